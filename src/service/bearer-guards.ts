@@ -1,0 +1,62 @@
+// The guards that routes name: a verified bearer, a role, the tenant of the call.
+import type { Request } from 'express';
+import type { Guard } from './http-app.ts';
+import type { BearerVerifier, Caller, Tenant, Tenants } from './identity.ts';
+import { invalidRequest, Problem } from './problem.ts';
+import { callerOf } from './request-context.ts';
+
+/** A verified bearer for one of `audiences`; leaves it in `locals.caller`. 401 otherwise. */
+export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
+  return {
+    name: 'bearer',
+    async check(request, response) {
+      response.locals.caller = await verifier.verify(request.headers.authorization, audiences);
+    },
+  };
+}
+
+/** A caller with at least one of `roles`; 403 otherwise. */
+export function anyRole(...roles: string[]): Guard {
+  return {
+    name: `anyRole(${roles.join(', ')})`,
+    check(_request, response) {
+      const caller = callerOf(response);
+      if (!roles.some((role) => caller.roles.has(role)))
+        throw new Problem('forbidden', 'The caller has none of the roles that this call needs.');
+    },
+  };
+}
+
+/**
+ * The tenant of the call, left in `locals.tenant`: the token's realm, or for a core caller the `tenantId` query. A core
+ * caller without it, or with an unknown one: 400. A tenant's caller that names another tenant: 403.
+ */
+export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
+  return {
+    name: 'callTenant',
+    async check(request, response) {
+      response.locals.tenant = await resolveTenant(callerOf(response), tenantParameter(request), tenants);
+    },
+  };
+}
+
+function tenantParameter(request: Request): string | undefined {
+  const value = request.query.tenantId;
+  if (value === undefined || typeof value === 'string') return value || undefined;
+  throw tenantProblem('must be given once');
+}
+
+async function resolveTenant(caller: Caller, tenantId: string | undefined, tenants: Pick<Tenants, 'byId'>): Promise<Tenant> {
+  if (caller.tenant) {
+    if (tenantId === undefined || tenantId === caller.tenant.id) return caller.tenant;
+    throw new Problem('forbidden', 'The caller belongs to another tenant.');
+  }
+  if (tenantId === undefined) throw tenantProblem('is required of a core user');
+  const tenant = await tenants.byId(tenantId);
+  if (!tenant) throw tenantProblem('names no tenant');
+  return tenant;
+}
+
+function tenantProblem(detail: string): Problem {
+  return invalidRequest([{ pointer: '/query/tenantId', detail }]);
+}

@@ -1,0 +1,127 @@
+// Reads a process's configuration from its environment, once, and reports every problem at once.
+// It refuses to guess: an unreadable secret file or a malformed value stops the process before it listens.
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+export interface ConfigProblem {
+  name: string;
+  problem: string;
+}
+
+/** Carries every problem of a configuration; its message is printable as it is and never holds a value. */
+export class ConfigError extends Error {
+  readonly problems: ConfigProblem[];
+
+  constructor(problems: ConfigProblem[]) {
+    super(`Configuration is not usable:\n${problems.map(({ name, problem }) => `  ${name}: ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/**
+ * Parses the environment by a schema whose keys are variable names. `NAME_FILE` may name a file that holds the value
+ * of `NAME` (mounted secrets); giving both is a problem. An empty variable counts as absent.
+ */
+export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv = process.env): z.infer<S> {
+  const problems: ConfigProblem[] = [];
+  const values: Record<string, string> = {};
+  for (const name of Object.keys(schema.shape)) {
+    const value = readVariable(name, env, problems);
+    if (value !== undefined) values[name] = value;
+  }
+  const parsed = schema.safeParse(values);
+  const unread = new Set(problems.map(({ name }) => name));
+  for (const issue of parsed.error?.issues ?? []) {
+    const name = String(issue.path[0] ?? 'configuration');
+    if (!unread.has(name)) problems.push({ name, problem: describeIssue(issue, values[name] === undefined) });
+  }
+  if (parsed.success && problems.length === 0) return parsed.data;
+  throw new ConfigError(problems);
+}
+
+function readVariable(name: string, env: NodeJS.ProcessEnv, problems: ConfigProblem[]): string | undefined {
+  const file = env[`${name}_FILE`];
+  const value = env[name] || undefined;
+  if (!file) return value;
+  if (value !== undefined) {
+    problems.push({ name, problem: `is given twice, by itself and by ${name}_FILE` });
+    return undefined;
+  }
+  try {
+    return readFileSync(file, 'utf8').trimEnd();
+  } catch (error) {
+    problems.push({ name, problem: `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code})` });
+    return undefined;
+  }
+}
+
+function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
+  return absent && issue.code === 'invalid_type' ? 'is required' : issue.message;
+}
+
+/** An http(s) URL without credentials, query, fragment or trailing slash. */
+export function httpUrl() {
+  return z.string().transform((text, context) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (!url || !['http:', 'https:'].includes(url.protocol)) context.addIssue('must be an http or https URL');
+    else if (url.username || url.password || url.search || url.hash)
+      context.addIssue('must be a URL without credentials, query and fragment');
+    return text.replace(/\/+$/, '');
+  });
+}
+
+/** A comma-separated list; white space around items is dropped. */
+export function csv(defaultValue = '') {
+  return z
+    .string()
+    .default(defaultValue)
+    .transform((text) =>
+      text
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== ''),
+    );
+}
+
+/** A secret of at least so many characters; the message never shows it. */
+export function secret(minLength: number) {
+  return z.string().min(minLength, `must have at least ${minLength} characters`);
+}
+
+/** `true` or `false`. */
+export function flag(defaultValue: boolean) {
+  return z
+    .enum(['true', 'false'])
+    .default(defaultValue ? 'true' : 'false')
+    .transform((text) => text === 'true');
+}
+
+export function integer(defaultValue: number, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) {
+  return z.coerce.number().int().min(min).max(max).default(defaultValue);
+}
+
+const durationPattern = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
+const durationUnits = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
+
+/**
+ * Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; undefined if it is none. Years and
+ * months are refused: their length depends on the calendar.
+ */
+export function parseDuration(text: string): number | undefined {
+  const match = durationPattern.exec(text);
+  if (!match || text.endsWith('T') || match.slice(1).every((part) => part === undefined)) return undefined;
+  return durationUnits.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);
+}
+
+/** An ISO 8601 duration such as P15D or PT10M, as milliseconds. */
+export function isoDuration(defaultValue: string) {
+  return z
+    .string()
+    .default(defaultValue)
+    .transform((text, context) => {
+      const milliseconds = parseDuration(text);
+      if (milliseconds === undefined) context.addIssue('must be an ISO 8601 duration such as P15D or PT10M');
+      return milliseconds ?? 0;
+    });
+}

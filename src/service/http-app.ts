@@ -1,0 +1,150 @@
+// Builds an Express app from a route table. A route says what it is, who may call it, what it takes and what it
+// answers; nothing is reachable that is not in the table, and no route runs before its guards have passed.
+import cors from 'cors';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import type { z } from 'zod';
+import { createJsonBodyReader, type JsonBodyReader } from './json-body.ts';
+import type { Logger } from './log.ts';
+import type { Metrics } from './metrics.ts';
+import { fieldErrors, invalidRequest, Problem } from './problem.ts';
+import { problemHandler } from './problem-handler.ts';
+import { beginRequest } from './request-context.ts';
+import type { TrustedProxies } from './trusted-proxies.ts';
+
+/** Lets a request pass or throws the Problem that refuses it. May leave what it learnt in `response.locals`. */
+export interface Guard {
+  name: string;
+  check(request: Request, response: Response): void | Promise<void>;
+}
+
+/** Says on a route's line that anybody may call it. */
+export const anonymous: Guard = { name: 'anonymous', check: () => undefined };
+
+export interface Answer {
+  description: string;
+  schema?: z.ZodType;
+  /** Header name to description. */
+  headers?: Record<string, string>;
+}
+
+type Schema = z.ZodType | undefined;
+type Output<S extends Schema> = S extends z.ZodType ? z.output<S> : undefined;
+
+export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema> {
+  params: Output<P>;
+  query: Output<Q>;
+  body: Output<B>;
+}
+
+export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** As Express writes it: `/form/v1/forms/:formId`. */
+  path: string;
+  summary: string;
+  description?: string;
+  guards: Guard[];
+  params?: P;
+  query?: Q;
+  body?: B;
+  /** Request headers with a meaning here: name to description. */
+  headers?: Record<string, string>;
+  answers: Record<number, Answer>;
+  handle(input: RouteInput<P, Q, B>, request: Request, response: Response): void | Promise<void>;
+}
+
+/** A route with its input types erased; only `route` makes one. */
+export type Route = RouteDefinition<Schema, Schema, Schema>;
+
+/**
+ * Declares a route. Per request: guards in order, then the body is read, then params, query and body are validated
+ * together (one 400 names every failing place), then `handle`.
+ */
+export function route<P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
+  definition: RouteDefinition<P, Q, B>,
+): Route {
+  return definition as unknown as Route;
+}
+
+export interface HttpAppOptions {
+  log: Logger;
+  metrics: Metrics;
+  routes: Route[];
+  trustedProxies: TrustedProxies;
+  /** Origins whose scripts may call; `*` for any. Never with credentials. */
+  corsOrigins: string[];
+  /** Largest body in bytes. */
+  bodyLimit: number;
+  /** Adds pages and static files after the routes and before 404. */
+  extend?(app: Express): void;
+}
+
+export function createHttpApp(options: HttpAppOptions): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.set('trust proxy', options.trustedProxies);
+  app.use(beginRequest(options));
+  if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins));
+  const readBody = createJsonBodyReader(options.bodyLimit);
+  for (const item of options.routes) app[item.method](item.path, serveRoute(item, readBody));
+  for (const [path, methods] of methodsByPath(options.routes)) app.all(path, refuseMethod(methods));
+  options.extend?.(app);
+  app.use(() => {
+    throw new Problem('not-found', 'There is nothing at this address.');
+  });
+  app.use(problemHandler());
+  return app;
+}
+
+function allowOrigins(origins: string[]): RequestHandler {
+  return cors({
+    origin: origins.includes('*') ? '*' : origins,
+    exposedHeaders: ['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'WWW-Authenticate'],
+    maxAge: 600,
+  });
+}
+
+function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
+  return async (request, response) => {
+    response.locals.route = item.path;
+    for (const guard of item.guards) {
+      const checked = guard.check(request, response);
+      if (checked) await checked;
+    }
+    const body = item.body ? await readBody(request, response) : undefined;
+    await item.handle(validate(item, request, body), request, response);
+  };
+}
+
+function validate(item: Route, request: Request, body: unknown): RouteInput<Schema, Schema, Schema> {
+  const params = item.params?.safeParse(request.params);
+  const query = item.query?.safeParse(request.query);
+  const parsedBody = item.body?.safeParse(body);
+  if (params?.success === false || query?.success === false || parsedBody?.success === false) {
+    throw invalidRequest([
+      ...(params?.error ? fieldErrors(params.error, ['params']) : []),
+      ...(query?.error ? fieldErrors(query.error, ['query']) : []),
+      ...(parsedBody?.error ? fieldErrors(parsedBody.error) : []),
+    ]);
+  }
+  return { params: params?.data, query: query?.data, body: parsedBody?.data } as RouteInput<Schema, Schema, Schema>;
+}
+
+function methodsByPath(routes: Route[]): Map<string, string[]> {
+  const methods = new Map<string, string[]>();
+  for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method.toUpperCase()]);
+  return methods;
+}
+
+// RFC 9110 section 15.5.6: a 405 names what is allowed.
+function refuseMethod(methods: string[]): RequestHandler {
+  const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+  return (request, response) => {
+    if (request.method === 'OPTIONS') {
+      response.set('Allow', allow).status(204).end();
+      return;
+    }
+    throw new Problem('method-not-allowed', `This address takes ${allow}.`, { headers: { Allow: allow } });
+  };
+}

@@ -1,0 +1,67 @@
+// Brings a database to the schema that this version needs, from plain SQL files. All pending files run in one
+// transaction under an advisory lock: several pods may start at once, and nothing is ever half migrated.
+import { join } from 'node:path';
+import pg from 'pg';
+import Postgrator from 'postgrator';
+import type { Logger } from './log.ts';
+
+const lockKey = 4_711_026;
+
+/**
+ * Applies the pending `NNN.do.<name>.sql` files of `directory`, in order. Files only add (expand, later contract), so
+ * that old and new pods run side by side. A file that was changed after it ran is an error.
+ *
+ * The lock is a transaction lock, because a session lock means nothing behind a transaction-pooling PgBouncer. Time
+ * limits are set on the role for the same reason: statements 15 s, waits for locks 5 s.
+ */
+export async function migrate(options: { url: string; directory: string; log: Logger }): Promise<void> {
+  const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });
+  client.on('error', (error) => options.log.warn({ err: error }, 'the migration connection broke'));
+  await client.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query("SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '2min'");
+    await client.query('SELECT pg_advisory_xact_lock($1)', [lockKey]);
+    const applied = await applyPending(client, options.directory);
+    await setRoleLimits(client);
+    await client.query('COMMIT');
+    for (const file of applied) options.log.info({ migration: file }, 'migration applied');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  } finally {
+    await client.end();
+  }
+}
+
+async function applyPending(client: pg.Client, directory: string): Promise<string[]> {
+  const postgrator = new Postgrator({
+    migrationPattern: join(directory, '*.sql'),
+    driver: 'pg',
+    schemaTable: 'schema_migrations',
+    execQuery: (sql) => client.query(sql),
+  });
+  // A pod of an older version finds a newer schema after a roll-back: schemas only grow, so it works as it is.
+  const [present, wanted] = [await postgrator.getDatabaseVersion(), await postgrator.getMaxVersion()];
+  if (present >= wanted) return [];
+  const applied = await postgrator.migrate();
+  return applied.map(({ filename }) => filename ?? 'unnamed');
+}
+
+/** Only when they differ, so that a second pod writes nothing. */
+async function setRoleLimits(client: pg.Client): Promise<void> {
+  const limits = ['statement_timeout=15s', 'lock_timeout=5s', 'idle_in_transaction_session_timeout=60s'];
+  const { rows } = await client.query<{ setconfig: string[] }>(
+    `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+      JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`,
+  );
+  const present = new Set(rows[0]?.setconfig ?? []);
+  for (const limit of limits.filter((candidate) => !present.has(candidate))) {
+    const [name, value] = limit.split('=');
+    const { rows: statements } = await client.query<{ sql: string }>(
+      "SELECT format('ALTER ROLE %I IN DATABASE %I SET ' || $1 || ' = %L', current_user, current_database(), $2) AS sql",
+      [name, value],
+    );
+    await client.query(statements[0]?.sql ?? '');
+  }
+}

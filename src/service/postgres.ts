@@ -1,0 +1,89 @@
+// Connections to Postgres: pool, transactions, and what a failed connection means to a client.
+// Nothing here keeps session state, so a transaction-pooling PgBouncer may stand in between.
+import pg from 'pg';
+import type { Logger } from './log.ts';
+import type { Metrics } from './metrics.ts';
+import { Problem } from './problem.ts';
+
+/** A pool or a client inside a transaction. */
+export type Queryable = Pick<pg.Pool, 'query'>;
+
+/**
+ * A pool of at most `size` connections (10). Waiting for one takes at most 5 s. Time limits of statements and locks are
+ * settings of the role (see migrate), because a startup parameter or a SET does not survive transaction pooling.
+ */
+export function createPool(options: {
+  url: string;
+  size?: number | undefined;
+  log: Logger;
+  metrics: Metrics;
+}): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.size ?? 10,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    query_timeout: 30_000,
+  });
+  // An idle connection that breaks is replaced by the pool; unheard, the event would end the process.
+  pool.on('error', (error) => {
+    options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
+    options.log.warn({ err: error }, 'an idle Postgres connection broke');
+  });
+  return pool;
+}
+
+/** Runs `work` in one transaction: commits when it resolves, rolls back when it throws. */
+export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('BEGIN');
+    const result = await work(client);
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    await client.query('ROLLBACK').catch((failure: Error) => {
+      broken = failure;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+/** Whether Postgres answers. */
+export async function isReachable(pool: pg.Pool): Promise<boolean> {
+  return pool.query('SELECT 1').then(
+    () => true,
+    () => false,
+  );
+}
+
+// Connection exceptions, "too many connections", "admin shutdown" and the like (Postgres, appendix A, classes 08, 53, 57).
+const unavailableStates = /^(08|53|57P)/;
+// Statement time-out, lock time-out, serialisation failure and deadlock: the same request may succeed in a moment.
+const retryableStates = new Set(['57014', '55P03', '40001', '40P01']);
+const unavailableCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH']);
+const unavailableMessages = /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error)/;
+// What Postgres' jsonb cannot hold. The body checks refuse these first; they are a client's mistake all the same.
+const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
+
+/** The problem that a database error is to the client, undefined if it is none of the expected ones. */
+export function databaseProblem(error: unknown): Problem | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (unstorableStates.has(code) && 'severity' in error)
+    return new Problem('invalid-request', 'The body holds a value that cannot be stored.', { cause: error });
+  const unavailable =
+    unavailableStates.test(code) ||
+    retryableStates.has(code) ||
+    unavailableCodes.has(code) ||
+    unavailableMessages.test(error.message);
+  if (!unavailable) return undefined;
+  return new Problem('unavailable', 'The database cannot be reached at the moment.', {
+    cause: error,
+    headers: { 'Retry-After': '5' },
+  });
+}

@@ -1,0 +1,33 @@
+// Builds the platform's URNs from the configured prefix. It does not resolve them: the directory does.
+
+export interface Urns {
+  readonly prefix: string;
+  /** `urn:example:platform:<name>`: identifies a platform service and is its client id. */
+  service(name: string): string;
+  /** `<service urn>:<role>`: a role of another service, as roles are qualified in a caller's list. */
+  role(service: string, role: string): string;
+  /** `…:tenant-service:v2:/tenants/<id>` */
+  tenant(id: string): string;
+  /** `…:form-service:v1:/forms/<id>` */
+  form(id: string): string;
+  /** `…:notification-service:v1:/subscribers/<id>` */
+  subscriber(id: string): string;
+  /** `…:configuration-service:v2:/configuration/<namespace>/<name>`: a configuration as the service names it. */
+  configuration(namespace: string, name: string): string;
+  /** `…:configuration:v2:/configuration/data-register/<name>`: how forms refer to a register; the name is not URL encoded. */
+  register(name: string): string;
+}
+
+export function createUrns(prefix: string): Urns {
+  const service = (name: string) => `${prefix}:platform:${name}`;
+  return {
+    prefix,
+    service,
+    role: (name, role) => `${service(name)}:${role}`,
+    tenant: (id) => `${service('tenant-service')}:v2:/tenants/${id}`,
+    form: (id) => `${service('form-service')}:v1:/forms/${id}`,
+    subscriber: (id) => `${service('notification-service')}:v1:/subscribers/${id}`,
+    configuration: (namespace, name) => `${service('configuration-service')}:v2:/configuration/${namespace}/${name}`,
+    register: (name) => `${service('configuration')}:v2:/configuration/data-register/${name}`,
+  };
+}
