@@ -59,7 +59,7 @@ async function setRoleLimits(client: pg.Client): Promise<void> {
   for (const limit of limits.filter((candidate) => !present.has(candidate))) {
     const [name, value] = limit.split('=');
     const { rows: statements } = await client.query<{ sql: string }>(
-      "SELECT format('ALTER ROLE %I IN DATABASE %I SET ' || $1 || ' = %L', current_user, current_database(), $2) AS sql",
+      "SELECT format('ALTER ROLE %I IN DATABASE %I SET ' || $1 || ' = %L', current_user, current_database(), $2::text) AS sql",
       [name, value],
     );
     await client.query(statements[0]?.sql ?? '');

@@ -1,0 +1,37 @@
+// Starts the one Postgres that a whole test run shares, and tells the tests where it is. Durability is off: its files
+// are thrown away with the run.
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { placePostgres, startPostgres } from '../../src/embedded/postgres/postgres.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** URL of the database `postgres` of the shared server, with the administrator's password. */
+    postgresUrl: string;
+  }
+}
+
+const settings = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_connections: '300',
+  autovacuum: 'off',
+};
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-test-'));
+  const directory = join(folder, 'postgres');
+  const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });
+  project.provide('postgresUrl', postgres.url);
+  return async () => {
+    await postgres.stop();
+    await rm(await placePostgres(directory), { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
+  };
+}

@@ -1,0 +1,72 @@
+// A migrated database of its own for each test file, on the Postgres that global-setup started. Copies of a template
+// made once per set of migrations are what makes that quick.
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import pino from 'pino';
+import { inject } from 'vitest';
+import { migrate } from '../../src/service/migrate.ts';
+
+export interface TestDatabase {
+  url: string;
+  /** Removes the database, connections that are still open included. */
+  drop(): Promise<void>;
+}
+
+const templateLock = 5_151_027;
+
+/** A new database, migrated with the files of `migrationsDirectory`; an empty one without it. */
+export async function createTestDatabase(migrationsDirectory?: string): Promise<TestDatabase> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  const url = databaseUrl(name);
+  await asAdministrator(async (client) => {
+    const template = migrationsDirectory === undefined ? 'template1' : await ensureTemplate(client, migrationsDirectory);
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+  });
+  // Settings of the role in a database are no part of the template: this run finds no file to apply, and sets them.
+  if (migrationsDirectory !== undefined) await migrate({ url, directory: migrationsDirectory, log: silentLog });
+  return { url, drop: () => asAdministrator(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))) };
+}
+
+const silentLog = pino({ level: 'silent' });
+
+/** Test files run in parallel processes; the first makes the template, the others wait for it. */
+async function ensureTemplate(client: pg.Client, directory: string): Promise<string> {
+  const name = `template_${await hashFiles(directory)}`;
+  await client.query('SELECT pg_advisory_lock($1)', [templateLock]);
+  try {
+    const { rows } = await client.query<{ datistemplate: boolean }>('SELECT datistemplate FROM pg_database WHERE datname = $1', [name]);
+    if (rows[0]?.datistemplate) return name;
+    if (rows[0]) await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    await client.query(`CREATE DATABASE ${name}`);
+    await migrate({ url: databaseUrl(name), directory, log: silentLog });
+    // Marked last, so that a template whose migration failed is made again.
+    await client.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
+    return name;
+  } finally {
+    await client.query('SELECT pg_advisory_unlock($1)', [templateLock]);
+  }
+}
+
+async function hashFiles(directory: string): Promise<string> {
+  const hash = createHash('sha256');
+  for (const file of (await readdir(directory)).sort()) hash.update(`${file}\0`).update(await readFile(join(directory, file)));
+  return hash.digest('hex').slice(0, 24);
+}
+
+function databaseUrl(name: string): string {
+  const url = new URL(inject('postgresUrl'));
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function asAdministrator<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
