@@ -1,0 +1,208 @@
+// The configuration service's addresses. A configuration that does not exist is no 404: it reads as empty.
+import type { Response } from 'express';
+import { type Answer, type Route, route } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import { callerOf } from '../../service/request-context.ts';
+import { toPage } from '../page.ts';
+import type { Actor, ConfigurationChanges } from './changes.ts';
+import { type ConfigurationKey, coreScope } from './configuration.ts';
+import { type ConfigurationGuards, scopeOf } from './policy.ts';
+import {
+  activeQuery,
+  activeSetAnswer,
+  deletedAnswer,
+  entryAnswer,
+  latestAnswer,
+  listAnswer,
+  listQuery,
+  nameParams,
+  namespaceParams,
+  patchBody,
+  postBody,
+  readQuery,
+  revisionAnswer,
+  revisionParams,
+  revisionsAnswer,
+  revisionsQuery,
+} from './schema.ts';
+import type { ConfigurationStore, StoredEntry } from './store.ts';
+
+export interface ConfigurationRouteOptions {
+  guards: ConfigurationGuards;
+  store: ConfigurationStore;
+  changes: ConfigurationChanges;
+  urnOf(namespace: string, name: string): string;
+}
+
+const base = '/configuration/v2/configuration/:namespace';
+const refusals: Record<number, Answer> = {
+  400: { description: 'The parameters or the body are not valid' },
+  401: { description: 'No valid bearer' },
+  403: { description: 'The caller lacks the role' },
+};
+
+type KeyParams = { namespace: string; name: string };
+
+function keyOf({ namespace, name }: KeyParams, response: Response, core?: string): ConfigurationKey {
+  return { scope: core === undefined ? scopeOf(response.locals.tenant) : coreScope, namespace, name };
+}
+
+function actorOf(response: Response): Actor {
+  const { subject, name } = callerOf(response);
+  return { id: subject, name };
+}
+
+export function configurationReadRoutes({ guards, store, urnOf }: ConfigurationRouteOptions): Route[] {
+  const reading = [guards.bearer, guards.mayRead, guards.tenantOrCore];
+  const mapEntry = (namespace: string, { name, latest, active }: StoredEntry, withActive: boolean) => ({
+    urn: urnOf(namespace, name),
+    namespace,
+    name,
+    latest: latest ?? null,
+    ...(withActive && { active: active ?? null }),
+  });
+
+  return [
+    route({
+      method: 'get',
+      path: base,
+      summary: 'The configurations of a namespace, by name',
+      guards: [guards.bearer, guards.mayList, guards.tenantOrCore],
+      params: namespaceParams,
+      query: listQuery,
+      answers: { 200: { description: 'A page', schema: listAnswer }, ...refusals },
+      async handle({ params, query }, _request, response) {
+        const { top, after, criteria } = query;
+        const found = await store.list(scopeOf(response.locals.tenant), params.namespace, { top, after, criteria });
+        const page = toPage(found.entries, { top, after, total: found.total, cursorOf: ({ name }) => name });
+        const results = page.results.map((entry) => mapEntry(params.namespace, entry, query.includeActive));
+        response.json({ results, page: page.page });
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name`,
+      summary: 'A configuration: its latest revision and the active one',
+      guards: reading,
+      params: nameParams,
+      query: readQuery,
+      answers: { 200: { description: 'Both are null where there is none', schema: entryAnswer }, ...refusals },
+      async handle({ params, query }, _request, response) {
+        response.json(mapEntry(params.namespace, await store.read(keyOf(params, response, query.core)), true));
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name/latest`,
+      summary: 'The value of the latest revision',
+      guards: [guards.mayReadOrAnonymousRead],
+      params: nameParams,
+      query: readQuery,
+      answers: { 200: { description: 'The bare value; {} where there is none' }, ...refusals },
+      async handle({ params, query }, _request, response) {
+        const { latest } = await store.read(keyOf(params, response, query.core));
+        response.json(latest ? latest.configuration : {});
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name/active`,
+      summary: 'The active revision',
+      guards: [guards.mayReadOrAnonymousRead],
+      params: nameParams,
+      query: activeQuery,
+      answers: { 200: { description: 'An empty body where there is none', schema: revisionAnswer }, ...refusals },
+      async handle({ params, query }, _request, response) {
+        const { latest, active } = await store.read(keyOf(params, response));
+        const found = active ?? (query.orLatest ? latest : undefined);
+        if (found) response.json(found);
+        else response.end();
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name/revisions`,
+      summary: 'The revisions of a configuration, newest first',
+      guards: reading,
+      params: nameParams,
+      query: revisionsQuery,
+      answers: { 200: { description: 'A page', schema: revisionsAnswer }, ...refusals },
+      async handle({ params, query }, _request, response) {
+        const { top, after, criteria } = query;
+        const found = await store.revisions(keyOf(params, response), { top, after, criteria });
+        response.json(
+          toPage(found.revisions, { top, after, total: found.total, cursorOf: ({ revision }) => revision }),
+        );
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${base}/:name/revisions/:revision`,
+      summary: 'The value of one revision',
+      guards: reading,
+      params: revisionParams,
+      answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
+      async handle({ params }, _request, response) {
+        const found = await store.revision(keyOf(params, response), params.revision);
+        if (!found) throw new Problem('not-found', 'The configuration has no such revision.');
+        response.json(found.configuration);
+      },
+    }),
+  ];
+}
+
+export function configurationWriteRoutes({ guards, changes, urnOf }: ConfigurationRouteOptions): Route[] {
+  const mapLatest = ({ namespace, name }: KeyParams, latest: unknown) => ({
+    urn: urnOf(namespace, name),
+    namespace,
+    name,
+    latest: latest ?? null,
+  });
+
+  return [
+    route({
+      method: 'patch',
+      path: `${base}/:name`,
+      summary: 'Changes the latest revision in place: UPDATE, REPLACE or DELETE of a property',
+      guards: [guards.bearer, guards.mayPatch, guards.tenantOrCore],
+      params: nameParams,
+      body: patchBody,
+      answers: { 200: { description: 'The value after the change', schema: latestAnswer }, ...refusals },
+      async handle({ params, body }, _request, response) {
+        response.json(mapLatest(params, await changes.edit(keyOf(params, response), body, actorOf(response))));
+      },
+    }),
+    route({
+      method: 'post',
+      path: `${base}/:name`,
+      summary: 'CREATE-REVISION or SET-ACTIVE-REVISION',
+      guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
+      params: nameParams,
+      body: postBody,
+      answers: {
+        200: { description: 'The new revision, or the number of the active one', schema: latestAnswer.or(activeSetAnswer) },
+        ...refusals,
+      },
+      async handle({ params, body }, _request, response) {
+        const key = keyOf(params, response);
+        if (body.operation === 'CREATE-REVISION') {
+          response.json(mapLatest(params, await changes.createRevision(key, actorOf(response))));
+          return;
+        }
+        await changes.setActive(key, body.revision, actorOf(response));
+        response.json({ namespace: params.namespace, name: params.name, active: body.revision });
+      },
+    }),
+    route({
+      method: 'delete',
+      path: `${base}/:name`,
+      summary: 'Removes a configuration with all of its revisions and its pin',
+      guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
+      params: nameParams,
+      answers: { 200: { description: 'Whether anything was there', schema: deletedAnswer }, ...refusals },
+      async handle({ params }, _request, response) {
+        response.json({ deleted: await changes.remove(keyOf(params, response), actorOf(response)) });
+      },
+    }),
+  ];
+}

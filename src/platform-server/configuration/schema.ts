@@ -1,0 +1,105 @@
+// What the configuration service takes and answers. Unknown members are ignored, as older clients send some.
+import { z } from 'zod';
+import { cursor, jsonParameter, top } from '../page.ts';
+import { type Criteria, isObject } from './configuration.ts';
+
+const namePattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
+const namePart = z.string().regex(namePattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
+
+export const namespaceParams = z.object({ namespace: namePart });
+export const nameParams = z.object({ namespace: namePart, name: namePart });
+export const revisionParams = nameParams.extend({ revision: z.coerce.number().int().min(0).max(2_147_483_647) });
+
+const flagParameter = z.string().transform((text) => text === 'true').default(false);
+
+/** `core` in any value reads core configuration; `tenant` and `tenantId` are read by the guards. */
+export const readQuery = z.object({ core: z.string().optional() });
+export const activeQuery = z.object({ orLatest: flagParameter });
+
+const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
+
+/** What is not a criterion by name is a field of the configuration and the value that it must have. */
+export const criteriaSchema = z
+  .object({
+    nameContains: z.string().max(50).optional(),
+    createDateAfter: moment.optional(),
+    createDateBefore: moment.optional(),
+    useOr: z.boolean().default(false),
+  })
+  .catchall(z.json())
+  .transform(({ nameContains, createDateAfter, createDateBefore, useOr, ...fields }): Criteria => ({
+    ...(nameContains !== undefined && { nameContains }),
+    ...(createDateAfter && { createDateAfter }),
+    ...(createDateBefore && { createDateBefore }),
+    useOr,
+    fields,
+  }));
+
+export const listQuery = z.object({
+  top: top(10, 1_000),
+  after: cursor(z.string().max(50)),
+  includeActive: flagParameter,
+  criteria: jsonParameter(criteriaSchema),
+});
+
+export const revisionsQuery = z.object({
+  top: top(10, 5_000),
+  after: cursor(z.number().int().min(0).max(2_147_483_647)),
+  criteria: jsonParameter(criteriaSchema),
+});
+
+const anObject = z.custom<Record<string, unknown>>(isObject, 'must be an object');
+
+export const patchBody = z.discriminatedUnion('operation', [
+  z.object({ operation: z.literal('UPDATE'), update: anObject }),
+  z.object({
+    operation: z.literal('REPLACE'),
+    configuration: z.unknown().refine((value) => Boolean(value), 'must be a value'),
+  }),
+  z.object({ operation: z.literal('DELETE'), property: z.string().min(1) }),
+]);
+
+const revisionNumber = z.number().int().min(0).max(2_147_483_647);
+
+export const postBody = z.discriminatedUnion('operation', [
+  z.object({ operation: z.literal('CREATE-REVISION') }),
+  z
+    .object({
+      operation: z.literal('SET-ACTIVE-REVISION'),
+      revision: revisionNumber.optional(),
+      // The older name of the property.
+      setActiveRevision: revisionNumber.optional(),
+    })
+    .transform(({ operation, revision, setActiveRevision }, context) => {
+      const chosen = revision ?? setActiveRevision;
+      if (chosen === undefined) context.addIssue({ code: 'custom', path: ['revision'], message: 'is required' });
+      return { operation, revision: chosen ?? 0 };
+    }),
+]);
+
+export const revisionAnswer = z.object({
+  revision: z.int(),
+  created: z.date(),
+  lastUpdated: z.date(),
+  configuration: z.unknown(),
+});
+
+export const latestAnswer = z.object({
+  urn: z.string(),
+  namespace: z.string(),
+  name: z.string(),
+  latest: revisionAnswer.nullable(),
+});
+
+export const entryAnswer = latestAnswer.extend({ active: revisionAnswer.nullable() });
+export const activeSetAnswer = z.object({ namespace: z.string(), name: z.string(), active: z.int() });
+export const deletedAnswer = z.object({ deleted: z.boolean() });
+
+const pageAnswer = z.object({
+  after: z.string().nullable(),
+  next: z.string().nullable(),
+  size: z.int(),
+  total: z.int(),
+});
+export const listAnswer = z.object({ results: z.array(latestAnswer.extend({ active: revisionAnswer.nullish() })), page: pageAnswer });
+export const revisionsAnswer = z.object({ results: z.array(revisionAnswer), page: pageAnswer });

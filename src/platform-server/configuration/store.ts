@@ -1,0 +1,192 @@
+// Configurations in Postgres. Every write runs in the caller's transaction, behind the lock of the configuration's row.
+import type { Queryable } from '../../service/postgres.ts';
+import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
+import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
+
+export interface StoredEntry {
+  name: string;
+  latest?: Revision;
+  active?: Revision;
+}
+
+interface EntryRow {
+  name: string;
+  revision: number;
+  created: Date;
+  last_updated: Date;
+  configuration: unknown;
+  active: number | null;
+  active_created: Date | null;
+  active_last_updated: Date | null;
+  active_configuration: unknown;
+}
+
+type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'configuration'>;
+
+const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
+  a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
+
+// The active revision is fetched only where it is another than the latest.
+const entryTables = `configurations c
+  JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
+    WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
+    ORDER BY r.revision DESC LIMIT 1) l ON true
+  LEFT JOIN configuration_revisions a ON a.tenant = c.tenant AND a.namespace = c.namespace AND a.name = c.name
+    AND a.revision = c.active AND a.revision <> l.revision`;
+
+const keyMatch = 'tenant = $1 AND namespace = $2 AND name = $3';
+
+export type ConfigurationStore = ReturnType<typeof createConfigurationStore>;
+
+export function createConfigurationStore(database: Queryable) {
+  async function rows<T extends object>(sql: string, values: unknown[]): Promise<T[]> {
+    return (await database.query<T>(sql, values)).rows;
+  }
+
+  return {
+    async read(key: ConfigurationKey): Promise<StoredEntry> {
+      const [row] = await rows<EntryRow>(
+        `SELECT ${entryColumns} FROM ${entryTables} WHERE c.tenant = $1 AND c.namespace = $2 AND c.name = $3`,
+        keyValues(key),
+      );
+      return row ? toEntry(row) : { name: key.name };
+    },
+
+    async list(
+      scope: Scope,
+      namespace: string,
+      options: { top: number; after: string | undefined; criteria: Criteria | undefined },
+    ): Promise<{ entries: StoredEntry[]; total: number }> {
+      const values: unknown[] = [scope, namespace];
+      const matches = `c.tenant = $1 AND c.namespace = $2${criteriaSql(options.criteria, values, 'c.name', 'l')}`;
+      const [count] = await rows<{ total: number }>(
+        `SELECT count(*)::integer AS total FROM ${entryTables} WHERE ${matches}`,
+        values,
+      );
+      const found = await rows<EntryRow>(
+        `SELECT ${entryColumns} FROM ${entryTables} WHERE ${matches} AND c.name > $${values.length + 1}
+         ORDER BY c.name LIMIT $${values.length + 2}`,
+        [...values, options.after ?? '', options.top + 1],
+      );
+      return { entries: found.map(toEntry), total: count?.total ?? 0 };
+    },
+
+    async revision(key: ConfigurationKey, revision: number): Promise<Revision | undefined> {
+      const [row] = await rows<RevisionRow>(
+        `SELECT revision, created, last_updated, configuration FROM configuration_revisions
+         WHERE ${keyMatch} AND revision = $4`,
+        [...keyValues(key), revision],
+      );
+      return row && toRevision(row);
+    },
+
+    async revisions(
+      key: ConfigurationKey,
+      options: { top: number; after: number | undefined; criteria: Criteria | undefined },
+    ): Promise<{ revisions: Revision[]; total: number }> {
+      const values: unknown[] = keyValues(key);
+      const matches = `${keyMatch}${criteriaSql(options.criteria, values, 'name', 'configuration_revisions')}`;
+      const [count] = await rows<{ total: number }>(
+        `SELECT count(*)::integer AS total FROM configuration_revisions WHERE ${matches}`,
+        values,
+      );
+      const found = await rows<RevisionRow>(
+        `SELECT revision, created, last_updated, configuration FROM configuration_revisions
+         WHERE ${matches} AND revision < $${values.length + 1} ORDER BY revision DESC LIMIT $${values.length + 2}`,
+        [...values, options.after ?? 2_147_483_648, options.top + 1],
+      );
+      return { revisions: found.map(toRevision), total: count?.total ?? 0 };
+    },
+
+    /** The definition of a configuration: core's before the tenant's, a name's before its namespace's. */
+    async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
+      const found = await rows<{ specific: unknown; general: unknown }>(
+        `SELECT configuration -> $1::text AS specific, configuration -> $2::text AS general FROM (
+           SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
+           WHERE tenant IN ($3, $4) AND namespace = $5 AND name = $6 ORDER BY tenant, revision DESC) latest
+         WHERE json_typeof(configuration) = 'object' ORDER BY tenant = $3 DESC`,
+        [...definitionKeys(namespace, name), coreScope, scope, definitionsHome.namespace, definitionsHome.name],
+      );
+      return chooseDefinition(found.flatMap(({ specific, general }) => [specific, general]));
+    },
+
+    /** Takes the configuration's row, which it makes where there is none. Only inside a transaction. */
+    async lockOrCreate(key: ConfigurationKey): Promise<void> {
+      await rows(
+        `INSERT INTO configurations (tenant, namespace, name) VALUES ($1, $2, $3)
+         ON CONFLICT (tenant, namespace, name) DO UPDATE SET active = configurations.active`,
+        keyValues(key),
+      );
+    },
+
+    /** Takes the configuration's row; false where there is none. Only inside a transaction. */
+    async lock(key: ConfigurationKey): Promise<boolean> {
+      const found = await rows(`SELECT 1 FROM configurations WHERE ${keyMatch} FOR UPDATE`, keyValues(key));
+      return found.length > 0;
+    },
+
+    async saveRevision(key: ConfigurationKey, revision: Revision): Promise<void> {
+      await rows(
+        `INSERT INTO configuration_revisions (tenant, namespace, name, revision, created, last_updated, configuration)
+         VALUES ($1, $2, $3, $4, $5, $6, $7::json)
+         ON CONFLICT (tenant, namespace, name, revision) DO UPDATE
+           SET last_updated = excluded.last_updated, configuration = excluded.configuration`,
+        [
+          ...keyValues(key),
+          revision.revision,
+          revision.created,
+          revision.lastUpdated,
+          JSON.stringify(revision.configuration),
+        ],
+      );
+    },
+
+    async setActive(key: ConfigurationKey, revision: number): Promise<void> {
+      await rows(`UPDATE configurations SET active = $4 WHERE ${keyMatch}`, [...keyValues(key), revision]);
+    },
+
+    async remove(key: ConfigurationKey): Promise<void> {
+      await rows(`DELETE FROM configurations WHERE ${keyMatch}`, keyValues(key));
+    },
+  };
+}
+
+const keyValues = ({ scope, namespace, name }: ConfigurationKey): unknown[] => [scope, namespace, name];
+
+function toRevision(row: RevisionRow): Revision {
+  return {
+    revision: row.revision,
+    created: row.created,
+    lastUpdated: row.last_updated,
+    configuration: row.configuration,
+  };
+}
+
+function toEntry(row: EntryRow): StoredEntry {
+  const latest = toRevision(row);
+  if (row.active === null) return { name: row.name, latest };
+  if (row.active === row.revision || !row.active_created || !row.active_last_updated)
+    return { name: row.name, latest, active: latest };
+  const active = {
+    revision: row.active,
+    created: row.active_created,
+    lastUpdated: row.active_last_updated,
+    configuration: row.active_configuration,
+  };
+  return { name: row.name, latest, active };
+}
+
+/** ` AND (…)` for the criteria, their values appended to `values`; empty when there are none. */
+function criteriaSql(criteria: Criteria | undefined, values: unknown[], name: string, revision: string): string {
+  if (!criteria) return '';
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const terms: string[] = [];
+  if (criteria.nameContains) terms.push(`position(lower(${bind(criteria.nameContains)}) IN lower(${name})) > 0`);
+  if (criteria.createDateAfter) terms.push(`${revision}.created > ${bind(criteria.createDateAfter)}`);
+  if (criteria.createDateBefore) terms.push(`${revision}.created < ${bind(criteria.createDateBefore)}`);
+  for (const [field, value] of Object.entries(criteria.fields))
+    terms.push(
+      `${revision}.configuration::jsonb #> ${bind(field.split('.'))}::text[] = ${bind(JSON.stringify(value))}::jsonb`,
+    );
+  return terms.length > 0 ? ` AND (${terms.join(criteria.useOr ? ' OR ' : ' AND ')})` : '';
+}

@@ -1,0 +1,52 @@
+// The directory's addresses: what clients read. Entries change by the seed only; there is no write here.
+import { z } from 'zod';
+import { anonymous, type Route, route } from '../../service/http-app.ts';
+import type { Tenants } from '../../service/identity.ts';
+import { Problem } from '../../service/problem.ts';
+import { platformNamespace, showEntry } from './entry.ts';
+import { apiParams, entryAnswer, namespaceParams } from './schema.ts';
+import type { DirectoryStore } from './store.ts';
+
+export function directoryRoutes(options: {
+  store: DirectoryStore;
+  tenants: Pick<Tenants, 'byName'>;
+  urnPrefix: string;
+}): Route[] {
+  const { store, tenants, urnPrefix } = options;
+  return [
+    route({
+      method: 'get',
+      path: '/directory/v2/namespaces/:namespace/entries',
+      summary: 'All entries of a namespace',
+      guards: [anonymous],
+      params: namespaceParams,
+      answers: {
+        200: { description: 'The entries, possibly none', schema: z.array(entryAnswer) },
+        400: { description: 'The namespace has another shape' },
+        404: { description: 'The namespace names no tenant' },
+      },
+      async handle({ params: { namespace } }, _request, response) {
+        if (namespace !== platformNamespace && !(await tenants.byName(namespace)))
+          throw new Problem('not-found', 'There is no such namespace.');
+        response.json((await store.list(namespace)).map((entry) => showEntry(urnPrefix, entry)));
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/directory/v2/namespaces/:namespace/services/:service/apis/:api',
+      summary: 'One API entry',
+      guards: [anonymous],
+      params: apiParams,
+      answers: {
+        200: { description: 'The entry', schema: entryAnswer },
+        400: { description: 'A part has another shape' },
+        404: { description: 'No such entry' },
+      },
+      async handle({ params: { namespace, service, api } }, _request, response) {
+        const entry = await store.find(namespace, `${service}:${api}`);
+        if (!entry) throw new Problem('not-found', 'The directory has no such entry.');
+        response.json(showEntry(urnPrefix, entry));
+      },
+    }),
+  ];
+}

@@ -1,0 +1,71 @@
+// Pages of a list: `{results, page: {after, next, size}}`. A cursor is opaque to clients and names the last element of
+// the page before, never an offset, so that nothing is skipped or repeated while the list changes.
+import { z } from 'zod';
+
+export interface Page<T> {
+  results: T[];
+  page: { after: string | null; next: string | null; size: number; total?: number };
+}
+
+export function encodeCursor(last: string | number): string {
+  return Buffer.from(JSON.stringify([last])).toString('base64url');
+}
+
+/** A query parameter that holds a cursor of this service; undefined when absent. */
+export function cursor<T extends z.ZodType>(last: T) {
+  return z
+    .string()
+    .max(1_000)
+    .transform((text, context): z.output<T> => {
+      const parsed = z.tuple([last]).safeParse(parseJson(Buffer.from(text, 'base64url').toString()));
+      if (!parsed.success) {
+        context.addIssue('is not a cursor of this list');
+        return z.NEVER;
+      }
+      return parsed.data[0] as z.output<T>;
+    })
+    .optional();
+}
+
+export function top(defaultValue: number, max: number) {
+  return z.coerce.number().int().min(1).max(max).default(defaultValue);
+}
+
+/** A query parameter that holds JSON of a schema; undefined when absent. */
+export function jsonParameter<T extends z.ZodType>(schema: T) {
+  return z
+    .string()
+    .transform((text, context): z.output<T> => {
+      const parsed = schema.safeParse(parseJson(text));
+      if (parsed.success) return parsed.data;
+      context.addIssue('must be JSON of the documented shape');
+      return z.NEVER;
+    })
+    .optional();
+}
+
+/** Makes a page of up to `top` from the rows of a query that asked for one more than that. */
+export function toPage<T>(
+  rows: T[],
+  options: { top: number; after: string | number | undefined; cursorOf(row: T): string | number; total?: number },
+): Page<T> {
+  const results = rows.slice(0, options.top);
+  const last = results.at(-1);
+  return {
+    results,
+    page: {
+      after: options.after === undefined ? null : encodeCursor(options.after),
+      next: rows.length > options.top && last !== undefined ? encodeCursor(options.cursorOf(last)) : null,
+      size: results.length,
+      ...(options.total !== undefined && { total: options.total }),
+    },
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,68 @@
+// Tenants in Postgres, and as the identity rules look them up.
+import type { Tenants } from '../../service/identity.ts';
+import type { Queryable } from '../../service/postgres.ts';
+import type { Urns } from '../../service/urn.ts';
+import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
+
+export interface TenantFilter {
+  id?: string | undefined;
+  /** Whole, in any case. */
+  name?: string | undefined;
+  realm?: string | undefined;
+  adminEmail?: string | undefined;
+}
+
+export type TenantStore = ReturnType<typeof createTenantStore>;
+
+const columns = 'id, name, realm, admin_email AS "adminEmail"';
+
+export function createTenantStore(database: Queryable) {
+  return {
+    async find({ id, name, realm, adminEmail }: TenantFilter): Promise<StoredTenant[]> {
+      const { rows } = await database.query<StoredTenant>(
+        `SELECT ${columns} FROM tenants
+         WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR lower(name) = lower($2))
+           AND ($3::text IS NULL OR realm = $3) AND ($4::text IS NULL OR lower(admin_email) = lower($4))
+         ORDER BY name`,
+        [id ?? null, name ?? null, realm ?? null, adminEmail ?? null],
+      );
+      return rows;
+    },
+
+    async findNamed(name: string): Promise<StoredTenant | undefined> {
+      const { rows } = await database.query<StoredTenant>(
+        `SELECT ${columns} FROM tenants WHERE lower(name) = ANY($1) LIMIT 1`,
+        [namesFor(name)],
+      );
+      return rows[0];
+    },
+
+    async save({ id, name, realm, adminEmail }: StoredTenant): Promise<void> {
+      await database.query(
+        `INSERT INTO tenants (id, name, realm, admin_email) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (id) DO UPDATE SET name = $2, realm = $3, admin_email = $4`,
+        [id, name, realm, adminEmail],
+      );
+    },
+  };
+}
+
+/** The tenants of this process's own table, as tokens and calls name them. */
+export function createOwnTenants(store: TenantStore, urns: Urns): Tenants {
+  const prefix = urns.tenant('');
+  return {
+    async byRealm(realm) {
+      const [tenant] = await store.find({ realm });
+      return tenant && toIdentity(urns, tenant);
+    },
+    async byId(urn) {
+      if (!urn.startsWith(prefix)) return undefined;
+      const [tenant] = await store.find({ id: urn.slice(prefix.length) });
+      return tenant && toIdentity(urns, tenant);
+    },
+    async byName(name) {
+      const tenant = await store.findNamed(name);
+      return tenant && toIdentity(urns, tenant);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+// What a tenant is. Tenants come from the seed: nothing here makes or changes one.
+import type { Tenant } from '../../service/identity.ts';
+import type { Urns } from '../../service/urn.ts';
+
+/** A tenant as it is stored: `id` is the last segment of its URN. */
+export interface StoredTenant {
+  id: string;
+  name: string;
+  realm: string;
+  adminEmail: string | null;
+}
+
+/** A tenant in an answer; the administrator's address is for those who are signed in. */
+export interface ShownTenant {
+  id: string;
+  name: string;
+  realm: string;
+  status: 'active';
+  adminEmail?: string;
+}
+
+export function showTenant(urns: Urns, tenant: StoredTenant, withAddress: boolean): ShownTenant {
+  return {
+    id: urns.tenant(tenant.id),
+    name: tenant.name,
+    realm: tenant.realm,
+    status: 'active',
+    ...(withAddress && tenant.adminEmail !== null && { adminEmail: tenant.adminEmail }),
+  };
+}
+
+export function toIdentity(urns: Urns, tenant: StoredTenant): Tenant {
+  return { id: urns.tenant(tenant.id), name: tenant.name, realm: tenant.realm };
+}
+
+/** Names are compared whole, in any case; hyphens also stand for the spaces of a name. */
+export function namesFor(name: string): string[] {
+  return [name.toLowerCase(), name.toLowerCase().replaceAll('-', ' ')];
+}
