@@ -1,0 +1,82 @@
+// Cuts off a failing service: once most calls fail, further ones are refused at once, and now and then one probe goes
+// through. It counts only what says that the service is broken; a service that answers 4xx works.
+import CircuitBreaker from 'opossum';
+import type { Logger } from '../service/log.ts';
+import { PlatformError } from './platform-error.ts';
+import type { PlatformMetrics } from './platform-metrics.ts';
+
+export interface CircuitOptions {
+  service: string;
+  metrics: Pick<PlatformMetrics, 'circuitOpen'>;
+  log: Logger;
+  /** Milliseconds from opening to the probe. */
+  resetMs?: number | undefined;
+}
+
+export interface Circuit {
+  /** Runs the action, or throws PlatformError `open` at once. */
+  run<T>(action: () => Promise<T>): Promise<T>;
+  /** Throws the same without running anything: for what would only be preparation. */
+  refuseIfOpen(): void;
+  close(): void;
+}
+
+// A call may take 10 s and opossum counts it when it starts and when it fails, so the window must be well longer.
+const windowMs = 20_000;
+const minimumCalls = 5;
+/** Opens without waiting for half of a busy window to be failures. */
+const failuresInRow = 10;
+
+export function createCircuit({ service, metrics, log, resetMs = 5_000 }: CircuitOptions): Circuit {
+  const breaker = new CircuitBreaker<[() => Promise<unknown>], unknown>((action) => action(), {
+    name: service,
+    timeout: false,
+    errorThresholdPercentage: 50,
+    volumeThreshold: minimumCalls,
+    rollingCountTimeout: windowMs,
+    rollingCountBuckets: 10,
+    rollingPercentilesEnabled: false,
+    enableSnapshots: false,
+    resetTimeout: resetMs,
+    errorFilter: (error: unknown) => !saysBroken(error),
+  });
+  let openedAt = 0;
+  let failures = 0;
+  metrics.circuitOpen.set({ service }, 0);
+  breaker.on('success', () => {
+    failures = 0;
+  });
+  breaker.on('failure', () => {
+    failures += 1;
+    if (failures >= failuresInRow) breaker.open();
+  });
+  breaker.on('open', () => {
+    openedAt = performance.now();
+    metrics.circuitOpen.set({ service }, 1);
+    log.warn({ dependency: service }, 'circuit opened');
+  });
+  breaker.on('close', () => {
+    metrics.circuitOpen.set({ service }, 0);
+    log.info({ dependency: service }, 'circuit closed');
+  });
+  // Asked here and not left to opossum: it counts each refused call, which would dilute the rate after a recovery.
+  const refuseIfOpen = () => {
+    if (breaker.closed || breaker.pendingClose) return;
+    const wait = openedAt + resetMs - performance.now();
+    throw new PlatformError(service, 'open', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) });
+  };
+  return {
+    refuseIfOpen,
+    async run<T>(action: () => Promise<T>) {
+      refuseIfOpen();
+      return (await breaker.fire(action)) as T;
+    },
+    close: () => breaker.shutdown(),
+  };
+}
+
+function saysBroken(error: unknown): boolean {
+  if (!(error instanceof PlatformError)) return true;
+  if (error.kind === 'failed') return error.upstreamStatus === undefined || error.upstreamStatus >= 500;
+  return error.kind === 'unreachable' || error.kind === 'timeout';
+}

@@ -1,0 +1,76 @@
+// What the configuration service answers, as the contract has it: revisions, entries and pages of them.
+import { z } from 'zod';
+
+/** One revision of a configuration. */
+export interface Revision {
+  revision: number;
+  /** ISO 8601 */
+  created?: string | undefined;
+  /** ISO 8601 */
+  lastUpdated?: string | undefined;
+  configuration: unknown;
+}
+
+/** A configuration as a list shows it. */
+export interface ConfigurationEntry {
+  namespace: string;
+  name: string;
+  latest: Revision | undefined;
+  /** The pinned revision; in lists only with `includeActive`. */
+  active: Revision | undefined;
+}
+
+export interface Page<T> {
+  results: T[];
+  /** Cursor of the next page. The last page can be empty: a full page always has a cursor. */
+  next: string | undefined;
+}
+
+const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
+const timestamp = z.string().nullish().transform(absent);
+
+const revisionSchema = z
+  .looseObject({
+    revision: z.int().nonnegative(),
+    created: timestamp,
+    lastUpdated: timestamp,
+    configuration: z.unknown(),
+  })
+  .transform(({ revision, created, lastUpdated, configuration }): Revision => {
+    return { revision, created, lastUpdated, configuration };
+  });
+
+/** A revision, or undefined for null, an empty body or `{}`: the service's ways to say that there is none. */
+export const someRevision = z
+  .union([revisionSchema, z.strictObject({}).transform(() => undefined)])
+  .nullish()
+  .transform(absent);
+
+export const latestAnswer = z.looseObject({ latest: revisionSchema }).transform(({ latest }) => latest);
+
+export const bothAnswer = z
+  .looseObject({ latest: someRevision, active: someRevision })
+  .transform(({ latest, active }) => ({ latest, active }));
+
+const entry = z
+  .looseObject({ namespace: z.string(), name: z.string(), latest: someRevision, active: someRevision })
+  .transform(({ namespace, name, latest, active }): ConfigurationEntry => ({ namespace, name, latest, active }));
+
+const page = z.looseObject({
+  next: z
+    .string()
+    .nullish()
+    .transform((next) => next || undefined),
+});
+
+export const entryPage = pageOf(entry);
+export const revisionPage = pageOf(revisionSchema);
+
+function pageOf<T>(item: z.ZodType<T>) {
+  return z
+    .looseObject({ results: z.array(item), page })
+    .transform(({ results, page: { next } }): Page<T> => ({ results, next }));
+}
+
+export const activeAnswer = z.looseObject({ active: z.int().nonnegative() }).transform(({ active }) => active);
+export const deletedAnswer = z.looseObject({ deleted: z.boolean() }).transform(({ deleted }) => deleted);

@@ -1,0 +1,239 @@
+// Reads and writes configuration: of a tenant or of core, never by accident of the other (a call names its place).
+// Reads for editing are never cached; cached reads are forgotten when this process writes. A configuration that does
+// not exist is undefined and never an error, a service that fails is an error and never undefined.
+import { z } from 'zod';
+import type { Clock } from '../service/clock.ts';
+import type { Logger } from '../service/log.ts';
+import { type Cached, type CacheTimes, createCache, type ReadOptions } from './cache.ts';
+import {
+  activeAnswer,
+  bothAnswer,
+  type ConfigurationEntry,
+  deletedAnswer,
+  entryPage,
+  latestAnswer,
+  type Page,
+  type Revision,
+  revisionPage,
+  someRevision,
+} from './configuration-answers.ts';
+import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
+import type { PlatformMetrics } from './platform-metrics.ts';
+import { pathOf, type Query } from './url-path.ts';
+
+/** Whose configuration: a tenant's (URN) or the platform's core configuration. */
+export type Place = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
+
+export interface ListOptions {
+  /** 1–1000; the service's default is 10. */
+  top?: number | undefined;
+  /** Cursor of an earlier page. */
+  after?: string | undefined;
+  includeActive?: boolean | undefined;
+  /** `nameContains`, `createDateAfter`, `createDateBefore`, `useOr`, else fields of the configuration. */
+  criteria?: Record<string, unknown> | undefined;
+}
+
+export interface Configuration {
+  /** Latest and active revision; both undefined where there is no configuration. Never cached. */
+  read(
+    namespace: string,
+    name: string,
+    place: Place,
+  ): Promise<{ latest?: Revision | undefined; active?: Revision | undefined }>;
+  /** The configuration of a revision, undefined where there is none. Never cached. */
+  readRevision(namespace: string, name: string, revision: number, place: Place): Promise<unknown>;
+  /** Newest first. Never cached. */
+  listRevisions(
+    namespace: string,
+    name: string,
+    options: Place & Pick<ListOptions, 'top' | 'after'>,
+  ): Promise<Page<Revision>>;
+  /** One page. Never cached. Our account needs the role configured-service. */
+  list(namespace: string, options: Place & ListOptions): Promise<Page<ConfigurationEntry>>;
+  /** Every entry of a namespace, page by page (100 at a time unless `top` says otherwise). Never cached. */
+  listAll(namespace: string, options: Place & Omit<ListOptions, 'after'>): AsyncGenerator<ConfigurationEntry>;
+
+  /** The active revision, else the latest. Cached. */
+  activeOrLatest(
+    namespace: string,
+    name: string,
+    place: Place,
+    read?: ReadOptions,
+  ): Promise<Cached<Revision | undefined>>;
+  /** The latest revision. Cached. */
+  latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Cached<Revision | undefined>>;
+
+  /**
+   * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
+   * appended. Sent once, unless `idempotent` says that repeating this very update does no harm.
+   */
+  update(
+    namespace: string,
+    name: string,
+    update: Record<string, unknown>,
+    place: Place & { idempotent?: boolean },
+  ): Promise<Revision>;
+  /** Replaces the latest revision's configuration; creates revision 0 where there is none. */
+  replace(namespace: string, name: string, configuration: unknown, place: Place): Promise<Revision>;
+  /** Removes a key of the latest revision: the literal key where it exists, else a dotted path. */
+  deleteProperty(namespace: string, name: string, property: string, place: Place): Promise<Revision>;
+  /** Copies the latest revision to the next one. */
+  createRevision(namespace: string, name: string, place: Place): Promise<Revision>;
+  /** Pins a revision; the answer is its number. Our account needs the role configuration-admin. */
+  setActiveRevision(namespace: string, name: string, revision: number, place: Place): Promise<number>;
+  /** Removes a configuration with all revisions and its pin; false where there was none. Needs configuration-admin. */
+  remove(namespace: string, name: string, place: Place): Promise<boolean>;
+}
+
+export interface ConfigurationOptions {
+  /** Its base URL is the API's: `…/configuration/v2`. */
+  client: Pick<PlatformClient, 'request'>;
+  clock: Clock;
+  times: CacheTimes;
+  metrics: Pick<PlatformMetrics, 'staleServes'>;
+  log: Logger;
+}
+
+type Part<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
+  Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query };
+
+export function createConfiguration(options: ConfigurationOptions): Configuration {
+  const cache = createCache<Revision | undefined>({ ...options, service: 'configuration', maxEntries: 5_000 });
+
+  function call<T>(segments: string[], place: Place, { query, method = 'GET', ...rest }: Part<T>): Promise<T> {
+    return options.client.request({
+      ...rest,
+      method,
+      path: pathOf('configuration', 'configuration', ...segments),
+      query: { ...query, tenantId: place.tenantId },
+      traceparent: place.traceparent,
+      timeoutMs: place.timeoutMs,
+    });
+  }
+
+  async function write<T>(namespace: string, name: string, place: Place, part: Part<T>): Promise<T> {
+    try {
+      return await call([namespace, name], place, part);
+    } finally {
+      // After a failure too: the write may have happened.
+      cache.invalidate(cacheKey('active', namespace, name, place));
+      cache.invalidate(cacheKey('latest', namespace, name, place));
+    }
+  }
+
+  const reads = createReads(call);
+  return {
+    ...reads,
+    activeOrLatest: (namespace, name, place, read) =>
+      cache.get(
+        cacheKey('active', namespace, name, place),
+        () =>
+          call([namespace, name, 'active'], place, {
+            operation: 'read active configuration',
+            query: { orLatest: true },
+            answer: someRevision,
+            // The service's document promises a 404 that its code does not send.
+            notFound: () => undefined,
+          }),
+        read,
+      ),
+    latest: (namespace, name, place, read) =>
+      cache.get(
+        cacheKey('latest', namespace, name, place),
+        async () => (await reads.read(namespace, name, place)).latest,
+        read,
+      ),
+    ...createWrites(write),
+  };
+}
+
+type CallPart = <T>(segments: string[], place: Place, part: Part<T>) => Promise<T>;
+
+function createReads(call: CallPart) {
+  const list: Configuration['list'] = (namespace, { top, after, includeActive, criteria, ...place }) =>
+    call([namespace], place as Place, {
+      operation: 'list configuration',
+      query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
+      answer: entryPage,
+    });
+
+  async function* listAll(namespace: string, options: Place & ListOptions): AsyncGenerator<ConfigurationEntry> {
+    for (let after: string | undefined; ; ) {
+      const { results, next } = await list(namespace, { top: 100, ...options, after });
+      yield* results;
+      if (next === undefined || next === after || results.length === 0) return;
+      after = next;
+    }
+  }
+
+  return {
+    list,
+    listAll,
+    read: (namespace, name, place) =>
+      call([namespace, name], place, { operation: 'read configuration', answer: bothAnswer }),
+    readRevision: (namespace, name, revision, place) =>
+      call([namespace, name, 'revisions', String(revision)], place, {
+        operation: 'read configuration revision',
+        answer: z.unknown(),
+        notFound: () => undefined,
+      }),
+    listRevisions: (namespace, name, { top, after, ...place }) =>
+      call([namespace, name, 'revisions'], place as Place, {
+        operation: 'list configuration revisions',
+        query: { top, after },
+        answer: revisionPage,
+      }),
+  } satisfies Partial<Configuration>;
+}
+
+function createWrites(write: <T>(namespace: string, name: string, place: Place, part: Part<T>) => Promise<T>) {
+  return {
+    update: (namespace, name, update, { idempotent, ...place }) =>
+      write(namespace, name, place as Place, {
+        operation: 'update configuration',
+        method: 'PATCH',
+        body: { operation: 'UPDATE', update },
+        idempotent,
+        answer: latestAnswer,
+      }),
+    replace: (namespace, name, configuration, place) =>
+      write(namespace, name, place, {
+        operation: 'replace configuration',
+        method: 'PATCH',
+        body: { operation: 'REPLACE', configuration },
+        idempotent: true,
+        answer: latestAnswer,
+      }),
+    deleteProperty: (namespace, name, property, place) =>
+      write(namespace, name, place, {
+        operation: 'delete configuration property',
+        method: 'PATCH',
+        body: { operation: 'DELETE', property },
+        idempotent: true,
+        answer: latestAnswer,
+      }),
+    createRevision: (namespace, name, place) =>
+      write(namespace, name, place, {
+        operation: 'create configuration revision',
+        method: 'POST',
+        body: { operation: 'CREATE-REVISION' },
+        answer: latestAnswer,
+      }),
+    setActiveRevision: (namespace, name, revision, place) =>
+      write(namespace, name, place, {
+        operation: 'pin configuration revision',
+        method: 'POST',
+        body: { operation: 'SET-ACTIVE-REVISION', revision },
+        idempotent: true,
+        answer: activeAnswer,
+      }),
+    remove: (namespace, name, place) =>
+      write(namespace, name, place, { operation: 'delete configuration', method: 'DELETE', answer: deletedAnswer }),
+  } satisfies Partial<Configuration>;
+}
+
+/** NUL stands in no tenant id, namespace or name. */
+function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Place): string {
+  return `${kind}\0${tenantId ?? ''}\0${namespace}\0${name}`;
+}

@@ -1,0 +1,156 @@
+// Finds the URLs of services by their URNs. A URN matches exactly or not at all; the one substitution is that a
+// platform API without an entry of its own is found below its service's URL at its well-known path.
+import type { Dispatcher } from 'undici';
+import { z } from 'zod';
+import type { Clock } from '../service/clock.ts';
+import { ConfigError } from '../service/config.ts';
+import type { Logger } from '../service/log.ts';
+import type { Urns } from '../service/urn.ts';
+import { type CacheTimes, createCache } from './cache.ts';
+import { createPlatformClient } from './http-client.ts';
+import { PlatformError } from './platform-error.ts';
+import type { PlatformMetrics } from './platform-metrics.ts';
+import { pathOf } from './url-path.ts';
+
+export interface Directory {
+  /**
+   * The URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`) or a
+   * resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
+   * `absent` where there is no entry, `rejected` for what is no URN of the prefix.
+   */
+  resolve(urn: string): Promise<string>;
+  close(): void;
+}
+
+export interface DirectoryOptions {
+  /** The directory service, with or without `/directory/v2`. */
+  url: string;
+  urns: Pick<Urns, 'prefix'>;
+  /** `DIR_<NAMESPACE>_<SERVICE>[_<API>]` → URL: these win over entries. See `directoryOverrides`. */
+  overrides?: Readonly<Record<string, string>> | undefined;
+  clock: Clock;
+  times: CacheTimes;
+  agent: Dispatcher;
+  metrics: PlatformMetrics;
+  log: Logger;
+  timeoutMs?: number | undefined;
+  retryDelayMs?: number | undefined;
+  circuitResetMs?: number | undefined;
+}
+
+interface Parsed {
+  namespace: string;
+  service: string;
+  api: string | undefined;
+  path: string;
+}
+
+/** What is appended to a platform service's URL when its API has no entry: platform-contracts.md, 2. */
+const apiPaths: Readonly<Record<string, string>> = {
+  'tenant-service:v2': '/api/tenant/v2',
+  'configuration-service:v2': '/configuration/v2',
+  'event-service:v1': '/event/v1',
+  'notification-service:v1': '/subscription/v1',
+  'verify-service:v1': '/verify/v1',
+  'file-service:v1': '/file/v1',
+  'form-service:v1': '/form/v1',
+  'token-handler:v1': '/token-handler/v1',
+};
+
+const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
+type Entries = ReadonlyMap<string, string>;
+
+export function createDirectory(options: DirectoryOptions): Directory {
+  const { urns, overrides = {}, log } = options;
+  const base = options.url.endsWith('/directory/v2') ? options.url : `${options.url}/directory/v2`;
+  const client = createPlatformClient({ ...options, service: 'directory', baseUrl: () => Promise.resolve(base) });
+  const cache = createCache<Entries>({ ...options, service: 'directory', maxEntries: 1_000 });
+
+  async function load(namespace: string): Promise<Entries> {
+    const items = await client.request<unknown[]>({
+      operation: 'read directory',
+      method: 'GET',
+      path: `${pathOf('directory', 'namespaces', namespace)}/entries`,
+      answer: z.array(z.unknown()),
+      notFound: () => [],
+    });
+    const entries = new Map<string, string>();
+    for (const item of items) {
+      const entry = entrySchema.safeParse(item);
+      const url = entry.success ? usableUrl(entry.data.url) : undefined;
+      // One bad entry must not hide the others.
+      if (!entry.success || url === undefined) log.warn({ dependency: 'directory', namespace }, 'unusable entry');
+      else entries.set(entry.data.urn, url);
+    }
+    return entries;
+  }
+
+  async function find(urn: string, { namespace, service, api }: Parsed): Promise<string> {
+    const isPlatform = namespace === 'platform';
+    const apiPath = isPlatform && api !== undefined ? apiPaths[`${service}:${api}`] : undefined;
+    const variable = variableOf(namespace, service);
+    const own = overrides[api === undefined ? variable : `${variable}_${variableOf(api)}`];
+    if (own !== undefined) return own;
+    if (apiPath !== undefined && overrides[variable] !== undefined) return `${overrides[variable]}${apiPath}`;
+    const serviceUrn = `${urns.prefix}:${namespace}:${service}`;
+    const exact = api === undefined ? serviceUrn : `${serviceUrn}:${api}`;
+    const url = await cache.find(
+      namespace,
+      () => load(namespace),
+      (entries) =>
+        entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath)),
+    );
+    if (url !== undefined) return url;
+    log.warn({ dependency: 'directory', urn }, 'no directory entry');
+    throw new PlatformError('directory', 'failed', { reason: 'absent' });
+  }
+
+  return {
+    async resolve(urn) {
+      const parsed = parseUrn(urns.prefix, urn);
+      if (!parsed) throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
+      return (await find(urn, parsed)) + parsed.path;
+    },
+    close: () => client.close(),
+  };
+}
+
+function parseUrn(prefix: string, urn: string): Parsed | undefined {
+  if (!urn.startsWith(`${prefix}:`)) return undefined;
+  const elements = urn.slice(prefix.length + 1).split(':');
+  const [namespace, service, api, path] = elements;
+  if (!namespace || !service || elements.length > 4 || elements.includes('')) return undefined;
+  return { namespace, service, api, path: path === undefined ? '' : `/${path.replace(/^\/+/, '')}` };
+}
+
+/** `DIR_PLATFORM_EVENT_SERVICE` of `('platform', 'event-service')`. */
+function variableOf(...names: string[]): string {
+  const text = names.map((name) => name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')).join('_');
+  return names.length > 1 ? `DIR_${text}` : text;
+}
+
+function appended(url: string | undefined, path: string): string | undefined {
+  return url === undefined ? undefined : url + path;
+}
+
+/** An http(s) URL without credentials, query and fragment; without trailing slash. */
+function usableUrl(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined;
+  if (url.username || url.password || url.search || url.hash) return undefined;
+  return text.trim().replace(/\/+$/, '');
+}
+
+/** The `DIR_…` variables of an environment. Throws ConfigError that names every one that is no http(s) URL. */
+export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, string> {
+  const overrides: Record<string, string> = {};
+  const problems: { name: string; problem: string }[] = [];
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith('DIR_') || !value) continue;
+    const url = usableUrl(value);
+    if (url === undefined) problems.push({ name, problem: 'must be an http or https URL without credentials' });
+    else overrides[name] = url;
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return overrides;
+}

@@ -1,0 +1,145 @@
+// Subscribes applicants, and sends and checks codes, at the notification service. It refuses to check an empty code
+// (the service would make a new one), and to call anything a wrong code that the service did not call wrong.
+import { z } from 'zod';
+import { Problem } from '../service/problem.ts';
+import type { CallOptions, PlatformClient } from './http-client.ts';
+import { pathOf } from './url-path.ts';
+
+export interface Channel {
+  channel: string;
+  /** As the service keeps it (email in lower case): later calls must use this one. */
+  address: string;
+  verified: boolean;
+}
+
+export interface Subscriber {
+  id: string;
+  urn: string | undefined;
+  addressAs: string | undefined;
+  channels: Channel[];
+}
+
+export interface Subscription {
+  subscriberId: string;
+  typeId: string;
+  subscriber: Subscriber;
+}
+
+export interface SubscribeRequest extends CallOptions {
+  /** URN */
+  tenantId: string;
+  typeId: string;
+  /** Reuses the subscriber that was created with it, whose addresses then stay as they are. */
+  userId?: string | undefined;
+  addressAs?: string | undefined;
+  channels: { channel: string; address: string }[];
+  /** What events the subscription matches; without it, every event of the type. */
+  criteria: { description?: string; correlationId?: string; context?: Record<string, string | number | boolean> };
+}
+
+export interface CodeRequest extends CallOptions {
+  /** URN */
+  tenantId: string;
+  subscriberId: string;
+  channel: string;
+  /** The address as a subscription or subscriber returned it. */
+  address: string;
+}
+
+export interface Notifications {
+  /** Sent once: a repeat of the caller's with the same `userId` finds the same subscriber. */
+  subscribe(request: SubscribeRequest): Promise<Subscription>;
+  /** Undefined where there is no such subscriber. */
+  subscriber(tenantId: string, id: string, options?: CallOptions): Promise<Subscriber | undefined>;
+  /** `reason` is shown to the recipient. PlatformError `rejected` with upstreamStatus 404: no such subscriber. */
+  sendCode(request: CodeRequest & { reason: string }): Promise<void>;
+  /**
+   * Whether the code is the one that was sent. Throws for everything else: Problem `code-required` before any call for
+   * an empty code; PlatformError `rejected` with upstreamStatus 400 also where no code was sent yet, 404 for an unknown
+   * subscriber; PlatformError `failed` for an answer that does not say.
+   */
+  checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
+  /** Removes a subscriber with its addresses and subscriptions. One that is gone already is no error. */
+  removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
+}
+
+const subscriberAnswer = z
+  .looseObject({
+    id: z.string().min(1),
+    urn: z.string().nullish(),
+    addressAs: z.string().nullish(),
+    channels: z.array(z.looseObject({ channel: z.string(), address: z.string(), verified: z.boolean().nullish() })),
+  })
+  .transform(({ id, urn, addressAs, channels }): Subscriber => {
+    const kept = channels.map(({ channel, address, verified }) => ({ channel, address, verified: verified === true }));
+    return { id, urn: urn ?? undefined, addressAs: addressAs ?? undefined, channels: kept };
+  });
+
+const subscriptionAnswer = z
+  .looseObject({ subscriberId: z.string().min(1), typeId: z.string(), subscriber: subscriberAnswer })
+  .transform(({ subscriberId, typeId, subscriber }): Subscription => ({ subscriberId, typeId, subscriber }));
+
+export function createNotifications(client: Pick<PlatformClient, 'request'>): Notifications {
+  const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);
+
+  function operate<T>(request: CodeRequest, operation: string, body: Record<string, string>, answer: z.ZodType<T>) {
+    const { tenantId, subscriberId, channel, address, traceparent, timeoutMs } = request;
+    return client.request({
+      operation,
+      method: 'POST',
+      path: subscriberPath(subscriberId),
+      query: { tenantId },
+      body: { ...body, channel, address },
+      answer,
+      traceparent,
+      timeoutMs,
+    });
+  }
+
+  return {
+    async subscribe({ tenantId, typeId, traceparent, timeoutMs, ...body }) {
+      return client.request({
+        operation: 'subscribe',
+        method: 'POST',
+        path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
+        query: { tenantId },
+        body,
+        answer: subscriptionAnswer,
+        traceparent,
+        timeoutMs,
+      });
+    },
+    async subscriber(tenantId, id, options) {
+      return client.request<Subscriber | undefined>({
+        ...options,
+        operation: 'read subscriber',
+        method: 'GET',
+        path: subscriberPath(id),
+        query: { tenantId },
+        answer: subscriberAnswer,
+        notFound: () => undefined,
+      });
+    },
+    async sendCode(request) {
+      const body = { operation: 'send-code', reason: request.reason };
+      await operate(request, 'send code', body, z.looseObject({ sent: z.literal(true) }));
+    },
+    async checkCode(request) {
+      if (request.code.trim() === '') throw new Problem('code-required');
+      const body = { operation: 'check-code', code: request.code };
+      const { verified } = await operate(request, 'check code', body, z.looseObject({ verified: z.boolean() }));
+      return verified;
+    },
+    async removeSubscriber(tenantId, id, options) {
+      await client.request({
+        ...options,
+        operation: 'remove subscriber',
+        method: 'DELETE',
+        path: subscriberPath(id),
+        query: { tenantId },
+        answer: z.unknown(),
+        notFound: () => undefined,
+      });
+    },
+  };
+}

@@ -1,0 +1,49 @@
+// What Prometheus learns about calls to the platform. Labels are names of services and kinds, never ids or URLs.
+import prom from 'prom-client';
+import type { Metrics } from '../service/metrics.ts';
+
+export interface PlatformMetrics {
+  /** Failures of services, by kind (of PlatformError). */
+  failures: prom.Counter<'dependency' | 'kind'>;
+  /** Seconds of a whole call, retries included; outcome `ok`, `dependency` (a call before this one failed) or a kind. */
+  duration: prom.Histogram<'service' | 'outcome'>;
+  /** Reads that an old answer served because the service fails. */
+  staleServes: prom.Counter<'service'>;
+  /** 1 while the service is not called because it has been failing. */
+  circuitOpen: prom.Gauge<'service'>;
+  /** 1 while a registration document has not been written. */
+  registrationPending: prom.Gauge<'document'>;
+}
+
+/** Makes the platform metrics of a registry. A registry has one set of them: make them once per process. */
+export function createPlatformMetrics({ registry, dependencyFailures }: Metrics): PlatformMetrics {
+  const registers = [registry];
+  return {
+    failures: dependencyFailures,
+    duration: new prom.Histogram({
+      name: 'platform_request_duration_seconds',
+      help: 'Duration of calls to platform services, retries included, by outcome',
+      labelNames: ['service', 'outcome'],
+      buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers,
+    }),
+    staleServes: new prom.Counter({
+      name: 'platform_stale_serves_total',
+      help: 'Reads that an old answer served because the service fails',
+      labelNames: ['service'],
+      registers,
+    }),
+    circuitOpen: new prom.Gauge({
+      name: 'platform_circuit_open',
+      help: '1 while the circuit to a platform service is not closed',
+      labelNames: ['service'],
+      registers,
+    }),
+    registrationPending: new prom.Gauge({
+      name: 'platform_registration_pending',
+      help: '1 while a document that this service registers at startup has not been written',
+      labelNames: ['document'],
+      registers,
+    }),
+  };
+}

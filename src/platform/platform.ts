@@ -1,0 +1,109 @@
+// Wires the clients of the platform's services from one configuration. Nothing is called until a client is used, or
+// `preload` runs; `close` ends every connection and timer.
+import { type Clock, systemClock } from '../service/clock.ts';
+import type { Logger } from '../service/log.ts';
+import type { Metrics } from '../service/metrics.ts';
+import type { Urns } from '../service/urn.ts';
+import { cacheTimes } from './cache.ts';
+import { type Configuration, createConfiguration } from './configuration.ts';
+import { createDirectory, type Directory, directoryOverrides } from './directory.ts';
+import { createEvents, type Events } from './events.ts';
+import { createPlatformClient, type PlatformClient } from './http-client.ts';
+import { createHttpAgent } from './http-exchange.ts';
+import { createNotifications, type Notifications } from './notifications.ts';
+import { createPlatformMetrics } from './platform-metrics.ts';
+import { createRegistration, type Registered, type RunningRegistration } from './registration.ts';
+import { createServiceAccount, type ServiceAccount } from './service-account.ts';
+import { createTenants, type TenantDirectory } from './tenants.ts';
+
+/** What `accessFields` and `platformFields` parse to. */
+export interface PlatformConfig {
+  ACCESS_SERVICE_URL: string;
+  DIRECTORY_URL: string;
+  CLIENT_ID?: string | undefined;
+  CLIENT_SECRET: string;
+  /** Milliseconds */
+  PLATFORM_CACHE_TTL: number;
+  /** Milliseconds */
+  PLATFORM_TIMEOUT: number;
+}
+
+export interface PlatformOptions {
+  config: PlatformConfig;
+  /** Name of this service: `form-service`. */
+  service: string;
+  urns: Urns;
+  metrics: Metrics;
+  log: Logger;
+  clock?: Clock | undefined;
+  /** Where `DIR_…` overrides are read from; default the process's environment. */
+  env?: NodeJS.ProcessEnv | undefined;
+}
+
+export interface Platform {
+  account: ServiceAccount;
+  directory: Directory;
+  tenants: TenantDirectory;
+  configuration: Configuration;
+  notifications: Notifications;
+  events: Events;
+  /** Registers in the background what this service brings; stopped by `close`. */
+  register(what: Registered): RunningRegistration;
+  /** A client, with the account's token, of another service that the directory knows by this URN. */
+  client(service: string, urn: string): PlatformClient;
+  /** Fetches the tenants before they are needed. Never rejects: without an answer, the first need asks again. */
+  preload(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Throws ConfigError for an unusable `DIR_…` override. One platform per metrics registry. */
+export function createPlatform(options: PlatformOptions): Platform {
+  const { config, service, urns, log, clock = systemClock, env = process.env } = options;
+  const overrides = directoryOverrides(env);
+  const metrics = createPlatformMetrics(options.metrics);
+  const agent = createHttpAgent();
+  const times = cacheTimes(config.PLATFORM_CACHE_TTL);
+  const common = { agent, metrics, log, clock, times, timeoutMs: config.PLATFORM_TIMEOUT };
+  const account = createServiceAccount({
+    ...common,
+    accessUrl: config.ACCESS_SERVICE_URL,
+    clientId: config.CLIENT_ID ?? urns.service(service),
+    clientSecret: config.CLIENT_SECRET,
+  });
+  const directory = createDirectory({ ...common, url: config.DIRECTORY_URL, urns, overrides });
+  const closing: (() => void)[] = [account.close, directory.close];
+
+  function client(name: string, urn: string): PlatformClient {
+    const made = createPlatformClient({ ...common, service: name, account, baseUrl: () => directory.resolve(urn) });
+    closing.push(made.close);
+    return made;
+  }
+  const apiClient = (name: string, api: string) => client(name, urns.service(api));
+
+  const tenants = createTenants({ ...common, client: apiClient('tenants', 'tenant-service:v2') });
+  const configuration = createConfiguration({
+    ...common,
+    client: apiClient('configuration', 'configuration-service:v2'),
+  });
+  const registration = createRegistration({ configuration, urns, service, metrics, log });
+  return {
+    account,
+    directory,
+    tenants,
+    configuration,
+    notifications: createNotifications(apiClient('notifications', 'notification-service:v1')),
+    events: createEvents(apiClient('events', 'event-service:v1')),
+    register(what) {
+      const running = registration.register(what);
+      closing.push(running.stop);
+      return running;
+    },
+    client,
+    // The client has logged the failure.
+    preload: () => tenants.preload().catch(() => undefined),
+    async close() {
+      for (const end of closing) end();
+      await agent.destroy();
+    },
+  };
+}

@@ -1,0 +1,144 @@
+// Tells the platform what this service brings: configuration definitions, roles, event definitions and notification
+// types. It works in the background until everything is written, writes only what differs, and blocks nothing: a
+// service whose registration waits for the platform serves meanwhile.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from '../service/log.ts';
+import type { Urns } from '../service/urn.ts';
+import type { Configuration } from './configuration.ts';
+import { PlatformError } from './platform-error.ts';
+import type { PlatformMetrics } from './platform-metrics.ts';
+
+type Document = Record<string, unknown>;
+
+export interface ConfigurationDefinition {
+  /** JSON Schema, draft 7. */
+  configurationSchema: Document;
+  description?: string;
+  anonymousRead?: boolean;
+}
+
+export interface ServiceRole {
+  role: string;
+  description: string;
+  inTenantAdmin?: boolean;
+}
+
+export interface EventDefinition {
+  name: string;
+  description: string;
+  /** JSON Schema, draft 7. */
+  payloadSchema: Document;
+}
+
+/** What a service brings. No value may be null: the configuration service cannot merge it. */
+export interface Registered {
+  /** `<namespace>:<name>`, or `<namespace>` for all of its names → definition. */
+  definitions?: Record<string, ConfigurationDefinition>;
+  roles?: ServiceRole[];
+  /** Of the namespace named like the service. */
+  events?: EventDefinition[];
+  /** Type id → type. */
+  notificationTypes?: Record<string, Document>;
+}
+
+export interface RunningRegistration {
+  /** Per document of namespace `platform`. */
+  state(): Readonly<Record<string, 'pending' | 'registered'>>;
+  /** Settles when everything is registered, or after `stop`. Never rejects. */
+  readonly done: Promise<void>;
+  stop(): void;
+}
+
+export interface Registration {
+  /** Starts at once and returns; safe to run in many replicas at the same time. */
+  register(what: Registered): RunningRegistration;
+}
+
+export interface RegistrationOptions {
+  configuration: Pick<Configuration, 'read' | 'update'>;
+  urns: Pick<Urns, 'service'>;
+  /** Name of this service: `form-service`. */
+  service: string;
+  metrics: Pick<PlatformMetrics, 'registrationPending'>;
+  log: Logger;
+  /** Milliseconds before the second try; each further wait is twice as long, up to `maxDelayMs`. */
+  firstDelayMs?: number | undefined;
+  maxDelayMs?: number | undefined;
+}
+
+export function createRegistration(options: RegistrationOptions): Registration {
+  const { metrics, log } = options;
+  return {
+    register(what) {
+      const documents = documentsOf(options, what);
+      const state: Record<string, 'pending' | 'registered'> = {};
+      for (const [name] of documents) {
+        state[name] = 'pending';
+        metrics.registrationPending.set({ document: name }, 1);
+      }
+      const stopping = new AbortController();
+      const run = async (name: string, wanted: Document) => {
+        if (!(await writeUntilDone(options, name, wanted, stopping.signal))) return;
+        state[name] = 'registered';
+        metrics.registrationPending.set({ document: name }, 0);
+      };
+      const done = Promise.all(documents.map(([name, wanted]) => run(name, wanted))).then(() => {
+        if (!stopping.signal.aborted) log.info({ documents: Object.keys(state) }, 'registered at the platform');
+      });
+      return { state: () => state, done, stop: () => stopping.abort() };
+    },
+  };
+}
+
+/** Documents of namespace `platform` and what has to stand in each: platform-contracts.md, 4 to 6. */
+function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
+  const documents: [string, Document][] = [];
+  if (what.definitions) documents.push(['configuration-service', { ...what.definitions }]);
+  if (what.roles) documents.push(['tenant-service', { [urns.service(service)]: { roles: what.roles } }]);
+  if (what.events) {
+    const definitions = Object.fromEntries(what.events.map((event) => [event.name, event]));
+    documents.push(['event-service', { [service]: { name: service, definitions } }]);
+  }
+  if (what.notificationTypes) documents.push(['notification-service', { ...what.notificationTypes }]);
+  return documents;
+}
+
+/** False when stopped before it was done. */
+async function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
+  const { log, firstDelayMs = 1_000, maxDelayMs = 60_000 } = options;
+  for (let delay = firstDelayMs; ; delay = Math.min(delay * 2, maxDelayMs)) {
+    if (signal.aborted) return false;
+    try {
+      await writeDifference(options.configuration, name, wanted);
+      return true;
+    } catch (error) {
+      const why = error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
+      log.warn({ document: name, retryInMs: delay, ...why }, 'registration at the platform failed');
+    }
+    try {
+      await sleep(delay * (0.5 + Math.random()), undefined, { signal, ref: false });
+    } catch {
+      return false;
+    }
+  }
+}
+
+async function writeDifference(configuration: RegistrationOptions['configuration'], name: string, wanted: Document) {
+  const { latest } = await configuration.read('platform', name, { core: true });
+  const stored = isObject(latest?.configuration) ? latest.configuration : {};
+  const update = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => differs(stored[key], value)));
+  if (Object.keys(update).length === 0) return;
+  // Objects replace the members of objects, so a repeat changes nothing.
+  await configuration.update('platform', name, update, { core: true, idempotent: true });
+}
+
+/** Whether an UPDATE, which merges objects one level deep, would change what is stored. */
+function differs(stored: unknown, wanted: unknown): boolean {
+  const merged = isObject(stored) && isObject(wanted) ? { ...stored, ...wanted } : wanted;
+  return !isDeepStrictEqual(stored, merged);
+}
+
+function isObject(value: unknown): value is Document {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,115 @@
+// The access token of the service's own account (client credentials, RFC 6749 section 4.4) in realm core. It keeps the
+// token in memory only, and neither the token nor the secret reaches a log, an error or a URL.
+import type { Dispatcher } from 'undici';
+import { z } from 'zod';
+import type { Clock } from '../service/clock.ts';
+import type { Logger } from '../service/log.ts';
+import { createPlatformClient, type TokenSource } from './http-client.ts';
+import { PlatformError } from './platform-error.ts';
+import type { PlatformMetrics } from './platform-metrics.ts';
+import { pathOf } from './url-path.ts';
+
+export interface ServiceAccountOptions {
+  /** The access service as calls reach it, such as `http://keycloak:8080/auth`. */
+  accessUrl: string;
+  /** Default `core`. */
+  realm?: string | undefined;
+  clientId: string;
+  clientSecret: string;
+  clock: Clock;
+  agent: Dispatcher;
+  metrics: PlatformMetrics;
+  log: Logger;
+  timeoutMs?: number | undefined;
+  retryDelayMs?: number | undefined;
+  circuitResetMs?: number | undefined;
+}
+
+export interface ServiceAccount extends TokenSource {
+  /**
+   * A token with time left: cached until 60 s before its expiry (a quarter of its life, if that is shorter), then
+   * renewed in the background while it still serves; single flight. Throws PlatformError of service `access`.
+   */
+  token(): Promise<string>;
+  /**
+   * Another token than the one that a service refused. At most one renewal in 5 s is made for refusals: a service that
+   * refuses every token must not become a stream of sign-ins.
+   */
+  renew(refused: string): Promise<string>;
+  close(): void;
+}
+
+interface Held {
+  token: string;
+  /** The promise that `token` answers with, made once. */
+  answer: Promise<string>;
+  renewAt: number;
+  uselessAt: number;
+}
+
+const renewalInterval = 5_000;
+
+const tokenSchema = z.looseObject({
+  access_token: z.string().min(1),
+  // RFC 6749 section 5.1: recommended, not required.
+  expires_in: z.number().positive().default(60),
+});
+
+export function createServiceAccount(options: ServiceAccountOptions): ServiceAccount {
+  const { accessUrl, realm = 'core', clientId, clientSecret, clock } = options;
+  const client = createPlatformClient({ ...options, service: 'access', baseUrl: () => Promise.resolve(accessUrl) });
+  let held: Held | undefined;
+  let flight: Promise<string> | undefined;
+  let attemptedAt = Number.NEGATIVE_INFINITY;
+  let refusedAt = Number.NEGATIVE_INFINITY;
+
+  async function signIn(): Promise<string> {
+    const startedAt = clock().getTime();
+    attemptedAt = startedAt;
+    try {
+      const { access_token: token, expires_in: seconds } = await client.request({
+        operation: 'sign in the service account',
+        method: 'POST',
+        path: `${pathOf('access', 'realms', realm)}/protocol/openid-connect/token`,
+        form: { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
+        idempotent: true,
+        answer: tokenSchema,
+      });
+      const life = seconds * 1_000;
+      const renewAt = startedAt + life - Math.min(60_000, life / 4);
+      const uselessAt = startedAt + life - Math.min(10_000, life / 10);
+      held = { token, answer: Promise.resolve(token), renewAt, uselessAt };
+      return token;
+    } catch (error) {
+      // RFC 6749 section 5.2: bad credentials may be a 400. It is our account that is wrong, not the caller's request.
+      if (error instanceof PlatformError && error.kind === 'rejected')
+        throw new PlatformError('access', 'denied', { upstreamStatus: error.upstreamStatus });
+      throw error;
+    } finally {
+      flight = undefined;
+    }
+  }
+
+  function renewed(): Promise<string> {
+    flight ??= signIn();
+    return flight;
+  }
+
+  return {
+    token() {
+      const now = clock().getTime();
+      if (!held || now >= held.uselessAt) return renewed();
+      if (now >= held.renewAt && now - attemptedAt >= renewalInterval) renewed().catch(() => undefined);
+      return held.answer;
+    },
+    renew(refused) {
+      if (held && held.token !== refused) return held.answer;
+      const now = clock().getTime();
+      if (held && now - refusedAt < renewalInterval) return held.answer;
+      refusedAt = now;
+      held = undefined;
+      return renewed();
+    },
+    close: () => client.close(),
+  };
+}

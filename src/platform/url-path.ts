@@ -1,0 +1,26 @@
+// Puts values into URLs so that no value can leave its place: each one becomes exactly one path segment.
+import { PlatformError } from './platform-error.ts';
+
+export type Query = Record<string, string | number | boolean | undefined>;
+
+/**
+ * `/a%20b/c` of `('a b', 'c')`. An empty segment, a dot segment (which URL parsers collapse, RFC 3986 section 5.2.4) or
+ * one that is not well-formed Unicode throws PlatformError `rejected`: no service can be asked for it.
+ */
+export function pathOf(service: string, ...segments: string[]): string {
+  let path = '';
+  for (const segment of segments) {
+    if (segment === '' || segment === '.' || segment === '..' || !segment.isWellFormed())
+      throw new PlatformError(service, 'rejected', { upstreamStatus: 400, reason: 'unusable path segment' });
+    path += `/${encodeURIComponent(segment)}`;
+  }
+  return path;
+}
+
+/** `?a=1&b=x%20y`, or nothing; members that are undefined are left out. */
+export function queryOf(query: Query | undefined): string {
+  let text = '';
+  for (const [name, value] of Object.entries(query ?? {}))
+    if (value !== undefined) text += `${text === '' ? '?' : '&'}${name}=${encodeURIComponent(value)}`;
+  return text;
+}
