@@ -24,6 +24,8 @@ export type FileKind = 'remove-files';
 
 export type OutboxKind = EventKind | SubscriberKind | FileKind;
 
+export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];
+
 /** Who did it: a subject and a display name, or `form-service-job` for the expiry. */
 export interface Actor {
   id: string;
@@ -64,7 +66,10 @@ export interface OutboxForm {
   lastAccessed: Date;
   locked: Date | null;
   submitted: Date | null;
-  applicant: { addressAs?: string | undefined; channels: { channel: string; address: string }[] } | null;
+  applicant: {
+    addressAs?: string | undefined;
+    channels: { channel: string; address: string }[];
+  } | null;
   subscriberId: string | null;
 }
 

@@ -1,0 +1,72 @@
+// The relay: in every pod of the form service it brings the outbox to the platform, at least once, in order per form. It
+// is woken by a look at the table in short intervals, and at once after a write of its own process. Nothing is ever given
+// up: a row leaves only by being accepted.
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/log.ts';
+import type { Deliver } from './delivery.ts';
+import { createFailureReport } from './failure.ts';
+import { createGate } from './gate.ts';
+import { type Lane, type LaneName, type LanePace, lanes, startLane } from './lane.ts';
+import type { OutboxMetrics } from './metrics.ts';
+import type { OutboxStore } from './store.ts';
+
+export interface Relay {
+  /** Looks at the outbox at once; call it after a commit that wrote to it. */
+  nudge(): void;
+  /** Claims no more, and resolves when what is under way is recorded. */
+  stop(): Promise<void>;
+}
+
+export interface RelayOptions {
+  store: OutboxStore;
+  deliver: Deliver;
+  metrics: OutboxMetrics;
+  clock: Clock;
+  log: Logger;
+  pace?: Partial<RelayPace>;
+}
+
+export interface RelayPace extends LanePace {
+  /** Milliseconds between probes while a service is down. */
+  outage: { first: number; cap: number };
+}
+
+// The platform's clients end a call within 35 s (10 s, three times, and the waits between); connections per service are
+// 64. The lag after an outage is at most the two caps of `outage` and `retry.service`.
+const defaultPace: RelayPace = {
+  capacity: 64,
+  deadline: 45_000,
+  lease: 60_000,
+  poll: { min: 50, max: 1_000 },
+  retry: {
+    service: { first: 1_000, cap: 30_000 },
+    row: { first: 5_000, cap: 300_000 },
+  },
+  outage: { first: 1_000, cap: 30_000 },
+};
+
+export function startRelay(options: RelayOptions): Relay {
+  const { clock, log } = options;
+  const pace = { ...defaultPace, ...options.pace };
+  const report = createFailureReport({ log, clock });
+  const running: Lane[] = [];
+  const nudge = () => {
+    for (const lane of running) lane.nudge();
+  };
+  const start = (name: LaneName) =>
+    startLane({
+      ...options,
+      name,
+      pace,
+      report,
+      gate: createGate({ clock, backoff: pace.outage }),
+      onAccepted: nudge,
+    });
+  running.push(...lanes.map(start));
+  return {
+    nudge,
+    async stop() {
+      await Promise.all(running.map((lane) => lane.stop()));
+    },
+  };
+}

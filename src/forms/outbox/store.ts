@@ -1,0 +1,130 @@
+// The outbox table: claims, outcomes, backlog. Claims are short statements, never open transactions; a claim that is not
+// settled runs out. Rows are claimed by this file's order only: a form's row waits until every earlier one is accepted.
+import type { Queryable } from '../../service/postgres.ts';
+import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
+import { acceptSql, backlogSql, claimSql, failSql } from './statements.ts';
+
+/** A row as a relay holds it. */
+export interface ClaimedRow extends OutboxRow {
+  /** Names the claim: a claim that ran out and was taken by another relay has another value. */
+  claimedUntil: Date;
+}
+
+export interface AcceptedRow {
+  row: Pick<OutboxRow, 'sequence'>;
+  subscriberId?: string | undefined;
+}
+
+export interface FailedRow {
+  row: Pick<ClaimedRow, 'sequence' | 'claimedUntil'>;
+  notBefore: Date;
+}
+
+export interface Backlog {
+  kind: OutboxKind;
+  count: number;
+  oldestSeconds: number;
+  /** Of these, rows that were tried ten times or more. */
+  failing: number;
+}
+
+export interface OutboxStore {
+  /**
+   * Claims due rows of a lane, oldest first, each the oldest undelivered one of its form, for `lease` milliseconds, and
+   * reads their forms. Several relays never get the same row at once, unless a claim has run out.
+   */
+  claim(options: { lane: string; limit: number; now: Date; lease: number }): Promise<ClaimedRow[]>;
+  /**
+   * Marks rows as accepted, in one statement with what follows from it: a form learns its subscriber, a deleted form's
+   * subscriber (and files) get the rows that remove them. A row may be marked again.
+   */
+  accept(rows: readonly AcceptedRow[], now: Date): Promise<void>;
+  /** Gives rows back until `notBefore`; rows that another relay has claimed meanwhile stay with it. */
+  fail(rows: readonly FailedRow[]): Promise<void>;
+  backlog(now: Date): Promise<Backlog[]>;
+  /** The answers of a form; null when it is gone. */
+  readData(formId: string): Promise<Record<string, unknown> | null>;
+}
+
+export interface OutboxStoreOptions {
+  pool: Queryable;
+  /** Milliseconds from the acceptance of form-deleted to the removal of the subscriber: time for the last notice. */
+  removalDelay: number;
+  /** Whether deleted forms leave rows that delete their files. */
+  deleteFiles: boolean;
+}
+
+export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions): OutboxStore {
+  return {
+    async claim({ lane, limit, now, lease }) {
+      const claimedUntil = new Date(now.getTime() + lease);
+      const { rows } = await pool.query<ClaimRecord>(claimSql, [lane, now, claimedUntil, limit]);
+      return rows.map((record) => ({ ...toRow(record), claimedUntil }));
+    },
+    async accept(rows, now) {
+      const sequences = rows.map(({ row }) => row.sequence);
+      const subscribers = rows.map(({ subscriberId }) => subscriberId ?? null);
+      const removal = new Date(now.getTime() + removalDelay);
+      await pool.query(acceptSql, [sequences, subscribers, now, removal, deleteFiles]);
+    },
+    async fail(rows) {
+      const sequences = rows.map(({ row }) => row.sequence);
+      const claims = rows.map(({ row }) => row.claimedUntil.toISOString());
+      await pool.query(failSql, [sequences, claims, rows.map(({ notBefore }) => notBefore.toISOString())]);
+    },
+    async backlog(now) {
+      const { rows } = await pool.query<Backlog>(backlogSql, [now]);
+      return rows;
+    },
+    async readData(formId) {
+      const { rows } = await pool.query<{ data: Record<string, unknown> }>('SELECT data FROM forms WHERE id = $1', [
+        formId,
+      ]);
+      return rows[0]?.data ?? null;
+    },
+  };
+}
+
+interface ClaimRecord {
+  sequence: string;
+  form_id: string;
+  tenant_id: string;
+  kind: OutboxKind;
+  facts: OutboxFacts;
+  outbox_created: Date;
+  attempts: number;
+  status: OutboxForm['status'] | null;
+  form_created: Date;
+  created_by: Actor;
+  last_accessed: Date;
+  locked: Date | null;
+  submitted: Date | null;
+  applicant: OutboxForm['applicant'];
+  subscriber_id: string | null;
+}
+
+function toRow(record: ClaimRecord): OutboxRow {
+  return {
+    sequence: record.sequence,
+    formId: record.form_id,
+    tenantId: record.tenant_id,
+    kind: record.kind,
+    facts: record.facts,
+    created: record.outbox_created,
+    attempts: record.attempts,
+    form: record.status === null ? undefined : toForm(record, record.status),
+  };
+}
+
+function toForm(record: ClaimRecord, status: OutboxForm['status']): OutboxForm {
+  return {
+    status,
+    created: record.form_created,
+    createdBy: record.created_by,
+    lastAccessed: record.last_accessed,
+    locked: record.locked,
+    submitted: record.submitted,
+    applicant: record.applicant,
+    subscriberId: record.subscriber_id,
+  };
+}
