@@ -1,0 +1,193 @@
+// One realm's OpenID provider: oidc-provider with Keycloak's paths, lifetimes and token contents. It asks nobody for
+// consent, because every client of the embedded service is a first-party one.
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { JWK } from 'jose';
+import Provider, { type Configuration, type KoaContextWithOIDC } from 'oidc-provider';
+import { createAdapterFactory } from './adapter.ts';
+import type { EntityStore } from './entity-store.ts';
+import { answerError, askToLogOut, confirmLogOut } from './notices.ts';
+import { addPasswordGrant } from './password-grant.ts';
+import { type Account, accessTokenClaims, profileClaims, type Realm } from './realm.ts';
+
+/** The one resource that all access tokens are for: the platform. Naming it is what makes them JWTs. */
+const platformResource = 'urn:platform';
+const scopes = ['openid', 'profile', 'email', 'roles', 'offline_access'];
+const sessionLifetime = 10 * 3600;
+
+export interface ProviderOptions {
+  realm: Realm;
+  /** `<public address>/auth/realms/<realm>`: what tokens say. All URLs that the provider hands out begin with it. */
+  issuer: string;
+  store: EntityStore;
+  signingKey: JWK;
+  /** Sign the cookies. */
+  cookieKeys: string[];
+}
+
+export function createProvider(options: ProviderOptions): Provider {
+  const { realm } = options;
+  const provider = new Provider(options.issuer, createConfiguration(options));
+  addPasswordGrant(provider, realm, platformResource);
+  // Keycloak says when the refresh token ends; the library has no place for it.
+  provider.use(async (ctx, next) => {
+    await next();
+    const refreshToken = ctx.oidc?.entities.RefreshToken;
+    if (ctx.oidc?.route !== 'token' || !refreshToken || ctx.status !== 200) return;
+    if (ctx.body && typeof ctx.body === 'object' && 'refresh_token' in ctx.body) {
+      Object.assign(ctx.body, {
+        refresh_expires_in: refreshToken.remainingTTL,
+        ...(refreshToken.sid !== undefined && { session_state: refreshToken.sid }),
+      });
+    }
+  });
+  return provider;
+}
+
+function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: ProviderOptions): Configuration {
+  const { definition } = realm;
+  const accessTokenLifetime = definition.accessTokenLifetime ?? 300;
+  const path = new URL(issuer).pathname;
+  return {
+    adapter: createAdapterFactory(realm, store),
+    jwks: { keys: [signingKey as Record<string, string>] },
+    cookies: {
+      keys: cookieKeys,
+      names: { session: 'access_session', interaction: 'access_interaction', resume: 'access_resume' },
+      // Realms share a host, and must not see each other's sessions.
+      long: { httpOnly: true, sameSite: 'lax', path },
+      short: { httpOnly: true, sameSite: 'lax', path },
+    },
+    scopes,
+    claims: { openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'], profile: ['name'], email: ['email'] },
+    // With all its claims in the ID token, as Keycloak has it.
+    conformIdTokenClaims: false,
+    extraParams: ['kc_idp_hint'],
+    routes: {
+      authorization: '/protocol/openid-connect/auth',
+      token: '/protocol/openid-connect/token',
+      jwks: '/protocol/openid-connect/certs',
+      userinfo: '/protocol/openid-connect/userinfo',
+      end_session: '/protocol/openid-connect/logout',
+      revocation: '/protocol/openid-connect/revoke',
+      introspection: '/protocol/openid-connect/token/introspect',
+      registration: '/clients-registrations/openid-connect',
+    },
+    ttl: {
+      AccessToken: accessTokenLifetime,
+      ClientCredentials: accessTokenLifetime,
+      IdToken: accessTokenLifetime,
+      AuthorizationCode: 60,
+      RefreshToken: definition.refreshTokenLifetime ?? 1800,
+      Interaction: 30 * 60,
+      Session: sessionLifetime,
+      Grant: sessionLifetime,
+    },
+    rotateRefreshToken: definition.rotateRefreshTokens ?? true,
+    issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    expiresWithSession: (_ctx, source) => !source.scopes.has('offline_access'),
+    clientDefaults: { backchannel_logout_session_required: true },
+    clientBasedCORS: () => true,
+    pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
+    // Its own fetch refuses loopback addresses, and everything here is on loopback.
+    fetch: (url, init) => fetch(url, withoutDispatcher(init ?? {})),
+    findAccount: (_ctx, id) => {
+      const account = realm.account(id);
+      return account && { accountId: id, claims: () => ({ sub: id, ...profileClaims(account) }) };
+    },
+    loadExistingGrant: grantEverything,
+    interactions: { url: (_ctx, interaction) => `${path}/login-actions/authenticate/${interaction.uid}` },
+    renderError: answerError,
+    formats: { customizers: { jwt: (ctx, token, jwt) => shapeAccessToken(realm, ctx, token, jwt) } },
+    extraClientMetadata: { properties: ['software_id'], validator: acceptWithoutRedirectUris },
+    features: createFeatures(realm, accessTokenLifetime),
+  };
+}
+
+function createFeatures(realm: Realm, accessTokenTTL: number): NonNullable<Configuration['features']> {
+  const { registrationToken } = realm.definition;
+  return {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    clientCredentials: { enabled: true },
+    revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
+    introspection: { enabled: true, allowedPolicy: (_ctx, client) => client.clientAuthMethod !== 'none' },
+    backchannelLogout: { enabled: true },
+    rpInitiatedLogout: { enabled: true, logoutSource: askToLogOut, postLogoutSuccessSource: confirmLogOut },
+    registration: {
+      enabled: registrationToken !== undefined,
+      ...(registrationToken !== undefined && { initialAccessToken: registrationToken }),
+      idFactory: () => randomUUID(),
+      secretFactory: () => randomBytes(32).toString('base64url'),
+    },
+    registrationManagement: { enabled: registrationToken !== undefined, rotateRegistrationAccessToken: true },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: () => platformResource,
+      useGrantedResource: () => true,
+      getResourceServerInfo: () => ({
+        scope: scopes.join(' '),
+        audience: platformResource,
+        accessTokenFormat: 'jwt',
+        accessTokenTTL,
+        jwt: { sign: { alg: 'RS256' } },
+      }),
+    },
+  };
+}
+
+function withoutDispatcher({ dispatcher: _, ...init }: RequestInit & { dispatcher?: unknown }): RequestInit {
+  return init;
+}
+
+/** No consent screen: what a client asks for, it is given. */
+async function grantEverything(ctx: KoaContextWithOIDC) {
+  const { client, session, params, provider } = ctx.oidc;
+  if (!client || !session?.accountId) return undefined;
+  const id = session.grantIdFor(client.clientId);
+  const present = id === undefined ? undefined : await provider.Grant.find(id);
+  const grant = present ?? new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+  const scope = typeof params?.scope === 'string' ? params.scope : 'openid';
+  grant.addOIDCScope(scope);
+  grant.addResourceScope(platformResource, scope);
+  await grant.save();
+  return grant;
+}
+
+type JwtCustomizer = NonNullable<NonNullable<NonNullable<Configuration['formats']>['customizers']>['jwt']>;
+
+/** Replaces the library's access token (RFC 9068) by Keycloak's. */
+async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<JwtCustomizer>): Promise<void> {
+  const clientId = token.clientId ?? '';
+  const person = 'accountId' in token && typeof token.accountId === 'string' ? realm.account(token.accountId) : undefined;
+  const account = person ?? realm.serviceAccount(clientId) ?? anonymousAccount(clientId);
+  const { jti, iat, exp, iss, scope } = jwt.payload;
+  const sid = await sessionIdOf(ctx, token, clientId);
+  jwt.header = { typ: 'JWT' };
+  jwt.payload = {
+    jti,
+    iat,
+    exp,
+    iss,
+    scope,
+    ...(sid !== undefined && { sid }),
+    ...accessTokenClaims(account, clientId, person && realm.definition.audiences),
+  };
+}
+
+/** A client that registered itself has no roles. */
+function anonymousAccount(clientId: string): Account {
+  return { id: clientId, username: `service-account-${clientId}`, name: clientId, roles: {} };
+}
+
+async function sessionIdOf(ctx: KoaContextWithOIDC, token: object, clientId: string): Promise<string | undefined> {
+  if ('sid' in token && typeof token.sid === 'string') return token.sid;
+  if (!('sessionUid' in token) || typeof token.sessionUid !== 'string') return undefined;
+  const session = await ctx.oidc.provider.Session.findByUid(token.sessionUid);
+  return session?.sidFor(clientId);
+}
+
+/** Keycloak registers a client without redirect URIs: one that cannot sign anybody in until it is given some. */
+function acceptWithoutRedirectUris(_ctx: KoaContextWithOIDC | undefined, _key: string, _value: unknown, metadata: object): void {
+  const uris = 'redirect_uris' in metadata ? metadata.redirect_uris : undefined;
+  if (!Array.isArray(uris) || uris.length === 0) Object.assign(metadata, { redirect_uris: [], response_types: [] });
+}

@@ -1,0 +1,25 @@
+// Opens a loopback port for something that answers HTTP, and closes it without waiting for idle connections.
+import { createServer, type RequestListener, type Server } from 'node:http';
+
+export interface Listening {
+  server: Server;
+  port: number;
+  close(): Promise<void>;
+}
+
+/** On 127.0.0.1 only. Port 0 is any free one. Rejects with `EADDRINUSE` when it is taken. */
+export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
+  const server = createServer(handle);
+  await new Promise<void>((done, fail) => server.once('error', fail).listen(port, '127.0.0.1', done));
+  const address = server.address();
+  if (!address || typeof address === 'string') throw new Error('The server has no port.');
+  return {
+    server,
+    port: address.port,
+    close: async () => {
+      const closed = new Promise<void>((done) => server.close(() => done()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
