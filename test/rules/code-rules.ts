@@ -1,0 +1,124 @@
+// The rules about what a source file is called and contains, for what the linter has no rule of its own. It reads text,
+// line by line, and judges no imports: that is import-rules.ts.
+import { listFiles, type SourceFile } from './source-files.ts';
+
+/** One place that breaks a rule. */
+export interface CodeFinding {
+  rule: string;
+  path: string;
+  /** 1-based; absent when the finding is about the file as a whole. */
+  line?: number;
+  detail: string;
+}
+
+interface CodeRule {
+  name: string;
+  applies(path: string): boolean;
+  check(file: SourceFile): Omit<CodeFinding, 'rule' | 'path'>[];
+}
+
+const isTest = (path: string) => path.startsWith('test/') || path.endsWith('.test.ts');
+const isProduction = (path: string) => !isTest(path);
+const isMain = (path: string) => path.endsWith('/main.ts');
+const everywhere = () => true;
+
+// The noun file of a folder carries the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
+function isNoun(path: string): boolean {
+  const [, folder, name] = /^src\/(?:forms|token-handler|platform-server)\/([^/]+)\/([^/]+)\.ts$/.exec(path) ?? [];
+  if (folder === undefined || name === undefined) return false;
+  if (!folder.endsWith('s')) return name === folder;
+  return [folder.replace(/s$/, ''), folder.replace(/es$/, ''), folder.replace(/ies$/, 'y')].includes(name);
+}
+
+/** A rule that refuses each line of code (comments aside, unless asked for) that matches. */
+function refuse(
+  name: string,
+  pattern: RegExp,
+  options: { applies?: (path: string) => boolean; comments?: boolean } = {},
+): CodeRule {
+  return {
+    name,
+    applies: options.applies ?? everywhere,
+    check: ({ text }) =>
+      text.split('\n').flatMap((content, index) => {
+        const isComment = /^\s*(?:\/\/|\/\*|\*)/.test(content);
+        if (isComment && options.comments !== true) return [];
+        const found = pattern.exec(content);
+        return found === null ? [] : [{ line: index + 1, detail: found[0].trim() }];
+      }),
+  };
+}
+
+function atMostLines(name: string, limit: number, applies: (path: string) => boolean): CodeRule {
+  return {
+    name,
+    applies,
+    check: ({ text }) => {
+      const lines = text.trimEnd().split('\n').length;
+      return lines > limit ? [{ detail: `${lines} lines, at most ${limit}` }] : [];
+    },
+  };
+}
+
+const vagueName: CodeRule = {
+  name: 'names-say-what-is-inside',
+  applies: everywhere,
+  check: ({ path }) => {
+    const words = path.split(/[/.-]/);
+    const vague = words.filter((word) => /^(?:utils?|helpers?|commons?|managers?|misc|lib)$/.test(word));
+    return vague.map((word) => ({ detail: `“${word}” says nothing` }));
+  },
+};
+
+const opensWithComment: CodeRule = {
+  name: 'files-open-with-a-comment',
+  applies: everywhere,
+  check: ({ text }) =>
+    /^(?:\/\/ \S|\/\*\*? ?\S|\/\*\*?\n \* \S)/.test(text)
+      ? []
+      : [{ line: 1, detail: 'no comment on what the file does' }],
+};
+
+// Patterns are written so that they do not match themselves.
+const rules: CodeRule[] = [
+  atMostLines('files-stay-short', 250, isProduction),
+  atMostLines('mains-stay-tiny', 50, (path) => isProduction(path) && isMain(path)),
+  opensWithComment,
+  vagueName,
+  refuse('exports-have-names', /^export default\b|\bas default\b/),
+  refuse('tests-run', /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|fails|skipIf|runIf)\b/),
+  refuse('nothing-is-left-for-later', /\b(?:TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/, { comments: true }),
+  refuse(
+    'checkers-are-not-silenced',
+    /@ts-(?:[i]gnore|[e]xpect-error|[n]ocheck)|(?:biome|prettier|v8|c8|istanbul)-?\s?[i]gnore\b|(?:eslint|oxlint)-[d]isable/,
+    { comments: true },
+  ),
+  refuse('types-are-not-given-up', /(?::|\bas|<|,|\|)\s*an[y]\b\s*(?:[;,)>=|&[{]|$)/),
+  refuse(
+    'nouns-have-no-clock-and-no-environment',
+    /\bprocess\.|\bDate\.now\(|\bnew Date\(\)|\bperformance\.|\bMath\.random\(|\bconsole\.|\bsetTimeout\(|\bsetInterval\(/,
+    {
+      applies: (path) => isNoun(path) && isProduction(path),
+    },
+  ),
+  // now() in SQL only: the line also has a word in capitals.
+  refuse(
+    'time-is-injected',
+    /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:CURRENT_TIMESTAMP|current_timestamp)\b|\bclock_timestamp\(/,
+    {
+      applies: (path) => isProduction(path) && !path.startsWith('src/embedded/') && path !== 'src/service/clock.ts',
+    },
+  ),
+];
+
+/** The names of all code rules; each has a fixture of the same name. */
+export const codeRuleNames: string[] = rules.map(({ name }) => name);
+
+/** Every place under src, reconciler and test of a tree that breaks a code rule. */
+export function findCodeProblems(root: string): CodeFinding[] {
+  return listFiles(root, ['src', 'reconciler', 'test'], '.ts').flatMap((file) =>
+    rules
+      .filter((rule) => rule.applies(file.path))
+      .flatMap((rule) => rule.check(file).map((finding) => ({ rule: rule.name, path: file.path, ...finding }))),
+  );
+}

@@ -1,0 +1,206 @@
+// Who may import whom, as rules of dependency-cruiser, and one function that checks a tree of files against them.
+// It decides nothing about what a file contains: that is code-rules.ts.
+import { cruise, type IFlattenedRuleSet, type IForbiddenRuleType } from 'dependency-cruiser';
+import { listFiles, type SourceFile } from './source-files.ts';
+
+/** One import that a rule refuses. Paths are relative to the checked tree. */
+export interface ImportFinding {
+  rule: string;
+  from: string;
+  /** The specifier as the file writes it. */
+  specifier: string;
+  comment: string;
+}
+
+export interface ImportReport {
+  findings: ImportFinding[];
+  /** Every module of the tree that the checker parsed, with the specifiers that it saw there. */
+  modules: Map<string, string[]>;
+}
+
+const tests = String.raw`^test/|\.test\.ts$`;
+const rooms = '(?:service|platform|forms|token-handler|platform-server)';
+const nounFolder = '^src/(?:forms|token-handler|platform-server)/[^/]+/';
+// forms/form.ts, registries/registry.ts, addresses/address.ts, sign-in/sign-in.ts
+const noun = String.raw`^src/(?:forms|token-handler|platform-server)/(?:([^/]+)s/\1|([^/]+)es/\2|([^/]+)ies/\3y|([^/]*[^/s])/\4)\.ts$`;
+// store.ts, form-store.ts, store-rows.ts
+const named = (kind: string) => String.raw`${nounFolder}[^/]*\b${kind}\b[^/]*\.ts$`;
+
+const forbidden: IForbiddenRuleType[] = [
+  {
+    name: 'service-imports-no-other-room',
+    comment: 'src/service is what every process shares: it knows none of them.',
+    from: { path: '^src/service/', pathNot: tests },
+    to: { path: [`^src/(?!service/)${rooms}/`, '^reconciler/'] },
+  },
+  {
+    name: 'platform-imports-only-service',
+    comment: 'src/platform holds clients that any process may use: of our rooms it knows only src/service.',
+    from: { path: '^src/platform/', pathNot: tests },
+    to: { path: [`^src/(?!platform/|service/)${rooms}/`, '^reconciler/'] },
+  },
+  {
+    name: 'processes-import-no-other-process',
+    comment: 'forms, token-handler and platform-server talk over HTTP only; they share src/service and src/platform.',
+    from: { path: '^src/(forms|token-handler|platform-server)/', pathNot: tests },
+    to: { path: [`^src/(?!$1/|service/|platform/)${rooms}/`, '^reconciler/'] },
+  },
+  {
+    name: 'reconciler-imports-only-expiry-of-forms',
+    comment: 'The reconciler uses service, platform and the files of src/forms that expire drafts (…expiry….ts).',
+    from: { path: '^reconciler/', pathNot: tests },
+    to: {
+      path: `^src/${rooms}/`,
+      pathNot: ['^src/(?:service|platform)/', String.raw`^src/forms/.*\bexpiry\b[^/]*\.ts$`],
+    },
+  },
+  {
+    name: 'nothing-imports-embedded',
+    comment: 'src/embedded is npm start. Only tests may use its parts.',
+    from: { path: '.', pathNot: `^src/embedded/|${tests}` },
+    to: { path: '^src/embedded/' },
+  },
+  {
+    name: 'only-tests-import-tests',
+    comment: 'Nothing that runs in production or in npm start may need test/ or a *.test.ts file.',
+    from: { path: '.', pathNot: tests },
+    to: { path: tests },
+  },
+  {
+    name: 'nothing-imports-a-main',
+    comment: 'A main starts a process when it is loaded; run it, do not import it.',
+    from: { path: '.' },
+    to: { path: String.raw`^(?:src/[^/]+/|reconciler/)main\.ts$` },
+  },
+  {
+    name: 'only-the-app-imports-routes',
+    comment:
+      'Routes are at the top of a noun’s folder: only the app of the room, or other routes of the folder, use them.',
+    from: { path: nounFolder, pathNot: [tests, named('routes')] },
+    to: { path: named('routes') },
+  },
+  {
+    name: 'routes-stay-in-their-folder',
+    comment: 'Routes of one noun do not import the routes of another.',
+    from: { path: '^src/[^/]+/([^/]+)/', pathNot: [tests, `${nounFolder}(?!.*routes)`] },
+    to: { path: named('routes'), pathNot: '^src/[^/]+/$1/' },
+  },
+  {
+    name: 'schema-and-policy-import-no-store',
+    comment: 'A schema says what a request looks like, a policy who may do what; neither reads data.',
+    from: { path: [named('schema'), named('policy')], pathNot: tests },
+    to: { path: named('store') },
+  },
+  {
+    name: 'noun-imports-nothing-above-it',
+    comment: 'The noun is the core of its folder: schema, policy and store may import it, never the other way.',
+    from: { path: noun },
+    to: { path: [named('schema'), named('policy'), named('store')] },
+  },
+  {
+    name: 'noun-is-pure',
+    comment: 'The noun file computes: no HTTP, no database, no environment, no clock, no input or output.',
+    from: { path: noun },
+    to: {
+      path: [
+        '(?:^|/)node_modules/(?:@types/)?(?:express|express-session|pg|redis|@redis|ioredis|connect-redis|undici|nodemailer|opossum|graphile-worker|prom-client|pino|http-proxy-middleware)/',
+        '^(?:node:)?(?:process|fs|http|https|http2|net|tls|dgram|dns|child_process|cluster|worker_threads|timers|os|perf_hooks)(?:/|$)',
+        String.raw`^src/service/(?:clock|config|process-fields|postgres|migrate|redis|http-app|serve|run-main|log|metrics|openapi|.*-guards)\.ts$`,
+        '^src/platform/',
+      ],
+    },
+  },
+  {
+    name: 'store-imports-no-other-nouns-store',
+    comment:
+      'A store never calls another noun’s store: routes combine them, one statement joins them, or an argument carries them.',
+    from: { path: String.raw`^src/([^/]+/[^/]+)/[^/]*\bstore\b[^/]*\.ts$` },
+    to: { path: named('store'), pathNot: '^src/$1/' },
+  },
+  {
+    name: 'no-cycles',
+    comment: 'Files that import each other, types included, cannot be read one at a time.',
+    from: { path: '.' },
+    to: { circular: true },
+  },
+  {
+    name: 'production-imports-only-dependencies',
+    comment:
+      'The image installs dependencies only: what runs there may not need a devDependency or an undeclared package.',
+    from: { path: [`^src/${rooms}/`, '^reconciler/'], pathNot: tests },
+    to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'npm-bundled'], dependencyTypesNot: ['type-only'] },
+  },
+  {
+    name: 'imports-resolve',
+    comment: 'The import names a file or package that does not exist.',
+    from: { path: '.' },
+    to: { couldNotResolve: true },
+  },
+];
+
+const ruleSet: IFlattenedRuleSet = { forbidden: forbidden.map((rule) => ({ ...rule, severity: 'error' })) };
+
+/** The names of all import rules; each has a fixture of the same name. */
+export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? '');
+
+/**
+ * Checks every `.ts` file under src, reconciler and test of a tree.
+ *
+ * TypeScript 7 has no parser API that dependency-cruiser can use: left alone it sees no `.ts` file and passes. So the
+ * parser is swc, and the report names what was seen, for the caller to compare with the files on disk.
+ */
+export async function checkImports(root: string): Promise<ImportReport> {
+  const files = listFiles(root, ['src', 'reconciler', 'test'], '.ts');
+  if (files.length === 0) throw new Error(`There is no .ts file under ${root}`);
+  const { output } = await cruise(
+    files.map((file: SourceFile) => file.path),
+    {
+      baseDir: root,
+      ruleSet,
+      validate: true,
+      parser: 'swc',
+      tsPreCompilationDeps: true,
+      doNotFollow: { path: 'node_modules' },
+      exclude: { path: '^test/fixtures/' },
+      enhancedResolveOptions: {
+        exportsFields: ['exports'],
+        conditionNames: ['import', 'node', 'default', 'types', 'require'],
+        extensions: ['.ts', '.js', '.json'],
+      },
+    },
+  );
+  if (typeof output === 'string') throw new Error('dependency-cruiser answered with text instead of its result');
+  const findings = output.summary.violations.map(({ rule, from, to, unresolvedTo }) => ({
+    rule: rule.name,
+    from,
+    specifier: unresolvedTo ?? to,
+    comment: forbidden.find(({ name }) => name === rule.name)?.comment ?? '',
+  }));
+  const modules = new Map<string, string[]>();
+  for (const { source, dependencies } of output.modules) {
+    if (files.some((file) => file.path === source))
+      modules.set(
+        source,
+        dependencies.map(({ module }) => module.replace('node:', '')),
+      );
+  }
+  return { findings, modules };
+}
+
+/**
+ * The `.ts` files that the checker missed, and the imports in the text of a file that it did not see there. The one kind
+ * it cannot see is the type expression `import(…).Y`: write `import type` instead.
+ */
+export function findBlindSpots(root: string, { modules }: ImportReport): string[] {
+  return listFiles(root, ['src', 'reconciler', 'test'], '.ts').flatMap(({ path, text }) => {
+    const seen = modules.get(path);
+    if (seen === undefined) return [`${path}: not seen by the import checker`];
+    const statements = text.matchAll(/^(?:import|export)\b[^'"`;]*?from '([^']+)'/gm);
+    const expressions = text.matchAll(/\bimport\('([^']+)'\)/g);
+    return [...statements, ...expressions].flatMap(([, specifier = '']) =>
+      seen.includes(specifier.replace('node:', ''))
+        ? []
+        : [`${path}: the import of ${specifier} was not seen by the import checker`],
+    );
+  });
+}

@@ -1,0 +1,30 @@
+// Lists the text files of a tree for the rule checkers. It follows no links and skips what is not ours to judge:
+// installed packages, data folders and the fixtures that break rules on purpose.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A file of a tree: its path relative to the root, with forward slashes, and its text. */
+export interface SourceFile {
+  path: string;
+  text: string;
+}
+
+const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage']);
+
+/** Every file with the ending under the folders ('' is the whole tree), sorted. A missing folder counts as empty. */
+export function listFiles(root: string, folders: string[], ending: string): SourceFile[] {
+  return folders
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => walk(root, folder))
+    .filter((path) => path.endsWith(ending) && !path.startsWith('test/fixtures/'))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+}
+
+function walk(root: string, folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return skipped.has(entry.name) ? [] : walk(root, path);
+    return entry.isFile() ? [path] : [];
+  });
+}
