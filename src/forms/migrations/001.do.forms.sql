@@ -8,9 +8,9 @@ CREATE TABLE forms (
   definition_id text NOT NULL,
   status text NOT NULL CHECK (status IN ('Draft', 'Locked', 'Submitted', 'Archived')),
   created timestamptz NOT NULL,
+  -- {id, name}: the subject, which is unique only for its issuer.
+  created_by jsonb NOT NULL,
   created_by_issuer text NOT NULL,
-  created_by_id text NOT NULL,
-  created_by_name text NOT NULL,
   -- Created by an intake application for an applicant without an account.
   anonymous_applicant boolean NOT NULL,
   -- The definition allowed this creator one form when it was created.
@@ -32,9 +32,9 @@ CREATE TABLE forms (
 );
 
 CREATE INDEX forms_by_creation ON forms (tenant_id, created DESC, id DESC);
-CREATE INDEX forms_by_creator ON forms (tenant_id, definition_id, created_by_issuer, created_by_id)
+CREATE INDEX forms_by_creator ON forms (tenant_id, definition_id, created_by_issuer, (created_by ->> 'id'))
   WHERE NOT anonymous_applicant;
-CREATE UNIQUE INDEX forms_one_per_applicant ON forms (tenant_id, definition_id, created_by_issuer, created_by_id)
+CREATE UNIQUE INDEX forms_one_per_applicant ON forms (tenant_id, definition_id, created_by_issuer, (created_by ->> 'id'))
   WHERE one_per_applicant;
 -- The two scans of the expiry.
 CREATE INDEX forms_drafts_by_access ON forms (last_accessed, id) WHERE status = 'Draft' AND NOT held;
@@ -47,13 +47,19 @@ CREATE TABLE outbox (
   tenant_id text NOT NULL,
   kind text NOT NULL,
   facts jsonb NOT NULL DEFAULT '{}',
+  -- The service that a row is meant for.
+  lane text NOT NULL GENERATED ALWAYS AS (
+    CASE WHEN kind IN ('subscribe', 'remove-subscriber') THEN 'notifications'
+      WHEN kind = 'remove-files' THEN 'files' ELSE 'events' END) STORED,
   created timestamptz NOT NULL,
-  not_before timestamptz,
+  not_before timestamptz NOT NULL,
+  claimed_until timestamptz,
   attempts integer NOT NULL DEFAULT 0,
   accepted timestamptz
 );
 
 CREATE INDEX outbox_undelivered ON outbox (form_id, sequence) WHERE accepted IS NULL;
+CREATE INDEX outbox_due ON outbox (lane, not_before, sequence) WHERE accepted IS NULL;
 -- The gate before the deletion of a locked form asks whether its form-locked event was accepted.
 CREATE INDEX outbox_by_form ON outbox (form_id, kind);
 
