@@ -1,0 +1,63 @@
+// Proves each import rule by a small tree of files that breaks it, and that the repository breaks none. A line of a
+// fixture that ends in `// refused` must be found, by the rule that the fixture is named after, and nothing else.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { checkImports, findBlindSpots, importRuleNames } from './import-rules.ts';
+import { listFiles } from './source-files.ts';
+
+const root = join(import.meta.dirname, '../..');
+const fixtures = join(root, 'test/fixtures/import-rules');
+
+function refusedImports(tree: string): string[] {
+  return listFiles(tree, ['src', 'reconciler', 'test'], '.ts').flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .filter((line) => line.endsWith('// refused'))
+      .map((line) => `${path} imports ${/'(?:node:)?([^']+)'/.exec(line)?.[1]}`),
+  );
+}
+
+test('every import rule has a fixture that breaks it', () => {
+  expect(readdirSync(fixtures).sort()).toEqual([...importRuleNames].sort());
+});
+
+test.each(importRuleNames)('the rule %s fires on each import that breaks it, and on nothing else', async (rule) => {
+  const tree = join(fixtures, rule);
+  const expected = refusedImports(tree);
+  const report = await checkImports(tree);
+  expect(new Set(report.findings.map((finding) => finding.rule))).toEqual(new Set([rule]));
+  expect(report.findings.map(({ from, specifier }) => `${from} imports ${specifier}`).sort()).toEqual(expected.sort());
+  expect(expected.length).toBeGreaterThan(0);
+  expect(findBlindSpots(tree, report)).toEqual([]);
+});
+
+test('a layout that follows the architecture breaks no import rule', async () => {
+  const tree = join(root, 'test/fixtures/import-legal');
+  const report = await checkImports(tree);
+  expect(report.findings).toEqual([]);
+  expect(findBlindSpots(tree, report)).toEqual([]);
+  expect(report.modules.size).toBeGreaterThan(10);
+});
+
+test('an import that the checker cannot see is reported instead of passing unseen', async () => {
+  const tree = join(root, 'test/fixtures/import-blind-spots');
+  expect(findBlindSpots(tree, await checkImports(tree))).toEqual([
+    'src/service/type-expression.ts: the import of ../forms/app.ts was not seen by the import checker',
+  ]);
+  expect(findBlindSpots(tree, { findings: [], modules: new Map() })).toContain(
+    'src/service/clock.ts: not seen by the import checker',
+  );
+});
+
+test('the checker sees every file of src, reconciler and test, and every import in them', async () => {
+  const report = await checkImports(root);
+  const files = listFiles(root, ['src', 'reconciler', 'test'], '.ts');
+  expect(report.modules.size).toBeGreaterThanOrEqual(files.length);
+  expect(findBlindSpots(root, report)).toEqual([]);
+});
+
+test('no file of this repository breaks an import rule', async () => {
+  const { findings } = await checkImports(root);
+  expect(findings).toEqual([]);
+});
