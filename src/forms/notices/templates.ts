@@ -33,7 +33,8 @@ const signature = '{{#if tenant.name}}<p>{{tenant.name}}</p>{{/if}}';
 const link = (text: string) =>
   `{{#if event.payload.form.formDraftUrl}}<p><a href="{{event.payload.form.formDraftUrl}}">${text}</a></p>{{/if}}`;
 const plainLink = '{{#if event.payload.form.formDraftUrl}} {{event.payload.form.formDraftUrl}}{{/if}}';
-const onDate = (member: string) => `{{#if event.payload.${member}}} on {{formatDate event.payload.${member}}}{{/if}}`;
+const onDate = (member: string) =>
+  `{{#if event.payload.${member}}} on {{formatDate event.payload.${member} timeStyle="none"}}{{/if}}`;
 
 function notice(texts: { subject: string; title: string; paragraphs: string[]; sms: string }): NoticeTemplates {
   const subject = plain(texts.subject);
@@ -64,7 +65,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     title: 'Draft about to be locked',
     paragraphs: [
       `<p>You have not opened your ${formName} draft for some time. It will be locked${onDate('lockOn')}.</p>`,
-      '<p>To keep it, open it before then. A locked draft cannot be opened, and it is deleted{{#if event.payload.deleteOn}} on {{formatDate event.payload.deleteOn}}{{else}} some time later{{/if}}.</p>',
+      '<p>To keep it, open it before then. A locked draft cannot be opened, and it is deleted{{#if event.payload.deleteOn}} on {{formatDate event.payload.deleteOn timeStyle="none"}}{{else}} some time later{{/if}}.</p>',
       link('Open your draft'),
     ],
     sms: `Your ${formName} draft will be locked${onDate('lockOn')}. Open it before then to keep it.${plainLink}`,
@@ -102,7 +103,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     subject: `We received your ${formName}`,
     title: 'Received',
     paragraphs: [
-      `<p>We received your ${formName}{{#if event.timestamp}} on {{formatDate event.timestamp}}{{/if}}.</p>`,
+      `<p>We received your ${formName}{{#if event.timestamp}} on {{formatDate event.timestamp timeStyle="none"}}{{/if}}.</p>`,
       '<p>You do not have to do anything now. Your reference is {{event.payload.form.id}}.</p>',
       link('View what you sent'),
     ],

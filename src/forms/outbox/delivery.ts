@@ -100,7 +100,7 @@ async function readDefinition(row: OutboxRow, { definitions }: DeliveryOptions):
 async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { form } = row;
   if (form?.subscriberId) return { outcome: 'skipped', subscriberId: form.subscriberId };
-  const channels = form?.applicant?.channels ?? [];
+  const channels = form?.applicant.channels ?? [];
   if (form && channels.length === 0) return { outcome: 'skipped' };
   const { addressAs } = form?.applicant ?? {};
   const urn = options.urns.form(row.formId);

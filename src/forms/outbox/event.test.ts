@@ -1,6 +1,7 @@
 // Every event's payload against the schema that is registered for it, in every state that a row can be found in.
-import addFormats from 'ajv-formats';
+
 import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { createUrns } from '../../service/urn.ts';
 import { type EventDefinition, formDraftUrl, renderEvent, wantsData } from './event.ts';
@@ -39,7 +40,17 @@ function row(kind: EventKind, changes: Partial<OutboxRow> = {}): OutboxRow & { k
     files: ['urn:example:platform:file-service:v1:/files/0f0e'],
     subscriberId: '66aa00bb11cc22dd33ee44ff',
   };
-  return { sequence: '17', formId, tenantId: urns.tenant('t1'), facts, created: at, attempts: 1, form, ...changes, kind };
+  return {
+    sequence: '17',
+    formId,
+    tenantId: urns.tenant('t1'),
+    facts,
+    created: at,
+    attempts: 1,
+    form,
+    ...changes,
+    kind,
+  };
 }
 
 function schemaErrors(kind: EventKind, payload: unknown) {
@@ -58,9 +69,13 @@ describe('form events', () => {
   describe.each(eventKinds)('%s', (kind) => {
     const states: [string, Partial<OutboxRow>, EventDefinition | undefined][] = [
       ['a form and its definition', {}, definition],
-      ['a form without applicant', { form: { ...form, applicant: null } }, definition],
+      ['a form without applicant', { form: { ...form, applicant: { channels: [] } } }, definition],
       ['a form whose definition is gone', {}, undefined],
-      ['a form that was submitted and archived since', { form: { ...form, status: 'Archived', submitted: at } }, definition],
+      [
+        'a form that was submitted and archived since',
+        { form: { ...form, status: 'Archived', submitted: at } },
+        definition,
+      ],
       ['a form whose row is gone', { form: undefined }, definition],
       ['nothing but the row itself', { form: undefined, facts: { definitionId: 'permit' } }, undefined],
     ];
@@ -134,11 +149,19 @@ describe('answers in form-submitted', () => {
   });
 
   it.each([
-    ['the definition does not ask for them', row('form-submitted', submitted), { ...definition, includeDataInSubmission: false }],
+    [
+      'the definition does not ask for them',
+      row('form-submitted', submitted),
+      { ...definition, includeDataInSubmission: false },
+    ],
     ['the definition is gone', row('form-submitted', submitted), undefined],
     ['it is another event', row('form-created', submitted), definition],
     ['the form is a draft again', row('form-submitted', { form: { ...submitted.form, status: 'Draft' } }), definition],
-    ['the form was submitted again since', row('form-submitted', { form: { ...submitted.form, submitted: new Date() } }), definition],
+    [
+      'the form was submitted again since',
+      row('form-submitted', { form: { ...submitted.form, submitted: new Date() } }),
+      definition,
+    ],
     ['the form is gone', row('form-submitted', { form: undefined }), definition],
   ])('are not sent when %s', (_, source, known) => {
     expect(wantsData(source, known)).toBe(false);

@@ -153,7 +153,7 @@ function renderForm({ row, definition, urns }: EventSource): Record<string, unkn
     locked: kind === 'form-locked' ? at.toISOString() : null,
     submitted: submittedAt(row),
     lastAccessed: form ? earlier(form.lastAccessed, at).toISOString() : null,
-    applicant: form?.applicant?.addressAs ? { addressAs: form.applicant.addressAs } : null,
+    applicant: form?.applicant.addressAs ? { addressAs: form.applicant.addressAs } : null,
     dryRun: false,
     _links: {
       self: { href: urn },

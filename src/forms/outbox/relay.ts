@@ -23,7 +23,9 @@ export interface RelayOptions {
   metrics: OutboxMetrics;
   clock: Clock;
   log: Logger;
-  pace?: Partial<RelayPace>;
+  /** Milliseconds in which a call of the platform's clients ends (PLATFORM_TIMEOUT). */
+  callTimeout: number;
+  pace?: Partial<RelayPace> | undefined;
 }
 
 export interface RelayPace extends LanePace {
@@ -31,23 +33,19 @@ export interface RelayPace extends LanePace {
   outage: { first: number; cap: number };
 }
 
-// The platform's clients end a call within 35 s (10 s, three times, and the waits between); connections per service are
-// 64. The lag after an outage is at most the two caps of `outage` and `retry.service`.
-const defaultPace: RelayPace = {
+// The lag after an outage is at most the two caps of `outage` and `retry.service`.
+const defaultPace = {
   capacity: 64,
-  deadline: 45_000,
-  lease: 60_000,
   poll: { min: 50, max: 1_000 },
-  retry: {
-    service: { first: 1_000, cap: 30_000 },
-    row: { first: 5_000, cap: 300_000 },
-  },
+  retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
 };
 
 export function startRelay(options: RelayOptions): Relay {
   const { clock, log } = options;
-  const pace = { ...defaultPace, ...options.pace };
+  // A delivery makes two calls at most (a definition, the event), but for files.
+  const limits = { deadline: options.callTimeout * 3, lease: options.callTimeout * 6 };
+  const pace: RelayPace = { ...defaultPace, ...limits, ...options.pace };
   const report = createFailureReport({ log, clock });
   const running: Lane[] = [];
   const nudge = () => {

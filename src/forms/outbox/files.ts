@@ -1,0 +1,40 @@
+// Reads and deletes files at the file service, for deleted forms. It refuses anything that is no file URN of the
+// platform, so that a URN from a form never becomes a path of its own choosing.
+import { z } from 'zod';
+import type { PlatformClient } from '../../platform/http-client.ts';
+import type { FileService } from './delivery.ts';
+
+const fileId = /:v1:\/files\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+
+/** `client` is one of `<prefix>:platform:file-service:v1`. Every failure is a PlatformError. */
+export function createFileService(client: Pick<PlatformClient, 'request'>): FileService {
+  return {
+    async read(urn) {
+      const path = pathOf(urn);
+      if (!path) return undefined;
+      return client.request<{ recordId?: string | null | undefined } | undefined>({
+        operation: 'read file',
+        method: 'GET',
+        path,
+        answer: z.looseObject({ recordId: z.string().nullish() }),
+        notFound: () => undefined,
+      });
+    },
+    async remove(urn) {
+      const path = pathOf(urn);
+      if (!path) return;
+      await client.request({
+        operation: 'delete file',
+        method: 'DELETE',
+        path,
+        answer: z.unknown(),
+        notFound: () => undefined,
+      });
+    },
+  };
+}
+
+function pathOf(urn: string): string | undefined {
+  const id = fileId.exec(urn)?.[1];
+  return id && `/files/${id}`;
+}

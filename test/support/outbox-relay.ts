@@ -1,0 +1,103 @@
+// A relay on a given database, whose services all stand at one address, with the platform's real clients. Run as a
+// program (DATABASE_URL, SINK_URL, PACE as JSON) it is a relay that can be killed.
+import pg from 'pg';
+import pino from 'pino';
+import { createDelivery, type DefinitionSource } from '../../src/forms/outbox/delivery.ts';
+import { createFileService } from '../../src/forms/outbox/files.ts';
+import { createOutboxMetrics } from '../../src/forms/outbox/metrics.ts';
+import { type Relay, type RelayPace, startRelay } from '../../src/forms/outbox/relay.ts';
+import { createOutboxStore } from '../../src/forms/outbox/store.ts';
+import { createEvents } from '../../src/platform/events.ts';
+import { createPlatformClient } from '../../src/platform/http-client.ts';
+import { createHttpAgent } from '../../src/platform/http-exchange.ts';
+import { createNotifications } from '../../src/platform/notifications.ts';
+import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
+import { type Clock, systemClock } from '../../src/service/clock.ts';
+import { createMetrics, type Metrics } from '../../src/service/metrics.ts';
+import { createUrns } from '../../src/service/urn.ts';
+
+export interface TestRelayOptions {
+  databaseUrl: string;
+  sinkUrl: string;
+  pace?: Partial<RelayPace>;
+  clock?: Clock;
+  deleteFiles?: boolean;
+  definitions?: DefinitionSource;
+  /** Receives the log lines. */
+  write?(line: string): void;
+}
+
+export interface TestRelay extends Relay {
+  metrics: Metrics;
+}
+
+/** Quick waits, so that what takes seconds in a cluster takes milliseconds here. */
+export const quick: Partial<RelayPace> = {
+  poll: { min: 5, max: 20 },
+  retry: { service: { first: 20, cap: 100 }, row: { first: 20, cap: 100 } },
+  outage: { first: 20, cap: 100 },
+};
+
+const permit: DefinitionSource = { read: async (_tenant, id) => ({ id, name: 'Permit' }) };
+
+export function startTestRelay(options: TestRelayOptions): TestRelay {
+  const { clock = systemClock, deleteFiles = false, sinkUrl } = options;
+  const pool = new pg.Pool({ connectionString: options.databaseUrl, max: 4 });
+  pool.on('error', () => undefined);
+  const metrics = createMetrics();
+  const platformMetrics = createPlatformMetrics(metrics);
+  const log = pino({ level: 'info' }, { write: (line: string) => options.write?.(line) });
+  const agent = createHttpAgent();
+  const client = (service: string, path: string) =>
+    createPlatformClient({
+      service,
+      agent,
+      metrics: platformMetrics,
+      log,
+      baseUrl: async () => `${sinkUrl}${path}`,
+      retryDelayMs: 10,
+      circuitResetMs: 50,
+    });
+  const [events, notifications, files] = [
+    client('events', '/event/v1'),
+    client('notifications', '/subscription/v1'),
+    client('files', '/file/v1'),
+  ];
+  const store = createOutboxStore({ pool, removalDelay: 15 * 60_000, deleteFiles });
+  const deliver = createDelivery({
+    events: createEvents(events),
+    notifications: createNotifications(notifications),
+    files: deleteFiles ? createFileService(files) : undefined,
+    definitions: options.definitions ?? permit,
+    readData: store.readData,
+    urns: createUrns('urn:example'),
+  });
+  const relay = startRelay({
+    store,
+    deliver,
+    metrics: createOutboxMetrics({ metrics, store, clock }),
+    clock,
+    log,
+    callTimeout: 10_000,
+    pace: { ...quick, ...options.pace },
+  });
+  return {
+    metrics,
+    nudge: relay.nudge,
+    async stop() {
+      await relay.stop();
+      for (const made of [events, notifications, files]) made.close();
+      await agent.destroy();
+      await pool.end();
+    },
+  };
+}
+
+if (import.meta.main) {
+  const { DATABASE_URL, SINK_URL, PACE } = process.env;
+  startTestRelay({
+    databaseUrl: DATABASE_URL ?? '',
+    sinkUrl: SINK_URL ?? '',
+    pace: JSON.parse(PACE ?? '{}') as Partial<RelayPace>,
+  });
+}
