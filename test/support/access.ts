@@ -98,7 +98,14 @@ export async function startTestAccess(options: TestAccessOptions = {}): Promise<
     },
     foreignToken: async (claims = {}, { realm = 'demo', key = 'realm', now = new Date() } = {}) => {
       const seconds = Math.floor(now.getTime() / 1000);
-      const defaultClaims = { iss: issuer(realm), sub: randomUUID(), typ: 'Bearer', azp: 'foreign', iat: seconds, exp: seconds + 300 };
+      const defaultClaims = {
+        iss: issuer(realm),
+        sub: randomUUID(),
+        typ: 'Bearer',
+        azp: 'foreign',
+        iat: seconds,
+        exp: seconds + 300,
+      };
       const payload: JWTPayload = { ...defaultClaims, jti: randomUUID(), ...claims };
       return key === 'realm' ? access.sign(realm, payload) : signWithout(key, payload);
     },
@@ -112,10 +119,14 @@ export function testServiceSecret(clientId: string): string {
 }
 
 async function requestToken(issuer: string, form: Record<string, string>): Promise<string> {
-  const response = await fetch(`${issuer}/protocol/openid-connect/token`, { method: 'POST', body: new URLSearchParams(form) });
+  const response = await fetch(`${issuer}/protocol/openid-connect/token`, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  });
   const body: unknown = await response.json();
   const token = body && typeof body === 'object' && 'access_token' in body ? body.access_token : undefined;
-  if (typeof token !== 'string') throw new Error(`The access service answered ${response.status}: ${JSON.stringify(body)}`);
+  if (typeof token !== 'string')
+    throw new Error(`The access service answered ${response.status}: ${JSON.stringify(body)}`);
   return token;
 }
 

@@ -24,14 +24,20 @@ const settings = {
   autovacuum: 'off',
 };
 
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+let stop: () => Promise<void> = async () => undefined;
+
+export async function setup(project: TestProject): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-test-'));
   const directory = join(folder, 'postgres');
   const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });
   project.provide('postgresUrl', postgres.url);
-  return async () => {
+  stop = async () => {
     await postgres.stop();
     await rm(await placePostgres(directory), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   };
+}
+
+export async function teardown(): Promise<void> {
+  await stop();
 }

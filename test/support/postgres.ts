@@ -1,7 +1,7 @@
 // A migrated database of its own for each test file, on the Postgres that global-setup started. Copies of a template
 // made once per set of migrations are what makes that quick.
 import { createHash, randomUUID } from 'node:crypto';
-import { readFile, readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import pino from 'pino';
@@ -21,12 +21,16 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const url = databaseUrl(name);
   await asAdministrator(async (client) => {
-    const template = migrationsDirectory === undefined ? 'template1' : await ensureTemplate(client, migrationsDirectory);
+    const template =
+      migrationsDirectory === undefined ? 'template1' : await ensureTemplate(client, migrationsDirectory);
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   });
   // Settings of the role in a database are no part of the template: this run finds no file to apply, and sets them.
   if (migrationsDirectory !== undefined) await migrate({ url, directory: migrationsDirectory, log: silentLog });
-  return { url, drop: () => asAdministrator(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))) };
+  return {
+    url,
+    drop: () => asAdministrator(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
+  };
 }
 
 const silentLog = pino({ level: 'silent' });
@@ -36,7 +40,10 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
   const name = `template_${await hashFiles(directory)}`;
   await client.query('SELECT pg_advisory_lock($1)', [templateLock]);
   try {
-    const { rows } = await client.query<{ datistemplate: boolean }>('SELECT datistemplate FROM pg_database WHERE datname = $1', [name]);
+    const { rows } = await client.query<{ datistemplate: boolean }>(
+      'SELECT datistemplate FROM pg_database WHERE datname = $1',
+      [name],
+    );
     if (rows[0]?.datistemplate) return name;
     if (rows[0]) await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
     await client.query(`CREATE DATABASE ${name}`);
@@ -51,7 +58,8 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
 
 async function hashFiles(directory: string): Promise<string> {
   const hash = createHash('sha256');
-  for (const file of (await readdir(directory)).sort()) hash.update(`${file}\0`).update(await readFile(join(directory, file)));
+  for (const file of (await readdir(directory)).sort())
+    hash.update(`${file}\0`).update(await readFile(join(directory, file)));
   return hash.digest('hex').slice(0, 24);
 }
 

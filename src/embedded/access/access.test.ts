@@ -20,8 +20,13 @@ describe('access tokens', () => {
   it('a service account gets a token with the claims that Keycloak gives, verifiable by the published keys', async () => {
     const token = await access.serviceToken('demo', 'demo-admin');
     const keys = createRemoteJWKSet(new URL(`${access.issuer('demo')}/protocol/openid-connect/certs`));
-    const { payload, protectedHeader } = await jwtVerify(token, keys, { issuer: access.issuer('demo'), algorithms: ['RS256'] });
-    const [forms, configuration, handler] = ['form-service', 'configuration-service', 'token-handler'].map(access.urns.service);
+    const { payload, protectedHeader } = await jwtVerify(token, keys, {
+      issuer: access.issuer('demo'),
+      algorithms: ['RS256'],
+    });
+    const [forms, configuration, handler] = ['form-service', 'configuration-service', 'token-handler'].map(
+      access.urns.service,
+    );
     expect(protectedHeader).toEqual({ alg: 'RS256', typ: 'JWT', kid: expect.any(String) });
     expect(payload).toEqual({
       iss: access.issuer('demo'),
@@ -44,7 +49,8 @@ describe('access tokens', () => {
 
   it('the form service is given the roles in core that the contracts ask for', async () => {
     const { aud, resource_access } = decodeJwt(await access.serviceToken('core', 'form-service'));
-    const of = (name: string) => (resource_access as Record<string, { roles: string[] }>)[access.urns.service(name)]?.roles;
+    const of = (name: string) =>
+      (resource_access as Record<string, { roles: string[] }>)[access.urns.service(name)]?.roles;
     expect(of('tenant-service')).toEqual(['platform-service']);
     expect(of('configuration-service')).toEqual(['configured-service', 'configuration-admin']);
     expect(of('event-service')).toEqual(['event-sender']);
@@ -84,7 +90,12 @@ describe('the token endpoint', () => {
   it('refuses a wrong client secret, a wrong password and an unknown client', async () => {
     const wrongSecret = { grant_type: 'client_credentials', client_id: 'demo-intake', client_secret: 'wrong' };
     expect(await requestToken(wrongSecret)).toMatchObject({ status: 401, answer: { error: 'invalid_client' } });
-    const wrongPassword = { grant_type: 'password', client_id: 'demo-cli', username: 'alice@example.com', password: 'x' };
+    const wrongPassword = {
+      grant_type: 'password',
+      client_id: 'demo-cli',
+      username: 'alice@example.com',
+      password: 'x',
+    };
     expect(await requestToken(wrongPassword)).toMatchObject({ status: 400, answer: { error: 'invalid_grant' } });
     const unknown = { grant_type: 'client_credentials', client_id: 'nobody', client_secret: 'x' };
     expect(await requestToken(unknown)).toMatchObject({ status: 401, answer: { error: 'invalid_client' } });
@@ -111,7 +122,11 @@ describe('the token endpoint', () => {
     const form = { grant_type: 'password', client_id: 'demo-cli', username: 'alice@example.com', password: 'alice' };
     const first = await requestToken(form);
     expect(first.answer).toMatchObject({ expires_in: 300, refresh_expires_in: 1800, token_type: 'Bearer' });
-    const refresh = { grant_type: 'refresh_token', client_id: 'demo-cli', refresh_token: String(first.answer.refresh_token) };
+    const refresh = {
+      grant_type: 'refresh_token',
+      client_id: 'demo-cli',
+      refresh_token: String(first.answer.refresh_token),
+    };
     const second = await requestToken(refresh);
     expect(second).toMatchObject({ status: 200, answer: { expires_in: 300, refresh_expires_in: 1800 } });
     expect(second.answer.refresh_token).not.toBe(first.answer.refresh_token);
@@ -124,7 +139,11 @@ describe('the token endpoint', () => {
     const form = { grant_type: 'password', client_id: 'demo-cli', username: 'alice@example.com', password: 'alice' };
     const first = await requestToken(form, 'steady');
     expect(first.answer).toMatchObject({ expires_in: 60, refresh_expires_in: 600 });
-    const refresh = { grant_type: 'refresh_token', client_id: 'demo-cli', refresh_token: String(first.answer.refresh_token) };
+    const refresh = {
+      grant_type: 'refresh_token',
+      client_id: 'demo-cli',
+      refresh_token: String(first.answer.refresh_token),
+    };
     expect((await requestToken(refresh, 'steady')).answer.refresh_token).toBe(first.answer.refresh_token);
     expect((await requestToken(refresh, 'steady')).status).toBe(200);
   });
@@ -132,7 +151,9 @@ describe('the token endpoint', () => {
 
 it('userinfo answers the person of the token, and 401 without a good token', async () => {
   const ask = (token: string) =>
-    fetch(`${access.issuer('demo')}/protocol/openid-connect/userinfo`, { headers: { Authorization: `Bearer ${token}` } });
+    fetch(`${access.issuer('demo')}/protocol/openid-connect/userinfo`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
   const answered = await ask(await access.userToken('demo', 'alice@example.com'));
   expect(await answered.json()).toMatchObject({ email: 'alice@example.com', name: 'Alice Applicant' });
   const refused = await Promise.all(
@@ -144,6 +165,8 @@ it('userinfo answers the person of the token, and 401 without a good token', asy
 it('an unknown realm is 404, a realm added later answers', async () => {
   expect((await fetch(`${access.issuer('nowhere')}/.well-known/openid-configuration`)).status).toBe(404);
   await access.addRealm('later');
-  const { issuer } = (await (await fetch(`${access.issuer('later')}/.well-known/openid-configuration`)).json()) as { issuer: string };
+  const { issuer } = (await (await fetch(`${access.issuer('later')}/.well-known/openid-configuration`)).json()) as {
+    issuer: string;
+  };
   expect(issuer).toBe(access.issuer('later'));
 });

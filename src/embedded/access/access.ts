@@ -25,7 +25,11 @@ interface RunningRealm {
 }
 
 /** `publicUrl` ends in `/auth`: issuers are `<publicUrl>/realms/<realm>`. */
-export function createAccessService(options: { publicUrl: string; store: EntityStore; cookieKeys: string[] }): AccessService {
+export function createAccessService(options: {
+  publicUrl: string;
+  store: EntityStore;
+  cookieKeys: string[];
+}): AccessService {
   const realms = new Map<string, RunningRealm>();
   const app = express();
   app.disable('x-powered-by');
@@ -82,9 +86,10 @@ async function answerUserinfo(
 async function verifyToken(token: string, issuer: string, key: JWK): Promise<JWTPayload | undefined> {
   const { kty, n, e } = key;
   if (kty !== 'RSA' || n === undefined || e === undefined) return undefined;
-  const verified = await jwtVerify(token, await importJWK({ kty, n, e }, 'RS256'), { issuer, algorithms: ['RS256'] }).catch(
-    () => undefined,
-  );
+  const verified = await jwtVerify(token, await importJWK({ kty, n, e }, 'RS256'), {
+    issuer,
+    algorithms: ['RS256'],
+  }).catch(() => undefined);
   return verified?.payload;
 }
 

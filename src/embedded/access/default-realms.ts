@@ -13,7 +13,10 @@ export function defaultRealms(options: DefaultRealmsOptions): RealmDefinition[] 
 }
 
 function demoRealm(urns: Urns): RealmDefinition {
-  const roles = (clients: Record<string, string[]>, realm: string[] = []): Roles => ({ realm, clients: byUrn(urns, clients) });
+  const roles = (clients: Record<string, string[]>, realm: string[] = []): Roles => ({
+    realm,
+    clients: byUrn(urns, clients),
+  });
   return {
     name: 'demo',
     registrationToken: 'demo-registration-token',

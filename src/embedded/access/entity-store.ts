@@ -51,7 +51,8 @@ export function createMemoryEntityStore(clock: Clock): EntityStore {
       const entry = entries.get(nameOf(key));
       return isAlive(entry) ? structuredClone(entry?.payload) : undefined;
     },
-    findByUid: async (realm, kind, uid) => structuredClone(findBy(realm, kind, (payload) => payload.uid === uid)[0]?.payload),
+    findByUid: async (realm, kind, uid) =>
+      structuredClone(findBy(realm, kind, (payload) => payload.uid === uid)[0]?.payload),
     consume: async (key) => {
       const entry = entries.get(nameOf(key));
       if (entry) entry.payload.consumed = Math.floor(clock().getTime() / 1000);

@@ -14,7 +14,11 @@ export function addPasswordGrant(provider: Provider, realm: Realm, resource: str
   provider.registerGrantType<Parameters>('password', handle, ['username', 'password', 'scope']);
 }
 
-async function grantByPassword(ctx: TokenEndpointGrantContext<Parameters>, realm: Realm, resource: string): Promise<void> {
+async function grantByPassword(
+  ctx: TokenEndpointGrantContext<Parameters>,
+  realm: Realm,
+  resource: string,
+): Promise<void> {
   const { client, params, provider } = ctx.oidc;
   const account = realm.authenticate(params.username ?? '', params.password ?? '');
   if (!account) throw new errors.InvalidGrant('Invalid user credentials');
@@ -24,8 +28,16 @@ async function grantByPassword(ctx: TokenEndpointGrantContext<Parameters>, realm
   grant.addResourceScope(resource, scope);
   const origin = { client, accountId: account.id, grantId: await grant.save(), gty: 'password', scope };
 
-  const info = { scope, audience: resource, accessTokenFormat: 'jwt' as const, jwt: { sign: { alg: 'RS256' as const } } };
-  const accessToken = new provider.AccessToken({ ...origin, resourceServer: new provider.ResourceServer(resource, info) });
+  const info = {
+    scope,
+    audience: resource,
+    accessTokenFormat: 'jwt' as const,
+    jwt: { sign: { alg: 'RS256' as const } },
+  };
+  const accessToken = new provider.AccessToken({
+    ...origin,
+    resourceServer: new provider.ResourceServer(resource, info),
+  });
   const refreshToken = new provider.RefreshToken({ ...origin, resource, rotations: 0 });
   ctx.oidc.entity('Grant', grant);
   ctx.oidc.entity('AccessToken', accessToken);

@@ -50,7 +50,11 @@ export function createPostgresEntityStore(database: Queryable, clock: Clock): En
       await database.query('DELETE FROM entities WHERE realm = $1 AND kind = $2 AND id = $3', [realm, kind, id]);
     },
     removeByGrant: async (realm, kind, grantId) => {
-      await database.query('DELETE FROM entities WHERE realm = $1 AND kind = $2 AND grant_id = $3', [realm, kind, grantId]);
+      await database.query('DELETE FROM entities WHERE realm = $1 AND kind = $2 AND grant_id = $3', [
+        realm,
+        kind,
+        grantId,
+      ]);
     },
     signingKey: (realm, create) => signingKey(database, realm, create),
     removeExpired: async () => {
@@ -63,7 +67,10 @@ async function signingKey(database: Queryable, realm: string, create: () => Prom
   const find = () => database.query<{ key: JWK }>('SELECT key FROM signing_keys WHERE realm = $1', [realm]);
   const [present] = (await find()).rows;
   if (present) return present.key;
-  await database.query('INSERT INTO signing_keys (realm, key) VALUES ($1, $2) ON CONFLICT DO NOTHING', [realm, await create()]);
+  await database.query('INSERT INTO signing_keys (realm, key) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+    realm,
+    await create(),
+  ]);
   const [stored] = (await find()).rows;
   if (!stored) throw new Error('The signing key was not stored.');
   return stored.key;

@@ -13,6 +13,16 @@ import { type Account, accessTokenClaims, profileClaims, type Realm } from './re
 const platformResource = 'urn:platform';
 const scopes = ['openid', 'profile', 'email', 'roles', 'offline_access'];
 const sessionLifetime = 10 * 3600;
+const keycloakRoutes = {
+  authorization: '/protocol/openid-connect/auth',
+  token: '/protocol/openid-connect/token',
+  jwks: '/protocol/openid-connect/certs',
+  userinfo: '/protocol/openid-connect/userinfo',
+  end_session: '/protocol/openid-connect/logout',
+  revocation: '/protocol/openid-connect/revoke',
+  introspection: '/protocol/openid-connect/token/introspect',
+  registration: '/clients-registrations/openid-connect',
+};
 
 export interface ProviderOptions {
   realm: Realm;
@@ -58,20 +68,15 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
       short: { httpOnly: true, sameSite: 'lax', path },
     },
     scopes,
-    claims: { openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'], profile: ['name'], email: ['email'] },
+    claims: {
+      openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'],
+      profile: ['name'],
+      email: ['email'],
+    },
     // With all its claims in the ID token, as Keycloak has it.
     conformIdTokenClaims: false,
     extraParams: ['kc_idp_hint'],
-    routes: {
-      authorization: '/protocol/openid-connect/auth',
-      token: '/protocol/openid-connect/token',
-      jwks: '/protocol/openid-connect/certs',
-      userinfo: '/protocol/openid-connect/userinfo',
-      end_session: '/protocol/openid-connect/logout',
-      revocation: '/protocol/openid-connect/revoke',
-      introspection: '/protocol/openid-connect/token/introspect',
-      registration: '/clients-registrations/openid-connect',
-    },
+    routes: keycloakRoutes,
     ttl: {
       AccessToken: accessTokenLifetime,
       ClientCredentials: accessTokenLifetime,
@@ -158,7 +163,8 @@ type JwtCustomizer = NonNullable<NonNullable<NonNullable<Configuration['formats'
 /** Replaces the library's access token (RFC 9068) by Keycloak's. */
 async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<JwtCustomizer>): Promise<void> {
   const clientId = token.clientId ?? '';
-  const person = 'accountId' in token && typeof token.accountId === 'string' ? realm.account(token.accountId) : undefined;
+  const person =
+    'accountId' in token && typeof token.accountId === 'string' ? realm.account(token.accountId) : undefined;
   const account = person ?? realm.serviceAccount(clientId) ?? anonymousAccount(clientId);
   const { jti, iat, exp, iss, scope } = jwt.payload;
   const sid = await sessionIdOf(ctx, token, clientId);
@@ -187,7 +193,12 @@ async function sessionIdOf(ctx: KoaContextWithOIDC, token: object, clientId: str
 }
 
 /** Keycloak registers a client without redirect URIs: one that cannot sign anybody in until it is given some. */
-function acceptWithoutRedirectUris(_ctx: KoaContextWithOIDC | undefined, _key: string, _value: unknown, metadata: object): void {
+function acceptWithoutRedirectUris(
+  _ctx: KoaContextWithOIDC | undefined,
+  _key: string,
+  _value: unknown,
+  metadata: object,
+): void {
   const uris = 'redirect_uris' in metadata ? metadata.redirect_uris : undefined;
   if (!Array.isArray(uris) || uris.length === 0) Object.assign(metadata, { redirect_uris: [], response_types: [] });
 }

@@ -100,7 +100,11 @@ export function createRealm(definition: RealmDefinition): Realm {
 }
 
 /** What an access token says about the account: Keycloak's claims and their nesting. */
-export function accessTokenClaims(account: Account, clientId: string, audiences: string[] = []): Record<string, unknown> {
+export function accessTokenClaims(
+  account: Account,
+  clientId: string,
+  audiences: string[] = [],
+): Record<string, unknown> {
   const clients = account.roles.clients ?? {};
   const withRoles = Object.keys(clients).filter((client) => clients[client]?.length);
   return {

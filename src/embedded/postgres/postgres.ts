@@ -74,7 +74,13 @@ async function createCluster(cluster: Cluster): Promise<void> {
   await writeFile(passwordFile, `${cluster.password}\n`, { mode: 0o600 });
   if (cluster.user) await chown(passwordFile, cluster.user.uid, cluster.user.gid);
   try {
-    const flags = ['--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+    const flags = [
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
+    ];
     const output = await run(cluster, cluster.binaries.initdb, [
       `--pgdata=${unfinished}`,
       `--username=${administrator}`,
@@ -96,7 +102,13 @@ async function launch(cluster: Cluster, settings: Record<string, string>): Promi
   for (let attempt = 0; attempt < 5; attempt += 1) {
     if (attempt > 0) await delay(500 * attempt);
     const port = await findFreePort();
-    const all = { listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '', lc_messages: 'C', ...settings };
+    const all = {
+      listen_addresses: '127.0.0.1',
+      port: String(port),
+      unix_socket_directories: '',
+      lc_messages: 'C',
+      ...settings,
+    };
     const flags = Object.entries(all).map(([name, value]) => `-c ${name}='${value}'`);
     await rm(log, { force: true });
     const started = await run(cluster, cluster.binaries.pgCtl, [

@@ -1,0 +1,57 @@
+// Keeps messages as files, one each, so that a restart loses none. Old ones go when there are too many.
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isMessage, type Message } from './message.ts';
+
+export interface MessageStore {
+  /** Newest first. */
+  all(): readonly Message[];
+  find(id: string): Message | undefined;
+  /** Resolves when the message is safe on disk. */
+  add(message: Message): Promise<void>;
+  clear(): Promise<void>;
+}
+
+/** With `directory` undefined, messages are kept in memory only. The oldest go beyond `limit`. */
+export async function openMessageStore(directory: string | undefined, limit = 1000): Promise<MessageStore> {
+  let messages = directory === undefined ? [] : await readMessages(directory);
+  const fileOf = (message: Message) => join(directory ?? '', `${message.id}.json`);
+  const remove = async (gone: Message[]) => {
+    if (directory !== undefined) await Promise.all(gone.map((message) => rm(fileOf(message), { force: true })));
+  };
+  return {
+    all: () => messages,
+    find: (id) => messages.find((message) => message.id === id),
+    add: async (message) => {
+      if (directory !== undefined) {
+        const unfinished = `${fileOf(message)}.unfinished`;
+        await writeFile(unfinished, JSON.stringify(message), { mode: 0o600, flush: true });
+        await rename(unfinished, fileOf(message));
+      }
+      const kept = [message, ...messages];
+      messages = kept.slice(0, limit);
+      await remove(kept.slice(limit));
+    },
+    clear: async () => {
+      const gone = messages;
+      messages = [];
+      await remove(gone);
+    },
+  };
+}
+
+async function readMessages(directory: string): Promise<Message[]> {
+  await mkdir(directory, { recursive: true });
+  const files = (await readdir(directory)).filter((name) => name.endsWith('.json'));
+  const found: unknown[] = await Promise.all(
+    files.map(async (name) => {
+      const text = await readFile(join(directory, name), 'utf8');
+      try {
+        return JSON.parse(text);
+      } catch {
+        return undefined;
+      }
+    }),
+  );
+  return found.filter(isMessage).sort((a, b) => b.received.localeCompare(a.received));
+}

@@ -1,0 +1,98 @@
+// A real HTTP server on loopback that misbehaves as its test says: it hangs, resets, stops halfway, lies about lengths.
+// It knows no contract: it is not a stand-in for a platform service.
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+export interface ReceivedRequest {
+  method: string;
+  /** Path and query. */
+  target: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+export interface FaultServer {
+  url: string;
+  port: number;
+  requests: ReceivedRequest[];
+  /** Replaces the behaviour from the next request on. */
+  behave(behaviour: Behaviour): void;
+  close(): Promise<void>;
+}
+
+/** `count` is 1 for the first request. */
+export type Behaviour = (response: ServerResponse, request: ReceivedRequest, count: number) => void | Promise<void>;
+
+/** Answers with JSON. */
+export function answerJson(value: unknown, status = 200): Behaviour {
+  return (response) => sendJson(response, value, status);
+}
+
+export function sendJson(response: ServerResponse, value: unknown, status = 200): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+/** Takes the request and never answers. */
+export const hang: Behaviour = () => undefined;
+
+/** Sends headers and half of the promised body, then waits for ever. */
+export const hangHalfway: Behaviour = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 }).write('{"half":');
+};
+
+/** Sends headers and half of the promised body, then resets the connection. */
+export const resetHalfway: Behaviour = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 }).write('{"half":', () => {
+    response.socket?.resetAndDestroy();
+  });
+};
+
+/** Resets the connection instead of answering. */
+export const reset: Behaviour = (response) => {
+  response.socket?.resetAndDestroy();
+};
+
+/** Behaves differently from request to request; the last one stays. */
+export function inTurn(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
+  return (response, request, count) => {
+    const behaviour = behaviours[Math.min(count, behaviours.length) - 1];
+    return behaviour?.(response, request, count);
+  };
+}
+
+export async function startFaultServer(initial: Behaviour, port = 0): Promise<FaultServer> {
+  let behaviour = initial;
+  let count = 0;
+  const requests: ReceivedRequest[] = [];
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    const received: ReceivedRequest = {
+      method: request.method ?? '',
+      target: request.url ?? '',
+      headers: request.headers,
+      body: await text(request),
+    };
+    requests.push(received);
+    count += 1;
+    await behaviour(response, received, count);
+  };
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const { port: listening } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${listening}`,
+    port: listening,
+    requests,
+    behave(next) {
+      behaviour = next;
+      count = 0;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,46 @@
+// A real SMTP server for a test, and a way to wait for what it gets.
+import { openMailbox } from '../../src/embedded/mailbox/mailbox.ts';
+import type { Message } from '../../src/embedded/mailbox/message.ts';
+import { systemClock } from '../../src/service/clock.ts';
+
+export interface TestMailbox {
+  /** SMTP, on 127.0.0.1. */
+  port: number;
+  /** `smtp://127.0.0.1:<port>` */
+  url: string;
+  /** Newest first. */
+  messages(): readonly Message[];
+  /** The newest message that matches, waiting up to `timeoutMs` (10 s) for one to arrive. */
+  waitFor(predicate: (message: Message) => boolean, timeoutMs?: number): Promise<Message>;
+  clear(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** On a free port, or on `port`, such as that of a mailbox closed before: how a test takes mail down and up again. */
+export async function startTestMailbox(options: { port?: number } = {}): Promise<TestMailbox> {
+  const mailbox = await openMailbox({ clock: systemClock, ...options });
+  return {
+    port: mailbox.port,
+    url: `smtp://127.0.0.1:${mailbox.port}`,
+    messages: () => mailbox.messages.all(),
+    waitFor: (predicate, timeoutMs = 10_000) =>
+      new Promise((found, fail) => {
+        const look = () => {
+          const message = mailbox.messages.all().find(predicate);
+          if (!message) return;
+          stop();
+          clearTimeout(timer);
+          found(message);
+        };
+        const stop = mailbox.onMessage(look);
+        const timer = setTimeout(() => {
+          stop();
+          const subjects = mailbox.messages.all().map(({ subject }) => subject);
+          fail(new Error(`No such message within ${timeoutMs} ms; there are: ${JSON.stringify(subjects)}`));
+        }, timeoutMs);
+        look();
+      }),
+    clear: () => mailbox.messages.clear(),
+    close: () => mailbox.close(),
+  };
+}
