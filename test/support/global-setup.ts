@@ -1,7 +1,7 @@
 // Starts the one Postgres that a whole test run shares, and tells the tests where it is. Durability is off: its files
 // are thrown away with the run.
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -28,6 +28,8 @@ let stop: () => Promise<void> = async () => undefined;
 
 export async function setup(project: TestProject): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-test-'));
+  // Root's Postgres runs as another account, which has to get in.
+  await chmod(folder, 0o755);
   const directory = join(folder, 'postgres');
   const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });
   project.provide('postgresUrl', postgres.url);

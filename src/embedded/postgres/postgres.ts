@@ -1,14 +1,13 @@
-// Runs the embedded Postgres in a folder of its own: creates it, starts it, recovers what a killed run left behind, and
-// stops it. It never touches a process that it cannot prove to be the Postgres of that folder.
-import { type ChildProcess, spawn } from 'node:child_process';
+// Runs the embedded Postgres in a folder of its own: creates it, starts it and stops it. Two runs never share a folder.
 import { createHash } from 'node:crypto';
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
-import { type Binaries, findBinaries, openFolder } from './binaries.ts';
-import { findUnprivilegedUser, isOpenToAll, type UnprivilegedUser } from './unprivileged-user.ts';
+import { findBinaries, openFolder } from './binaries.ts';
+import { administrator, type Cluster, connect, databaseUrl, lastLine, ownerLock, run, stopServer } from './cluster.ts';
+import { stopOrphan } from './orphan.ts';
+import { findUnprivilegedUser, isOpenToAll } from './unprivileged-user.ts';
 
 export interface EmbeddedPostgres {
   /** Of the database `postgres`, with the administrator's name and password. */
@@ -20,18 +19,6 @@ export interface EmbeddedPostgres {
   failed: Promise<void>;
   stop(): Promise<void>;
 }
-
-interface Cluster {
-  home: string;
-  data: string;
-  password: string;
-  user: UnprivilegedUser | undefined;
-  binaries: Binaries;
-}
-
-const administrator = 'formgate';
-// Held by whoever runs this Postgres, for as long as it lives: so a run can tell an orphan from a neighbour's server.
-const ownerLock = 7_110_264;
 
 /**
  * Starts Postgres on a free port of 127.0.0.1 with its files in `directory` (`/var/lib/formgate/<hash>` if root runs us
@@ -127,9 +114,8 @@ async function launch(cluster: Cluster, settings: Record<string, string>): Promi
 }
 
 async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPostgres> {
-  const databaseUrl = (name: string) =>
-    `postgres://${administrator}:${encodeURIComponent(cluster.password)}@127.0.0.1:${port}/${name}`;
-  const owner = await connect(databaseUrl('postgres'));
+  const urlOf = (name: string) => databaseUrl(cluster, port, name);
+  const owner = await connect(urlOf('postgres'));
   await owner.query('SELECT pg_advisory_lock($1)', [ownerLock]);
   let stopping = false;
   const failed = new Promise<void>((fail) => {
@@ -138,12 +124,12 @@ async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPo
     });
   });
   return {
-    url: databaseUrl('postgres'),
-    databaseUrl,
+    url: urlOf('postgres'),
+    databaseUrl: urlOf,
     ensureDatabase: async (name) => {
       const { rowCount } = await owner.query('SELECT FROM pg_database WHERE datname = $1', [name]);
       if (rowCount === 0) await owner.query(`CREATE DATABASE ${owner.escapeIdentifier(name)}`);
-      return databaseUrl(name);
+      return urlOf(name);
     },
     failed,
     stop: async () => {
@@ -155,99 +141,6 @@ async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPo
   };
 }
 
-/** Postgres outlives a parent that was killed. Throws when the server in this folder is not an orphan. */
-async function stopOrphan(cluster: Cluster): Promise<void> {
-  const pidFile = join(cluster.data, 'postmaster.pid');
-  const [pid, , , port] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
-  if (!pid) return;
-  for (const deadline = Date.now() + 15_000; isAlive(Number(pid)); await delay(100)) {
-    const client = await connect(
-      `postgres://${administrator}:${encodeURIComponent(cluster.password)}@127.0.0.1:${port}/postgres`,
-    ).catch(() => undefined);
-    if (client) {
-      const isOurs = await isOrphanOf(client, cluster);
-      if (isOurs) return stopServer(cluster);
-      break;
-    }
-    // Starting, stopping, or another program that was given the same process id: only the first two may be waited for.
-    if (!(await commandOf(Number(pid))).includes(cluster.data) || Date.now() > deadline) break;
-  }
-  // Postgres itself takes a process with its old id, of the same account, for a running server, and refuses to start.
-  await rm(pidFile, { force: true });
-}
-
-async function isOrphanOf(client: pg.Client, { data, home }: Cluster): Promise<boolean> {
-  try {
-    const { rows } = await client.query<{ directory: string; free: boolean }>(
-      "SELECT current_setting('data_directory') AS directory, pg_try_advisory_lock($1) AS free",
-      [ownerLock],
-    );
-    if (rows[0]?.directory !== data) return false;
-    if (!rows[0].free) throw new Error(`Another Formgate is running with the data in ${home}: stop it first.`);
-    return true;
-  } finally {
-    await client.end();
-  }
-}
-
-async function stopServer(cluster: Cluster): Promise<void> {
-  const flags = ['stop', `--pgdata=${cluster.data}`, '--mode=fast', '--wait', '--timeout=30', '--silent'];
-  const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);
-  if (code !== 0 && (await stat(join(cluster.data, 'postmaster.pid')).catch(() => undefined))) {
-    throw new Error(`Postgres did not stop: ${lastLine(text)}`);
-  }
-}
-
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, ssl: false });
-  client.on('error', () => undefined);
-  await client.connect();
-  return client;
-}
-
-/** Runs a program as the account of Postgres, without the caller's PG* variables, which would redirect it. */
-async function run(cluster: Cluster, program: string, flags: string[]): Promise<{ code: number | null; text: string }> {
-  const environment = Object.entries(process.env).filter(([name]) => !name.startsWith('PG') && !name.startsWith('LC_'));
-  const child: ChildProcess = spawn(program, flags, {
-    cwd: cluster.home,
-    env: { ...Object.fromEntries(environment), LC_ALL: 'C' },
-    // Postgres inherits these from pg_ctl: a pipe would keep our end open for as long as the server runs.
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-    ...(cluster.user && { uid: cluster.user.uid, gid: cluster.user.gid }),
-  });
-  let text = '';
-  child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  child.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  const code = await new Promise<number | null>((done, fail) => {
-    child.on('error', fail);
-    child.on('exit', done);
-  });
-  child.stdout?.destroy();
-  child.stderr?.destroy();
-  return { code, text };
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
-/** The command line of a process, empty where the system does not tell. */
-async function commandOf(pid: number): Promise<string> {
-  const fromKernel = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
-  if (fromKernel !== undefined) return fromKernel.replaceAll('\0', ' ');
-  const child = spawn('ps', ['-o', 'command=', '-p', String(pid)], { stdio: ['ignore', 'pipe', 'ignore'] });
-  let text = '';
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  await new Promise((done) => child.on('close', done).on('error', done));
-  return text;
-}
-
 async function findFreePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((done, fail) => server.on('error', fail).listen(0, '127.0.0.1', done));
@@ -255,8 +148,4 @@ async function findFreePort(): Promise<number> {
   await new Promise((done) => server.close(done));
   if (!address || typeof address === 'string') throw new Error('No free port.');
   return address.port;
-}
-
-function lastLine(text: string): string {
-  return text.trim().split('\n').at(-1) ?? '';
 }

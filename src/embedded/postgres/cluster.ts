@@ -1,0 +1,70 @@
+// The files and programs of one Postgres: how to call the programs, and how to reach the server.
+import { spawn } from 'node:child_process';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Binaries } from './binaries.ts';
+import type { UnprivilegedUser } from './unprivileged-user.ts';
+
+export interface Cluster {
+  home: string;
+  data: string;
+  password: string;
+  user: UnprivilegedUser | undefined;
+  binaries: Binaries;
+}
+
+export const administrator = 'formgate';
+
+/** Held in Postgres by whoever runs it, for as long as it lives: so a run can tell an orphan from a neighbour's server. */
+export const ownerLock = 7_110_264;
+
+export function databaseUrl({ password }: Cluster, port: number | string, name: string): string {
+  return `postgres://${administrator}:${encodeURIComponent(password)}@127.0.0.1:${port}/${name}`;
+}
+
+export async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, ssl: false });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+/** Runs a program as the account of Postgres, without the caller's PG* variables, which would redirect it. */
+export async function run(
+  cluster: Cluster,
+  program: string,
+  flags: string[],
+): Promise<{ code: number | null; text: string }> {
+  const environment = Object.entries(process.env).filter(([name]) => !name.startsWith('PG') && !name.startsWith('LC_'));
+  const child = spawn(program, flags, {
+    cwd: cluster.home,
+    env: { ...Object.fromEntries(environment), LC_ALL: 'C' },
+    // Postgres inherits these from pg_ctl: a pipe would keep our end open for as long as the server runs.
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    ...(cluster.user && { uid: cluster.user.uid, gid: cluster.user.gid }),
+  });
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const code = await new Promise<number | null>((done, fail) => {
+    child.on('error', fail);
+    child.on('exit', done);
+  });
+  child.stdout.destroy();
+  child.stderr.destroy();
+  return { code, text };
+}
+
+export async function stopServer(cluster: Cluster): Promise<void> {
+  const flags = ['stop', `--pgdata=${cluster.data}`, '--mode=fast', '--wait', '--timeout=30', '--silent'];
+  const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);
+  if (code !== 0 && (await stat(join(cluster.data, 'postmaster.pid')).catch(() => undefined))) {
+    throw new Error(`Postgres did not stop: ${lastLine(text)}`);
+  }
+}
+
+export function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1) ?? '';
+}

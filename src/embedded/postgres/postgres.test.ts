@@ -1,0 +1,106 @@
+// The embedded Postgres: keeps its data, survives being killed, and never runs twice in one folder.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type EmbeddedPostgres, startPostgres } from './postgres.ts';
+
+const password = "p'a ss/w:rd";
+let folder: string;
+let directory: string;
+let running: EmbeddedPostgres | undefined;
+let child: ChildProcess | undefined;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'formgate-postgres-'));
+  await chmod(folder, 0o755);
+  directory = join(folder, 'postgres');
+});
+afterEach(async () => {
+  child?.kill('SIGKILL');
+  await running?.stop();
+  await rm(folder, { recursive: true });
+});
+
+const start = async () => {
+  running = await startPostgres({ directory, password, settings: { fsync: 'off' } });
+  return running;
+};
+
+/** Starts Postgres from another process, which then waits to be killed. */
+async function startElsewhere(): Promise<void> {
+  const module = JSON.stringify(join(import.meta.dirname, 'postgres.ts'));
+  const script = `const { startPostgres } = await import(${module});
+    await startPostgres({ directory: process.argv[1], password: process.argv[2] });
+    console.log('ready'); setInterval(() => {}, 1000);`;
+  child = spawn(process.execPath, ['--input-type=module', '-e', script, directory, password], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (child.stdout) await once(child.stdout, 'data');
+}
+
+async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query(sql);
+  await client.end();
+  return rows;
+}
+
+it('data is kept over a restart, on 127.0.0.1 only and behind a password', async () => {
+  const url = await (await start()).ensureDatabase('forms');
+  await query(url, 'CREATE TABLE kept AS SELECT 1 AS one');
+  expect(await query(url, 'SHOW listen_addresses')).toEqual([{ listen_addresses: '127.0.0.1' }]);
+  const wrong = new URL(url);
+  wrong.password = 'wrong';
+  await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
+  await running?.stop();
+  expect(await query(await (await start()).ensureDatabase('forms'), 'SELECT * FROM kept')).toEqual([{ one: 1 }]);
+});
+
+it('a folder that another run uses is refused in one clear line, and that run is left alone', async () => {
+  const other = await startPostgres({ directory, password });
+  await expect(startPostgres({ directory, password })).rejects.toThrow(/^Another Formgate is running with the data in .*$/);
+  expect(await query(other.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  await other.stop();
+});
+
+it('a Postgres whose parent was killed is stopped and started anew', async () => {
+  await startElsewhere();
+  child?.kill('SIGKILL');
+  expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+it('a Postgres that was killed with its parent starts again', async () => {
+  await startElsewhere();
+  const [pid] = (await readFile(join(directory, 'data/postmaster.pid'), 'utf8')).split('\n');
+  child?.kill('SIGKILL');
+  process.kill(Number(pid), 'SIGKILL');
+  expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+it('a left-over process id that another program has now stops neither the start nor that program', async () => {
+  await (await start()).stop();
+  const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
+  await writeFile(join(directory, 'data/postmaster.pid'), `${bystander.pid}\n${directory}/data\n1\n5999\n\n127.0.0.1\n\nready\n`);
+  await start();
+  expect(bystander.kill(0)).toBe(true);
+  bystander.kill();
+});
+
+it('a start that was killed while it created its files is repeated from the beginning', async () => {
+  await (await start()).stop();
+  await rm(join(directory, 'data'), { recursive: true });
+  await writeFile(join(directory, 'data.unfinished'), 'half a cluster');
+  expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+it('the owner is told when Postgres ends by itself', async () => {
+  const postgres = await start();
+  const [pid] = (await readFile(join(directory, 'data/postmaster.pid'), 'utf8')).split('\n');
+  process.kill(Number(pid), 'SIGQUIT');
+  await postgres.failed;
+});
