@@ -77,11 +77,9 @@ export function createConfigurationChanges(options: ChangeOptions) {
 
   return {
     /** UPDATE, REPLACE or DELETE of a property, in place on the latest revision; revision 0 where there is none. */
-    edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision | undefined> {
+    edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision> {
       return withTransaction(pool, async (transaction) => {
         const store = createConfigurationStore(transaction);
-        // There is nothing to delete from what does not exist, and nothing is made of it.
-        if (edit.operation === 'DELETE' && !(await store.lock(key))) return undefined;
         await store.lockOrCreate(key);
         const { latest } = await store.read(key);
         const value = await checked(store, key, edited(latest?.configuration, edit));

@@ -86,6 +86,7 @@ function mergeArray(present: unknown, value: unknown[]): unknown {
 
 /** Removes a literal key, or what a dotted path leads to. A path that leads nowhere changes nothing. */
 export function deleteProperty(latest: unknown, property: string): unknown {
+  if (latest === undefined) return {};
   if (!isObject(latest)) return latest;
   return Object.hasOwn(latest, property) ? without(latest, property) : deletePath(latest, property.split('.'));
 }

@@ -5,7 +5,7 @@ import { Problem } from '../../service/problem.ts';
 import { callerOf } from '../../service/request-context.ts';
 import { toPage } from '../page.ts';
 import type { Actor, ConfigurationChanges } from './changes.ts';
-import { type ConfigurationKey, coreScope } from './configuration.ts';
+import { type ConfigurationKey, coreScope, type Revision } from './configuration.ts';
 import { type ConfigurationGuards, scopeOf } from './policy.ts';
 import {
   activeQuery,
@@ -152,11 +152,11 @@ export function configurationReadRoutes({ guards, store, urnOf }: ConfigurationR
 }
 
 export function configurationWriteRoutes({ guards, changes, urnOf }: ConfigurationRouteOptions): Route[] {
-  const mapLatest = ({ namespace, name }: KeyParams, latest: unknown) => ({
+  const mapLatest = ({ namespace, name }: KeyParams, latest: Revision) => ({
     urn: urnOf(namespace, name),
     namespace,
     name,
-    latest: latest ?? null,
+    latest,
   });
 
   return [

@@ -79,8 +79,8 @@ export const postBody = z.discriminatedUnion('operation', [
 
 export const revisionAnswer = z.object({
   revision: z.int(),
-  created: z.date(),
-  lastUpdated: z.date(),
+  created: z.iso.datetime(),
+  lastUpdated: z.iso.datetime(),
   configuration: z.unknown(),
 });
 
@@ -88,10 +88,13 @@ export const latestAnswer = z.object({
   urn: z.string(),
   namespace: z.string(),
   name: z.string(),
-  latest: revisionAnswer.nullable(),
+  latest: revisionAnswer,
 });
 
-export const entryAnswer = latestAnswer.extend({ active: revisionAnswer.nullable() });
+export const entryAnswer = latestAnswer.extend({
+  latest: revisionAnswer.nullable(),
+  active: revisionAnswer.nullable(),
+});
 export const activeSetAnswer = z.object({ namespace: z.string(), name: z.string(), active: z.int() });
 export const deletedAnswer = z.object({ deleted: z.boolean() });
 

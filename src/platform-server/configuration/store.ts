@@ -3,6 +3,8 @@ import type { Queryable } from '../../service/postgres.ts';
 import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
 
+export type ConfigurationHome = Pick<ConfigurationKey, 'namespace' | 'name'>;
+
 export interface StoredEntry {
   name: string;
   latest?: Revision;
@@ -34,6 +36,9 @@ const entryTables = `configurations c
   LEFT JOIN configuration_revisions a ON a.tenant = c.tenant AND a.namespace = c.namespace AND a.name = c.name
     AND a.revision = c.active AND a.revision <> l.revision`;
 
+const latestOfBothSql = `SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
+  WHERE tenant IN ($1, $2) AND namespace = $3 AND name = $4 ORDER BY tenant, revision DESC`;
+
 const keyMatch = 'tenant = $1 AND namespace = $2 AND name = $3';
 
 export type ConfigurationStore = ReturnType<typeof createConfigurationStore>;
@@ -41,6 +46,16 @@ export type ConfigurationStore = ReturnType<typeof createConfigurationStore>;
 export function createConfigurationStore(database: Queryable) {
   async function rows<T extends object>(sql: string, values: unknown[]): Promise<T[]> {
     return (await database.query<T>(sql, values)).rows;
+  }
+
+  /** Members of a configuration's latest values, in the order of `keys`: all of core's, then all of the tenant's. */
+  async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
+    const found = await rows<{ values: unknown[] }>(
+      `SELECT ARRAY(SELECT configuration -> key FROM unnest($5::text[]) WITH ORDINALITY AS k(key, n) ORDER BY n) AS values
+       FROM (${latestOfBothSql}) latest WHERE json_typeof(configuration) = 'object' ORDER BY tenant = $1 DESC`,
+      [coreScope, scope, home.namespace, home.name, keys],
+    );
+    return found.flatMap(({ values }) => values);
   }
 
   return {
@@ -100,14 +115,21 @@ export function createConfigurationStore(database: Queryable) {
 
     /** The definition of a configuration: core's before the tenant's, a name's before its namespace's. */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
-      const found = await rows<{ specific: unknown; general: unknown }>(
-        `SELECT configuration -> $1::text AS specific, configuration -> $2::text AS general FROM (
-           SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
-           WHERE tenant IN ($3, $4) AND namespace = $5 AND name = $6 ORDER BY tenant, revision DESC) latest
-         WHERE json_typeof(configuration) = 'object' ORDER BY tenant = $3 DESC`,
-        [...definitionKeys(namespace, name), coreScope, scope, definitionsHome.namespace, definitionsHome.name],
-      );
-      return chooseDefinition(found.flatMap(({ specific, general }) => [specific, general]));
+      return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
+    },
+
+    members,
+
+    /** The latest values of a configuration that core and the tenant have, undefined where one has none. */
+    async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
+      const found = await rows<{ tenant: Scope; configuration: unknown }>(latestOfBothSql, [
+        coreScope,
+        scope,
+        home.namespace,
+        home.name,
+      ]);
+      const valueOf = (tenant: Scope) => found.find((row) => row.tenant === tenant)?.configuration;
+      return { core: valueOf(coreScope), tenant: valueOf(scope) };
     },
 
     /** Takes the configuration's row, which it makes where there is none. Only inside a transaction. */

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { applyEdit, deleteProperty, EditError, isUnchanged, mergeUpdate } from './configuration.ts';
+
+const json = fc.jsonValue({ maxDepth: 3 });
+const object = fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), json, { noNullPrototype: true });
+
+describe('UPDATE', () => {
+  it('merges two objects one level deep and replaces what is below', () => {
+    const latest = { cities: { description: 'Cities', schema: { type: 'array', items: {} } }, other: 1 };
+    const merged = mergeUpdate(latest, { cities: { schema: { type: 'array' } } });
+    expect(merged).toEqual({ cities: { description: 'Cities', schema: { type: 'array' } }, other: 1 });
+  });
+
+  it('appends an array of strings', () => {
+    expect(mergeUpdate({ tags: ['a'] }, { tags: ['a', 'b'] })).toEqual({ tags: ['a', 'a', 'b'] });
+    expect(mergeUpdate({}, { tags: ['a', 'b'] })).toEqual({ tags: ['a', 'b'] });
+  });
+
+  it('takes only the first of an array of objects, in place of the first entry with an equal url', () => {
+    const latest = { links: [{ url: 'x', n: 1 }, { url: 'y', n: 2 }, { url: 'y', n: 3 }] };
+    const update = { links: [{ url: 'y', n: 9 }, { url: 'z' }] };
+    expect(mergeUpdate(latest, update)).toEqual({ links: [{ url: 'x', n: 1 }, { url: 'y', n: 9 }, { url: 'y', n: 3 }] });
+  });
+
+  it('takes an absent url for equal to an absent url', () => {
+    expect(mergeUpdate({ links: [{ n: 1 }] }, { links: [{ n: 2 }] })).toEqual({ links: [{ n: 2 }] });
+  });
+
+  it('appends the first of an array of objects whose url is new, and starts an array with it alone', () => {
+    expect(mergeUpdate({ links: [{ url: 'x' }] }, { links: [{ url: 'z' }] })).toEqual({ links: [{ url: 'x' }, { url: 'z' }] });
+    expect(mergeUpdate({}, { links: [{ url: 'x' }, { url: 'z' }] })).toEqual({ links: [{ url: 'x' }] });
+  });
+
+  it('replaces with anything else: numbers, texts, arrays of numbers, an empty array, an array over a text', () => {
+    const latest = { a: { b: 1 }, n: [1], s: 'x', t: 'x', e: ['x'] };
+    const update = { a: 5, n: [2], s: 'y', t: ['z'], e: [] };
+    expect(mergeUpdate(latest, update)).toEqual(update);
+  });
+
+  it('refuses null, but over an object null changes nothing', () => {
+    expect(() => mergeUpdate({ a: 1 }, { a: null })).toThrow(EditError);
+    expect(() => mergeUpdate({}, { a: null })).toThrow(EditError);
+    expect(mergeUpdate({ a: { b: 1 } }, { a: null })).toEqual({ a: { b: 1 } });
+  });
+
+  it('is refused on an array at the root', () => {
+    expect(() => mergeUpdate(['Banff'], { a: 1 })).toThrow(EditError);
+  });
+
+  it('keeps every key that the update does not name, and changes neither of its arguments', () => {
+    fc.assert(
+      fc.property(object, object, (latest, update) => {
+        const before = structuredClone([latest, update]);
+        let merged: Record<string, unknown> | undefined;
+        try {
+          merged = mergeUpdate(latest, update);
+        } catch (error) {
+          expect(error).toBeInstanceOf(EditError);
+        }
+        expect([latest, update]).toEqual(before);
+        if (!merged) return;
+        expect(new Set(Object.keys(merged))).toEqual(new Set([...Object.keys(latest), ...Object.keys(update)]));
+        for (const key of Object.keys(latest).filter((name) => !Object.hasOwn(update, name)))
+          expect(merged[key]).toEqual(latest[key]);
+      }),
+    );
+  });
+
+  it('of objects only is idempotent', () => {
+    const objects = fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), object, { noNullPrototype: true });
+    fc.assert(
+      fc.property(objects, objects, (latest, update) => {
+        const once = mergeUpdate(latest, update);
+        expect(isUnchanged(once, mergeUpdate(once, update))).toBe(true);
+      }),
+    );
+  });
+
+  it('reaches no prototype', () => {
+    const update = JSON.parse('{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}') as Record<string, unknown>;
+    const merged = mergeUpdate({}, update);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    expect(Object.getPrototypeOf(merged)).toBe(Object.prototype);
+  });
+});
+
+describe('DELETE', () => {
+  it('removes the literal key where it exists, dots included', () => {
+    const latest = { 'a.b': 1, a: { b: 2 } };
+    expect(deleteProperty(latest, 'a.b')).toEqual({ a: { b: 2 } });
+  });
+
+  it('takes a key that is no literal one for a dotted path', () => {
+    expect(deleteProperty({ clients: { one: 1, two: 2 } }, 'clients.one')).toEqual({ clients: { two: 2 } });
+  });
+
+  it('changes nothing where the path leads nowhere', () => {
+    const latest = { a: { b: 1 }, l: [1] };
+    for (const path of ['x', 'a.x', 'a.b.c', 'l.0', 'toString', 'a.constructor'])
+      expect(isUnchanged(deleteProperty(latest, path), latest)).toBe(true);
+  });
+
+  it('makes an empty object of nothing', () => {
+    expect(deleteProperty(undefined, 'a')).toEqual({});
+  });
+
+  it('removes exactly the named key', () => {
+    fc.assert(
+      fc.property(object, fc.string({ minLength: 1, maxLength: 8 }), json, (latest, key, value) => {
+        const rest = deleteProperty({ ...latest, [key]: value }, key);
+        const expected = Object.fromEntries(Object.entries(latest).filter(([name]) => name !== key));
+        expect(rest).toEqual(expected);
+      }),
+    );
+  });
+});
+
+it('REPLACE takes the value as it is', () => {
+  expect(applyEdit({ a: 1 }, { operation: 'REPLACE', configuration: ['Banff'] })).toEqual(['Banff']);
+});

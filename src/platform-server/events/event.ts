@@ -1,0 +1,72 @@
+// What an event is, and what its definition asks of its payload.
+import { isDeepStrictEqual } from 'node:util';
+
+export interface NewEvent {
+  /** The tenant's id, the last segment of its URN. */
+  tenant: string;
+  namespace: string;
+  name: string;
+  occurred: Date;
+  correlationId?: string | undefined;
+  context: Record<string, unknown>;
+  payload: Record<string, unknown>;
+}
+
+export interface StoredEvent extends NewEvent {
+  sequence: string;
+  id: string;
+}
+
+/** A repeat of an event carries the same key in its context; absent when the sender asks for no such care. */
+export function idempotencyKey(context: Record<string, unknown>): string | undefined {
+  const key = context.idempotencyKey;
+  return typeof key === 'string' && key !== '' && key.length <= 200 ? key : undefined;
+}
+
+/** Whether each member of `wanted` stands in `context` with an equal value. */
+export function contextMatches(wanted: Record<string, unknown>, context: Record<string, unknown>): boolean {
+  return Object.entries(wanted).every(([key, value]) => Object.hasOwn(context, key) && isDeepStrictEqual(context[key], value));
+}
+
+const definitionSchema = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', minLength: 1, maxLength: 50 },
+    description: { type: ['string', 'null'] },
+    payloadSchema: { type: ['object', 'boolean'] },
+    interval: { type: ['object', 'null'] },
+    log: { type: ['object', 'null'] },
+  },
+  required: ['name', 'payloadSchema'],
+  additionalProperties: false,
+};
+
+/** The schema of platform:event-service: the event definitions of each namespace. */
+export const eventDefinitionsSchema = {
+  type: 'object',
+  additionalProperties: {
+    type: 'object',
+    properties: {
+      name: { type: 'string', minLength: 1, maxLength: 50 },
+      definitions: { type: 'object', additionalProperties: definitionSchema },
+    },
+    required: ['name', 'definitions'],
+    additionalProperties: false,
+  },
+};
+
+/**
+ * The payload schema of an event from the namespace's entries `[core, tenant]` in platform:event-service: core's entry
+ * counts for the whole namespace. Undefined for an event that nobody defined.
+ */
+export function payloadSchemaOf(found: unknown[], name: string): unknown {
+  const entry = found.find((candidate) => candidate !== undefined && candidate !== null);
+  const definitions = member(entry, 'definitions');
+  return member(member(definitions, name), 'payloadSchema');
+}
+
+function member(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    ? (value as Record<string, unknown>)[key]
+    : undefined;
+}

@@ -1,0 +1,69 @@
+// The event service's address. 200 means that the event is stored and its routing is certain; a repeat with the same
+// `context.idempotencyKey` is 200 and does nothing.
+import { anyRole, bearer } from '../../service/bearer-guards.ts';
+import type { Clock } from '../../service/clock.ts';
+import { type Route, route } from '../../service/http-app.ts';
+import type { BearerVerifier, Caller, Tenants } from '../../service/identity.ts';
+import { invalidRequest, Problem } from '../../service/problem.ts';
+import { callerOf } from '../../service/request-context.ts';
+import type { Urns } from '../../service/urn.ts';
+import { tenantKey } from '../tenant-key.ts';
+import { payloadSchemaOf } from './event.ts';
+import { acceptedAnswer, eventBody, eventQuery } from './schema.ts';
+import type { EventStore } from './store.ts';
+
+export interface EventRouteOptions {
+  verifier: BearerVerifier;
+  tenants: Pick<Tenants, 'byId'>;
+  store: EventStore;
+  urns: Urns;
+  clock: Clock;
+  /** Entries of a namespace in platform:event-service, core's first. */
+  definitions(tenant: string, namespace: string): Promise<unknown[]>;
+  /** Checks a payload against a JSON Schema. */
+  validate(schema: unknown, value: unknown): { valid: true } | { valid: false; pointer: string; detail: string };
+}
+
+export function eventRoutes(options: EventRouteOptions): Route[] {
+  const { verifier, store, urns, clock } = options;
+  return [
+    route({
+      method: 'post',
+      path: '/event/v1/events',
+      summary: 'Sends an event',
+      guards: [bearer(verifier, [urns.service('event-service')]), anyRole('event-sender')],
+      query: eventQuery,
+      body: eventBody,
+      answers: {
+        200: { description: 'Stored, or stored before', schema: acceptedAnswer },
+        400: { description: 'No tenant, or an invalid body or payload' },
+        401: { description: 'No valid bearer' },
+        403: { description: 'The caller lacks the role' },
+      },
+      async handle({ query, body }, _request, response) {
+        const tenant = await senderTenant(callerOf(response), query.tenantId ?? body.tenantId, options.tenants);
+        const schema = payloadSchemaOf(await options.definitions(tenant, body.namespace), body.name);
+        const checked = schema === undefined ? undefined : options.validate(schema, body.payload);
+        if (checked?.valid === false) {
+          const errors = [{ pointer: `/payload${checked.pointer}`, detail: checked.detail }];
+          const detail = `Value not valid for event '${body.namespace}:${body.name}': ${checked.detail}`;
+          throw new Problem('invalid-request', detail, { errors });
+        }
+        const { namespace, name, timestamp: occurred, payload } = body;
+        const correlationId = body.correlationId ?? undefined;
+        await store.accept({ tenant, namespace, name, occurred, correlationId, context: body.context ?? {}, payload }, clock());
+        response.type('text/plain').send('OK');
+      },
+    }),
+  ];
+}
+
+/** A core sender must name a tenant; others send for their own, whatever they name. */
+async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
+  if (caller.tenant) return tenantKey(caller.tenant.id);
+  if (named === undefined || named === null)
+    throw invalidRequest([{ pointer: '/tenantId', detail: 'is required of a core sender' }]);
+  const tenant = typeof named === 'string' ? await tenants.byId(named) : undefined;
+  if (!tenant) throw invalidRequest([{ pointer: '/tenantId', detail: 'names no tenant' }]);
+  return tenantKey(tenant.id);
+}

@@ -1,0 +1,92 @@
+// Accepted events in Postgres, each with the job that routes it: both commit, or neither.
+import type { Queryable } from '../../service/postgres.ts';
+import { idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
+
+interface EventRow {
+  sequence: string;
+  id: string;
+  tenant: string;
+  namespace: string;
+  name: string;
+  occurred: Date;
+  correlation_id: string | null;
+  context: Record<string, unknown>;
+  payload: Record<string, unknown>;
+}
+
+const columns = 'sequence, id, tenant, namespace, name, occurred, correlation_id, context, payload';
+
+export type EventStore = ReturnType<typeof createEventStore>;
+
+export function createEventStore(database: Queryable) {
+  async function rowsOf(sql: string, values: unknown[]): Promise<StoredEvent[]> {
+    return (await database.query<EventRow>(sql, values)).rows.map(toEvent);
+  }
+
+  return {
+    /**
+     * Stores the event and its routing job in one statement. An event whose idempotency key was accepted before, for
+     * the tenant and namespace, is not stored again: false.
+     */
+    async accept(event: NewEvent, now: Date): Promise<boolean> {
+      const { rowCount } = await database.query(
+        `WITH key AS (
+           INSERT INTO event_keys (tenant, namespace, key, accepted)
+           SELECT $1, $2, $3, $4 WHERE $3::text IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1),
+         event AS (
+           INSERT INTO events (id, tenant, namespace, name, occurred, correlation_id, context, payload, accepted)
+           SELECT gen_random_uuid(), $1, $2, $5, $6, $7, $8::jsonb, $9::json, $4
+           WHERE $3::text IS NULL OR EXISTS (SELECT 1 FROM key) RETURNING sequence)
+         SELECT (graphile_worker.add_job('route-event', json_build_object('event', sequence::text),
+           max_attempts => 32767)).id FROM event`,
+        [
+          event.tenant,
+          event.namespace,
+          idempotencyKey(event.context) ?? null,
+          now,
+          event.name,
+          event.occurred,
+          event.correlationId ?? null,
+          JSON.stringify(event.context),
+          JSON.stringify(event.payload),
+        ],
+      );
+      return rowCount === 1;
+    },
+
+    /** Takes an event that is still to be routed; undefined when another run has done it. Only in a transaction. */
+    async lockUnrouted(sequence: string): Promise<StoredEvent | undefined> {
+      const sql = `SELECT ${columns} FROM events WHERE sequence = $1 AND routed IS NULL FOR UPDATE`;
+      return (await rowsOf(sql, [sequence]))[0];
+    },
+
+    async find(sequence: string): Promise<StoredEvent | undefined> {
+      return (await rowsOf(`SELECT ${columns} FROM events WHERE sequence = $1`, [sequence]))[0];
+    },
+
+    async markRouted(sequence: string, now: Date): Promise<void> {
+      await database.query('UPDATE events SET routed = $2 WHERE sequence = $1', [sequence, now]);
+    },
+
+    async remove(sequence: string): Promise<void> {
+      await database.query('DELETE FROM events WHERE sequence = $1', [sequence]);
+    },
+
+    /** Removes keys that were accepted before `limit`. */
+    async forgetKeys(limit: Date): Promise<void> {
+      await database.query('DELETE FROM event_keys WHERE accepted < $1', [limit]);
+    },
+
+    /** How many events wait to be routed, and since when the oldest does. */
+    async waiting(): Promise<{ count: number; oldest: Date | null }> {
+      const { rows } = await database.query<{ count: number; oldest: Date | null }>(
+        'SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events WHERE routed IS NULL',
+      );
+      return rows[0] ?? { count: 0, oldest: null };
+    },
+  };
+}
+
+function toEvent({ correlation_id, ...row }: EventRow): StoredEvent {
+  return { ...row, correlationId: correlation_id ?? undefined };
+}

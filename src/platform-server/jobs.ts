@@ -1,0 +1,70 @@
+// The jobs of the platform server: what each needs, and what is tidied up from time to time.
+import type { TaskList } from 'graphile-worker';
+import type pg from 'pg';
+import { z } from 'zod';
+import type { Clock } from '../service/clock.ts';
+import type { Logger } from '../service/log.ts';
+import type { Metrics } from '../service/metrics.ts';
+import type { Urns } from '../service/urn.ts';
+import { notificationsHome } from './app.ts';
+import { createConfigurationStore } from './configuration/store.ts';
+import { platformNamespace } from './directory/entry.ts';
+import { createDirectoryStore } from './directory/store.ts';
+import { createEventStore } from './events/store.ts';
+import type { Mailer } from './mail.ts';
+import { createDeliveryStore } from './notifications/deliveries-store.ts';
+import { createDeliveryJobs } from './notifications/delivery.ts';
+import { notificationTypes } from './notifications/notification-type.ts';
+import { createNoticeRenderer } from './notifications/template.ts';
+import { createTenantStore } from './tenants/store.ts';
+
+const day = 86_400_000;
+/** Milliseconds for which a repeat of an event is recognised. */
+const keyMemory = 30 * day;
+const settledEventMemory = 60_000;
+
+const routeEventPayload = z.object({ event: z.string() });
+const deliverPayload = z.object({ event: z.string(), typeId: z.string(), subscriberId: z.string() });
+
+export interface PlatformJobs {
+  tasks: TaskList;
+  upkeep(): Promise<void>;
+}
+
+export function createPlatformJobs(options: {
+  pool: pg.Pool;
+  urns: Urns;
+  mailer: Mailer;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}): PlatformJobs {
+  const { pool, urns, clock } = options;
+  const configuration = createConfigurationStore(pool);
+  const directory = createDirectoryStore(pool);
+  const tenants = createTenantStore(pool);
+  const jobs = createDeliveryJobs({
+    ...options,
+    render: createNoticeRenderer(),
+    eventsIn: createEventStore,
+    subscriberUrn: urns.subscriber,
+    typesOf: async (tenant) => notificationTypes(await configuration.latestOfBoth(tenant, notificationsHome)),
+    tenantDocument: async (tenant) => (await configuration.latestOfBoth(tenant, notificationsHome)).tenant,
+    async tenantShown(id) {
+      const [tenant] = await tenants.find({ id });
+      return { id: urns.tenant(id), name: tenant?.name ?? '' };
+    },
+    managementUrl: async () => (await directory.find(platformNamespace, 'subscriber-app'))?.url ?? '',
+  });
+  return {
+    tasks: {
+      'route-event': (payload) => jobs.routeEvent(routeEventPayload.parse(payload).event),
+      deliver: (payload) => jobs.deliver(deliverPayload.parse(payload)),
+    },
+    async upkeep() {
+      const now = clock().getTime();
+      await createEventStore(pool).forgetKeys(new Date(now - keyMemory));
+      await createDeliveryStore(pool).forgetEvents(new Date(now - settledEventMemory));
+    },
+  };
+}

@@ -1,0 +1,15 @@
+// The platform server's process.
+import { parseConfig } from '../service/config.ts';
+import { createLogger } from '../service/log.ts';
+import { runMain } from '../service/run-main.ts';
+import { stopOnSignals } from '../service/serve.ts';
+import { configSchema } from './config.ts';
+import { startPlatformServer } from './start.ts';
+
+const name = 'platform-server';
+
+await runMain(name, async () => {
+  const config = parseConfig(configSchema);
+  const log = createLogger({ name, level: config.LOG_LEVEL });
+  stopOnSignals(await startPlatformServer({ config, log }), log);
+});

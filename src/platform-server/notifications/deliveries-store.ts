@@ -1,0 +1,91 @@
+// What is still to be delivered, in Postgres: one row and one job for each event, type and subscriber. Neither holds an
+// address or a text.
+import type { Queryable } from '../../service/postgres.ts';
+
+export interface Delivery {
+  /** The event's sequence. */
+  event: string;
+  typeId: string;
+  subscriberId: string;
+}
+
+export interface RoutedEvent {
+  sequence: string;
+  tenant: string;
+  correlationId?: string | undefined;
+  context: Record<string, unknown>;
+}
+
+export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
+
+const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
+const values = ({ event, typeId, subscriberId }: Delivery): unknown[] => [event, typeId, subscriberId];
+
+export function createDeliveryStore(database: Queryable) {
+  return {
+    /**
+     * Makes the deliveries of an event to the subscribers of a type, with their jobs; how many. A subscription matches
+     * with every event, or when one of its criteria has no correlation id or the event's, and each of its context keys
+     * equals the event's.
+     */
+    async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
+      const { rowCount } = await database.query(
+        `WITH matched AS (
+           SELECT subscriber_id FROM subscriptions WHERE tenant = $2 AND type_id = $3 AND everything
+           UNION SELECT subscriber_id FROM subscription_criteria c
+             WHERE tenant = $2 AND type_id = $3 AND correlation_id = $4 AND ${contextMatches}
+           UNION SELECT subscriber_id FROM subscription_criteria c
+             WHERE tenant = $2 AND type_id = $3 AND correlation_id IS NULL AND ${contextMatches}),
+         made AS (
+           INSERT INTO deliveries (event, type_id, subscriber_id, created)
+           SELECT $1, $3, subscriber_id, $6 FROM matched ON CONFLICT DO NOTHING RETURNING *)
+         SELECT (graphile_worker.add_job('deliver',
+           json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
+           max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id))).id FROM made`,
+        [event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
+      );
+      return rowCount ?? 0;
+    },
+
+    async isPending(delivery: Delivery): Promise<boolean> {
+      const { rowCount } = await database.query(`SELECT 1 FROM deliveries WHERE ${key}`, values(delivery));
+      return rowCount === 1;
+    },
+
+    /** The message was taken, or there is nobody to take it. */
+    async finish(delivery: Delivery): Promise<void> {
+      await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));
+      await database.query(
+        `DELETE FROM events e WHERE sequence = $1 AND routed IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.sequence)`,
+        [delivery.event],
+      );
+    },
+
+    async markFailed(delivery: Delivery, refused: boolean): Promise<void> {
+      await database.query(`UPDATE deliveries SET refused = $4 WHERE ${key} AND refused <> $4`, [
+        ...values(delivery),
+        refused,
+      ]);
+    },
+
+    /** Removes events that were routed before `limit` and whose deliveries are all done or gone. */
+    async forgetEvents(limit: Date): Promise<void> {
+      await database.query(
+        `DELETE FROM events e WHERE routed < $1 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.sequence)`,
+        [limit],
+      );
+    },
+
+    /** How many deliveries wait, and since when the oldest does. */
+    async waiting(): Promise<{ count: number; oldest: Date | null }> {
+      const { rows } = await database.query<{ count: number; oldest: Date | null }>(
+        'SELECT count(*)::integer AS count, min(created) AS oldest FROM deliveries',
+      );
+      return rows[0] ?? { count: 0, oldest: null };
+    },
+  };
+}
+
+const contextMatches = `NOT EXISTS (
+  SELECT 1 FROM jsonb_each(c.context) wanted WHERE $5::jsonb -> wanted.key IS DISTINCT FROM wanted.value)`;

@@ -1,0 +1,150 @@
+// The two jobs behind a notice: one finds who is to be told of an event, one tells one subscriber. A job holds ids;
+// address and text are looked up and rendered when the mail goes out. Running a job twice is harmless: routing is done
+// once, and a mail that is sent again has the same Message-ID.
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import prom from 'prom-client';
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/log.ts';
+import type { Metrics } from '../../service/metrics.ts';
+import { type Queryable, withTransaction } from '../../service/postgres.ts';
+import { MailError, type Mailer } from '../mail.ts';
+import { createDeliveryStore, type Delivery, type RoutedEvent } from './deliveries-store.ts';
+import { type NotificationType, senderOf, type Template, templatesOf, typesOfEvent } from './notification-type.ts';
+import { createSubscriberStore } from './subscribers-store.ts';
+import type { Channel } from './subscription.ts';
+import type { RenderNotice } from './template.ts';
+
+export interface NoticeEvent extends RoutedEvent {
+  id: string;
+  namespace: string;
+  name: string;
+  occurred: Date;
+  payload: Record<string, unknown>;
+}
+
+/** What of the events is needed here. */
+export interface NoticeEvents {
+  find(sequence: string): Promise<NoticeEvent | undefined>;
+  lockUnrouted(sequence: string): Promise<NoticeEvent | undefined>;
+  markRouted(sequence: string, now: Date): Promise<void>;
+  remove(sequence: string): Promise<void>;
+}
+
+export interface DeliveryOptions {
+  pool: pg.Pool;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  mailer: Mailer;
+  render: RenderNotice;
+  eventsIn(database: Queryable): NoticeEvents;
+  typesOf(tenant: string): Promise<Map<string, NotificationType>>;
+  /** The tenant's own document of platform:notification-service. */
+  tenantDocument(tenant: string): Promise<unknown>;
+  tenantShown(tenant: string): Promise<{ id: string; name: string }>;
+  managementUrl(): Promise<string>;
+  subscriberUrn(id: string): string;
+}
+
+export interface DeliveryJobs {
+  routeEvent(sequence: string): Promise<void>;
+  deliver(delivery: Delivery): Promise<void>;
+}
+
+/** Channels that can be delivered to. */
+const providers = new Set(['email']);
+
+export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
+  const { pool, clock } = options;
+  const notices = new prom.Counter({
+    name: 'platform_notices_total',
+    help: 'Notices by outcome: delivered, or dropped because nobody can be told',
+    labelNames: ['outcome'],
+    registers: [options.metrics.registry],
+  });
+
+  return {
+    routeEvent: (sequence) =>
+      withTransaction(pool, async (transaction) => {
+        const events = options.eventsIn(transaction);
+        const event = await events.lockUnrouted(sequence);
+        if (!event) return;
+        const deliveries = createDeliveryStore(transaction);
+        let count = 0;
+        for (const type of typesOfEvent(await options.typesOf(event.tenant), event.namespace, event.name))
+          count += await deliveries.route(event, type.id, clock());
+        // An event that nobody is to be told of has done its work.
+        if (count === 0) await events.remove(sequence);
+        else await events.markRouted(sequence, clock());
+      }),
+
+    async deliver(delivery) {
+      const store = createDeliveryStore(pool);
+      if (!(await store.isPending(delivery))) return;
+      const target = await targetOf(options, delivery);
+      if (target) await send(options, delivery, target);
+      await withTransaction(pool, (transaction) => createDeliveryStore(transaction).finish(delivery));
+      notices.inc({ outcome: target ? 'delivered' : 'dropped' });
+    },
+  };
+}
+
+interface Target {
+  event: NoticeEvent;
+  template: Template;
+  address: string;
+  subscriber: { id: string; addressAs: string };
+}
+
+/** Whom to tell and how; undefined when type, template, subscriber or a usable channel is missing. */
+async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<Target | undefined> {
+  const event = await options.eventsIn(options.pool).find(delivery.event);
+  if (!event) return undefined;
+  const type = (await options.typesOf(event.tenant)).get(delivery.typeId);
+  const templates = type && templatesOf(type, event.namespace, event.name);
+  const subscriber = await createSubscriberStore(options.pool).find(event.tenant, delivery.subscriberId);
+  if (!type || !templates || !subscriber) return undefined;
+  const usable = ({ channel }: Channel) =>
+    type.channels.includes(channel) && Object.hasOwn(templates, channel) && providers.has(channel);
+  const chosen = subscriber.channels.find(usable);
+  const template = chosen && templates[chosen.channel];
+  if (!chosen || !template) return undefined;
+  return { event, template, address: chosen.address, subscriber };
+}
+
+async function send(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<void> {
+  const { event, template, address, subscriber } = target;
+  const [tenant, tenantDocument, managementUrl] = await Promise.all([
+    options.tenantShown(event.tenant),
+    options.tenantDocument(event.tenant),
+    options.managementUrl(),
+  ]);
+  const notice = options.render(template, {
+    tenant,
+    managementUrl,
+    subscriber: { id: subscriber.id, urn: options.subscriberUrn(subscriber.id), addressAs: subscriber.addressAs },
+    event: {
+      namespace: event.namespace,
+      name: event.name,
+      timestamp: event.occurred.toISOString(),
+      correlationId: event.correlationId,
+      context: event.context,
+      payload: event.payload,
+    },
+  });
+  const to = { name: subscriber.addressAs, address };
+  const messageId = `${messageKey(event.id, delivery)}@${options.mailer.domain}`;
+  try {
+    await options.mailer.send({ to, from: senderOf(tenantDocument), ...notice, messageId });
+  } catch (error) {
+    const refused = error instanceof MailError && error.refused;
+    await createDeliveryStore(options.pool).markFailed(delivery, refused);
+    throw error;
+  }
+}
+
+/** The same for each attempt at the same notice, and for no other. */
+export function messageKey(eventId: string, { typeId, subscriberId }: Omit<Delivery, 'event'>): string {
+  return createHash('sha256').update(JSON.stringify([eventId, typeId, subscriberId])).digest('hex').slice(0, 40);
+}

@@ -1,0 +1,111 @@
+// Notification types: which events are told of, by which channels and templates. They are configuration, in
+// platform:notification-service; a tenant may override the templates of core's types and add types of its own.
+import { z } from 'zod';
+
+const templateSchema = z.object({
+  subject: z.string().default(''),
+  title: z.string().nullish(),
+  subtitle: z.string().nullish(),
+  body: z.string().default(''),
+});
+
+const eventSchema = z.object({
+  namespace: z.string(),
+  name: z.string(),
+  templates: z.record(z.string(), templateSchema).default({}),
+});
+
+const typeSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  description: z.string().nullish(),
+  publicSubscribe: z.boolean().default(false),
+  subscriberRoles: z.array(z.string()).default([]),
+  channels: z.array(z.string()).default([]),
+  events: z.array(eventSchema).default([]),
+});
+
+export type Template = z.output<typeof templateSchema>;
+export type NotificationType = z.output<typeof typeSchema>;
+
+/** Keys of the tenant's document that are no types. */
+const notTypes = /^(email|contact)/;
+
+/** The types of core and a tenant, by id. An entry that is no type is left out. */
+export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
+  const types = readTypes(documents.core);
+  for (const [id, own] of readTypes(documents.tenant)) {
+    const core = types.get(id);
+    types.set(id, core ? overrideTemplates(core, own) : own);
+  }
+  return types;
+}
+
+function readTypes(document: unknown): Map<string, NotificationType> {
+  const entries = typeof document === 'object' && document !== null ? Object.entries(document) : [];
+  return new Map(
+    entries.flatMap(([id, entry]) => {
+      const parsed = notTypes.test(id) ? undefined : typeSchema.safeParse(entry);
+      return parsed?.success ? [[id, { ...parsed.data, id }] as const] : [];
+    }),
+  );
+}
+
+function overrideTemplates(core: NotificationType, own: NotificationType): NotificationType {
+  const events = core.events.map((event) => {
+    const override = own.events.find(({ namespace, name }) => namespace === event.namespace && name === event.name);
+    return override ? { ...event, templates: { ...event.templates, ...override.templates } } : event;
+  });
+  return { ...core, events };
+}
+
+/** The types that tell of an event. The notification service's own events are told to nobody. */
+export function typesOfEvent(types: Map<string, NotificationType>, namespace: string, name: string): NotificationType[] {
+  if (namespace === 'notification-service') return [];
+  return [...types.values()].filter((type) => templatesOf(type, namespace, name) !== undefined);
+}
+
+export function templatesOf(
+  type: NotificationType,
+  namespace: string,
+  name: string,
+): Record<string, Template> | undefined {
+  return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
+}
+
+/** The sender that a tenant has chosen for its mail. */
+export function senderOf(tenantDocument: unknown): string | undefined {
+  const parsed = z.object({ email: z.object({ fromEmail: z.email() }) }).safeParse(tenantDocument);
+  return parsed.data?.email.fromEmail;
+}
+
+/** The schema of platform:notification-service. */
+export const notificationTypesSchema = {
+  type: 'object',
+  properties: {
+    contact: { type: ['object', 'null'] },
+    email: { type: ['object', 'null'], properties: { fromEmail: { type: ['string', 'null'] } } },
+  },
+  patternProperties: {
+    '^(?!email|contact)': {
+      type: 'object',
+      properties: {
+        id: { type: 'string', pattern: '^(?!email|contact)[a-zA-Z0-9-_ ]{1,50}$' },
+        name: { type: 'string' },
+        description: { type: ['string', 'null'] },
+        publicSubscribe: { type: 'boolean', default: false },
+        subscriberRoles: { type: 'array', items: { type: 'string' }, default: [] },
+        channels: { type: 'array', items: { type: 'string' }, default: [] },
+        events: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: { namespace: { type: 'string' }, name: { type: 'string' }, templates: { type: 'object' } },
+            required: ['namespace', 'name', 'templates'],
+          },
+        },
+      },
+      required: ['id', 'name', 'events'],
+    },
+  },
+};

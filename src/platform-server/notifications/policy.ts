@@ -1,0 +1,26 @@
+// Who may use the notification service. The contract answers 401 where creating, subscribing or unsubscribing is
+// refused, and 403 elsewhere.
+import { anyRole } from '../../service/bearer-guards.ts';
+import type { Guard } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import { callerOf } from '../../service/request-context.ts';
+
+const [app, admin] = ['subscription-app', 'subscription-admin'];
+
+/** Reads and operations on one subscriber. */
+export const mayUseSubscribers: Guard = anyRole(app, admin);
+
+/** Lists, and reading one subscription. */
+export const mayListSubscriptions: Guard = anyRole(admin);
+
+/** Creating, subscribing, unsubscribing. */
+export const maySubscribe: Guard = {
+  name: `anyRole(${app}, ${admin}), else 401`,
+  check(_request, response) {
+    const { roles } = callerOf(response);
+    if (roles.has(app) || roles.has(admin)) return;
+    throw new Problem('unauthenticated', 'The caller has none of the roles that this call needs.', {
+      headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
+    });
+  },
+};

@@ -1,0 +1,84 @@
+// What the notification service takes and answers. Unknown members are ignored, as older clients send some.
+import { z } from 'zod';
+import { cursor, jsonParameter, top } from '../page.ts';
+import type { Criterion } from './subscription.ts';
+
+const typeId = z.string().min(1).max(50);
+const subscriberId = z.string().regex(/^[0-9a-f]{24}$/, 'must be 24 hexadecimal digits');
+
+export const typeParams = z.object({ typeId });
+export const subscriptionParams = z.object({ typeId, subscriberId });
+export const subscriberParams = z.object({ subscriberId });
+
+const criterion = z
+  .object({
+    description: z.string().max(500).nullish(),
+    correlationId: z.string().max(1_000).nullish(),
+    context: z.record(z.string(), z.unknown()).nullish(),
+  })
+  .transform(
+    ({ description, correlationId, context }): Criterion => ({
+      ...(description && { description }),
+      ...(correlationId && { correlationId }),
+      ...(context && { context }),
+    }),
+  );
+
+const channel = z.discriminatedUnion('channel', [
+  z.object({ channel: z.literal('email'), address: z.email().max(254), verified: z.boolean().default(false) }),
+  z.object({ channel: z.literal('sms'), address: z.string().min(1).max(50), verified: z.boolean().default(false) }),
+]);
+
+export const subscribeBody = z.object({
+  id: subscriberId.nullish(),
+  userId: z.string().min(1).max(500).nullish(),
+  addressAs: z.string().max(500).nullish(),
+  channels: z.array(channel).max(10).default([]),
+  criteria: criterion.nullish(),
+});
+
+export type NewSubscriber = z.output<typeof subscribeBody>;
+
+export const criteriaBody = z.object({ criteria: z.union([z.array(criterion).min(1).max(200), criterion]).nullish() });
+export const criteriaQuery = z.object({ criteria: jsonParameter(criterion) });
+
+export const subscriptionsQuery = z.object({
+  top: top(10, 1_000),
+  after: cursor(z.string().max(50)),
+  subscriptionMatch: jsonParameter(criterion),
+});
+
+const place = { channel: z.string().min(1).max(50), address: z.string().min(1).max(254) };
+
+export const operationBody = z.discriminatedUnion('operation', [
+  z.object({ operation: z.literal('send-code'), ...place, reason: z.string().max(200).nullish() }),
+  z.object({ operation: z.literal('check-code'), ...place, code: z.string().min(1, 'must not be empty').max(50) }),
+]);
+
+export const typeAnswer = z.object({
+  id: z.string(),
+  name: z.string(),
+  description: z.string().nullish(),
+  publicSubscribe: z.boolean(),
+  subscriberRoles: z.array(z.string()),
+  channels: z.array(z.string()),
+  events: z.array(z.object({ namespace: z.string(), name: z.string() })),
+});
+
+export const subscriberAnswer = z.object({
+  id: z.string(),
+  urn: z.string(),
+  tenantId: z.string(),
+  addressAs: z.string(),
+  channels: z.array(z.object({ channel: z.string(), address: z.string(), verified: z.boolean() })),
+});
+
+export const subscriptionAnswer = z.object({
+  subscriberId: z.string(),
+  typeId: z.string(),
+  criteria: z.array(z.object({ description: z.string(), correlationId: z.string(), context: z.json() }).partial()),
+  subscriber: subscriberAnswer,
+});
+
+export const deletedAnswer = z.object({ deleted: z.boolean() });
+export const operationAnswer = z.union([z.object({ sent: z.literal(true) }), z.object({ verified: z.boolean() })]);

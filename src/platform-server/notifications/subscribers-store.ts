@@ -1,0 +1,65 @@
+// Subscribers and their addresses in Postgres. Removing one removes all that holds its address.
+import { randomBytes } from 'node:crypto';
+import type { Queryable } from '../../service/postgres.ts';
+import type { Channel, Subscriber } from './subscription.ts';
+
+export type SubscriberStore = ReturnType<typeof createSubscriberStore>;
+
+export function createSubscriberStore(database: Queryable) {
+  return {
+    async find(tenant: string, id: string): Promise<Subscriber | undefined> {
+      const { rows } = await database.query<Subscriber>(
+        `SELECT id, address_as AS "addressAs", ARRAY(
+           SELECT json_build_object('channel', c.channel, 'address', c.address, 'verified', c.verified)
+           FROM subscriber_channels c WHERE c.subscriber_id = s.id ORDER BY c.position) AS channels
+         FROM subscribers s WHERE id = $2 AND tenant = $1`,
+        [tenant, id],
+      );
+      return rows[0];
+    },
+
+    /**
+     * The id of the subscriber that stands for a user, made with these addresses where there is none yet; a new
+     * subscriber each time without a user. In a transaction, so that no subscriber is left without its addresses.
+     */
+    async findOrCreate(
+      tenant: string,
+      subscriber: { userId: string | undefined; addressAs: string; channels: Channel[] },
+      now: Date,
+    ): Promise<string> {
+      const id = randomBytes(12).toString('hex');
+      const created = await database.query(
+        `INSERT INTO subscribers (id, tenant, user_id, address_as, created) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (tenant, user_id) DO NOTHING`,
+        [id, tenant, subscriber.userId ?? null, subscriber.addressAs, now],
+      );
+      if (created.rowCount === 1) {
+        for (const [position, { channel, address, verified }] of subscriber.channels.entries())
+          await database.query(
+            `INSERT INTO subscriber_channels (subscriber_id, channel, address, position, verified)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+            [id, channel, address, position, verified],
+          );
+        return id;
+      }
+      const { rows } = await database.query<{ id: string }>(
+        'SELECT id FROM subscribers WHERE tenant = $1 AND user_id = $2 FOR UPDATE',
+        [tenant, subscriber.userId],
+      );
+      // Removed between the two statements: the transaction is run again by the caller's retry.
+      if (!rows[0]) throw Object.assign(new Error('the subscriber was removed meanwhile'), { code: '40001' });
+      return rows[0].id;
+    },
+
+    /** Removes a subscriber with its addresses, subscriptions, codes, pending deliveries and their jobs. */
+    async remove(tenant: string, id: string): Promise<boolean> {
+      await database.query(
+        `SELECT graphile_worker.remove_job(concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id))
+         FROM deliveries d JOIN subscribers s ON s.id = d.subscriber_id WHERE s.id = $2 AND s.tenant = $1`,
+        [tenant, id],
+      );
+      const { rowCount } = await database.query('DELETE FROM subscribers WHERE id = $2 AND tenant = $1', [tenant, id]);
+      return rowCount === 1;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+// Renders notices from Handlebars templates, which tenants may write. A template reaches the data it is given and
+// nothing else: no prototypes, no partials from elsewhere, no console.
+import Handlebars from 'handlebars';
+import { LRUCache } from 'lru-cache';
+import type { Template } from './notification-type.ts';
+
+export interface NoticeData {
+  tenant: { id: string; name: string };
+  event: Record<string, unknown>;
+  subscriber: Record<string, unknown>;
+  managementUrl: string;
+}
+
+export interface Notice {
+  subject: string;
+  text: string;
+  html: string;
+}
+
+export type RenderNotice = (template: Template, data: NoticeData) => Notice;
+
+const safety = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false };
+
+export function createNoticeRenderer(): RenderNotice {
+  const handlebars = Handlebars.create();
+  handlebars.registerHelper('formatDate', formatDate);
+  // It writes to the console, where an address must not go.
+  handlebars.unregisterHelper('log');
+  const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000 });
+
+  function render(source: string, data: object, escape: boolean): string {
+    const key = `${escape ? 'html' : 'text'}:${source}`;
+    let template = compiled.get(key);
+    if (!template) {
+      template = handlebars.compile(escape ? escapedThroughout(source) : source, { noEscape: !escape });
+      compiled.set(key, template);
+    }
+    return template(data, safety);
+  }
+
+  return ({ subject, title, subtitle, body }, data) => {
+    const plain = { title: render(title ?? '', data, false), subtitle: render(subtitle ?? '', data, false) };
+    const all = { ...data, ...plain };
+    const heads = [plain.title, plain.subtitle].filter((line) => line !== '');
+    const text = [...heads, tidy(render(withoutTags(body), all, false))].join('\n\n');
+    const html = render(page(body), all, true);
+    return { subject: render(subject, all, false).replace(/\s+/g, ' ').trim(), text, html };
+  };
+}
+
+/** `{{{x}}}` and `{{&x}}` escape as well: what applicants enter never becomes markup, whatever a template says. */
+function escapedThroughout(source: string): hbs.AST.Program {
+  const program = Handlebars.parse(source);
+  const visitor = new Handlebars.Visitor();
+  visitor.MustacheStatement = (mustache) => {
+    mustache.escaped = true;
+  };
+  visitor.accept(program);
+  return program;
+}
+
+function page(body: string): string {
+  const heads = '{{#if title}}<h1>{{title}}</h1>{{/if}}{{#if subtitle}}<p>{{subtitle}}</p>{{/if}}';
+  return `<!doctype html><html><head><meta charset="utf-8"></head><body>${heads}<div>${body}</div></body></html>`;
+}
+
+/** The template's text without its markup, taken away before values are filled in: these may look like markup. */
+export function withoutTags(template: string): string {
+  return template
+    .replace(/<a\b[^>]*?\bhref="([^"]*)"[^>]*>([\s\S]*?)<\/a>/gi, (_link, href: string, label: string) =>
+      label.trim() === href.trim() ? href : `${label} (${href})`,
+    )
+    .replace(/<br\s*\/?>|<\/(?:p|div|h\d|li|tr|ul|ol|table)>/gi, '\n')
+    .replace(/<\/?[a-z][^>]*>/gi, '');
+}
+
+function tidy(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
+}
+
+/**
+ * `{{formatDate event.payload.deleteOn}}`, with `locale` (en-CA), `timeZone` (UTC), `dateStyle` (long) and `timeStyle`
+ * (short; "none" leaves the time out). What is no date is empty.
+ */
+function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
+  const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;
+  if (!(date instanceof Date) || Number.isNaN(date.getTime())) return '';
+  const { locale = 'en-CA', timeZone = 'UTC', dateStyle = 'long', timeStyle = 'short' } = options.hash;
+  const time = timeStyle === 'none' ? {} : { timeStyle };
+  const text = new Intl.DateTimeFormat(locale, { dateStyle, timeZone, ...time }).format(date);
+  return timeStyle === 'none' ? text : `${text} ${timeZone}`;
+}

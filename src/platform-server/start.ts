@@ -1,0 +1,67 @@
+// Starts a platform server from its configuration: database, jobs, and the port it listens on.
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../service/clock.ts';
+import type { Logger } from '../service/log.ts';
+import { createMetrics } from '../service/metrics.ts';
+import { migrate } from '../service/migrate.ts';
+import { createPool, isReachable } from '../service/postgres.ts';
+import { type RunningService, serve } from '../service/serve.ts';
+import { createUrns } from '../service/urn.ts';
+import { createPlatformApp } from './app.ts';
+import type { PlatformServerConfig } from './config.ts';
+import { createEventStore } from './events/store.ts';
+import { createPlatformJobs } from './jobs.ts';
+import { createMailer } from './mail.ts';
+import { createDeliveryStore } from './notifications/deliveries-store.ts';
+import { registerQueueMetrics } from './queue-metrics.ts';
+import { applySeed, readSeed } from './seed.ts';
+import { migrateJobs, startWorker } from './worker.ts';
+
+export const migrationsDirectory = join(import.meta.dirname, 'migrations');
+
+/** `clock` is the product's time; retries of jobs go by the database's. Throws ConfigError for an unusable seed. */
+export async function startPlatformServer(options: {
+  config: PlatformServerConfig;
+  log: Logger;
+  clock?: Clock;
+}): Promise<RunningService> {
+  const { config, log, clock = systemClock } = options;
+  const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
+  const metrics = createMetrics();
+  await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
+  const pool = createPool({ url: config.DATABASE_URL, size: config.DATABASE_POOL_SIZE, log, metrics });
+  // Jobs have connections of their own: a flood of requests must not hold up the mail, nor the other way round.
+  const jobPool = createPool({ url: config.DATABASE_URL, size: config.WORKER_CONCURRENCY + 3, log, metrics });
+  await migrateJobs(jobPool, log);
+  if (seed) await applySeed(pool, seed);
+
+  const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
+  const jobs = createPlatformJobs({ pool, urns: createUrns(config.URN_PREFIX), mailer, clock, log, metrics });
+  registerQueueMetrics(metrics, clock, {
+    events: createEventStore(pool).waiting,
+    deliveries: createDeliveryStore(pool).waiting,
+  });
+  const worker = await startWorker({
+    ...jobs,
+    pool: jobPool,
+    log,
+    concurrency: config.WORKER_CONCURRENCY,
+    staleAfter: config.WORKER_STALE_AFTER,
+  });
+  return serve({
+    app: createPlatformApp({ config, pool, mailer, log, metrics, clock }),
+    host: config.HOST,
+    port: config.PORT,
+    metrics,
+    metricsPort: config.METRICS_PORT,
+    ready: { database: () => isReachable(pool) },
+    drainDeadline: config.DRAIN_DEADLINE,
+    drainDelay: config.DRAIN_DELAY,
+    log,
+    async close() {
+      await worker.close();
+      mailer.close();
+      await Promise.all([pool.end(), jobPool.end()]);
+    },
+  });
+}

@@ -1,0 +1,126 @@
+// A whole platform for a test: the access service, a mail server, and the platform server on a database of its own, all
+// in this process and wired to each other.
+import pino from 'pino';
+import type { PlatformServerConfig } from '../../src/platform-server/config.ts';
+import { configSchema } from '../../src/platform-server/config.ts';
+import { applySeed } from '../../src/platform-server/seed.ts';
+import { migrationsDirectory, startPlatformServer } from '../../src/platform-server/start.ts';
+import { type Clock, systemClock } from '../../src/service/clock.ts';
+import { parseConfig } from '../../src/service/config.ts';
+import type { Tenant } from '../../src/service/identity.ts';
+import type { Logger } from '../../src/service/log.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { createPool } from '../../src/service/postgres.ts';
+import { startTestAccess, type TestAccess } from './access.ts';
+import { startTestMailbox, type TestMailbox } from './mailbox.ts';
+import { createTestDatabase } from './postgres.ts';
+
+export interface TestPlatform {
+  /** The platform server: every service's paths are below it. */
+  url: string;
+  metricsUrl: string;
+  /** What a process under test takes as DIRECTORY_URL. */
+  directoryUrl: string;
+  databaseUrl: string;
+  /** The environment that the platform server was configured with. */
+  env: Record<string, string>;
+  access: TestAccess;
+  mailbox: TestMailbox;
+  /** Realm `demo`. */
+  tenant: Tenant;
+  /** Realm `other`, with the same people and clients. */
+  otherTenant: Tenant;
+  close(): Promise<void>;
+}
+
+export interface TestPlatformOptions {
+  clock?: Clock;
+  log?: Logger;
+  /** Instead of ones of its own, which close with the platform. */
+  access?: TestAccess;
+  mailbox?: TestMailbox;
+  /** Environment variables that differ. */
+  env?: Record<string, string>;
+}
+
+const tenantSeeds = [
+  { id: '65f0c2a9e4b0a1d2c3f4a5b6', name: 'Demo', realm: 'demo', adminEmail: 'admin@example.com' },
+  { id: '65f0c2a9e4b0a1d2c3f4a5b7', name: 'Other Town', realm: 'other', adminEmail: 'admin@other.example.com' },
+];
+
+/** Paths of the APIs, as the directory's clients find them. */
+const apis = {
+  'configuration-service:v2': '/configuration/v2',
+  'tenant-service:v2': '/api/tenant/v2',
+  'event-service:v1': '/event/v1',
+  'notification-service:v1': '/subscription/v1',
+  'directory-service:v2': '/directory/v2',
+};
+
+export async function startTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
+  const { clock = systemClock, log = pino({ level: 'silent' }) } = options;
+  const [access, mailbox, database] = await Promise.all([
+    options.access ?? startAccessForTwo(),
+    options.mailbox ?? startTestMailbox(),
+    createTestDatabase(migrationsDirectory),
+  ]);
+  const env = {
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+    DATABASE_URL: database.url,
+    ACCESS_SERVICE_URL: access.url,
+    SMTP_URL: mailbox.url,
+    MAIL_FROM: 'Forms <forms@platform.example.org>',
+    CODE_KEY: 'a key of tests with more than 32 characters',
+    URN_PREFIX: access.urns.prefix,
+    ...options.env,
+  };
+  const config: PlatformServerConfig = parseConfig(configSchema, env);
+  const running = await startPlatformServer({ config, log, clock });
+  await seed(database.url, running.url, log);
+  const tenantOf = (index: 0 | 1): Tenant => {
+    const { id, name, realm } = tenantSeeds[index] as (typeof tenantSeeds)[number];
+    return { id: access.urns.tenant(id), name, realm };
+  };
+  return {
+    url: running.url,
+    metricsUrl: running.metricsUrl,
+    directoryUrl: `${running.url}/directory/v2`,
+    databaseUrl: database.url,
+    env,
+    access,
+    mailbox,
+    tenant: tenantOf(0),
+    otherTenant: tenantOf(1),
+    async close() {
+      await running.close();
+      await Promise.all([
+        options.access ? undefined : access.close(),
+        options.mailbox ? undefined : mailbox.close(),
+        database.drop(),
+      ]);
+    },
+  };
+}
+
+async function startAccessForTwo(): Promise<TestAccess> {
+  const access = await startTestAccess();
+  await access.addRealm('other');
+  return access;
+}
+
+/** The directory's entries name the port that the server got. */
+async function seed(databaseUrl: string, url: string, log: Logger): Promise<void> {
+  const pool = createPool({ url: databaseUrl, size: 1, log, metrics: createMetrics() });
+  try {
+    const directory = Object.entries(apis).map(([service, path]) => ({
+      namespace: 'platform',
+      service,
+      url: `${url}${path}`,
+    }));
+    await applySeed(pool, { tenants: tenantSeeds, directory });
+  } finally {
+    await pool.end();
+  }
+}
