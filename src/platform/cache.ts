@@ -92,38 +92,8 @@ interface Entry<V> {
 export function createCache<V>(options: CacheOptions): Cache<V> {
   const { clock, times } = options;
   const entries = new LRUCache<string, Entry<V>>({ max: options.maxEntries });
-  const flights = new Map<string, Promise<Cached<V>>>();
+  const { refresh, forget } = createRefresher(entries, clock, times);
   const reportStale = staleReporter(options);
-
-  /** One fetch per key at a time; everybody who waits shares it. */
-  function refresh(key: string, load: () => Promise<V>): Promise<Cached<V>> {
-    const running = flights.get(key);
-    if (running) return running;
-    const at = clock().getTime();
-    const known = entries.get(key);
-    if (known) known.attemptedAt = at;
-    const isCurrent = () => flights.get(key) === flight;
-    const flight: Promise<Cached<V>> = Promise.resolve()
-      .then(load)
-      .then(
-        (value) => {
-          const entry = createEntry(keepIdentity(known, value), at, times);
-          if (isCurrent()) entries.set(key, entry);
-          return entry.answer;
-        },
-        (error: unknown) => {
-          const entry = isCurrent() ? entries.get(key) : undefined;
-          if (entry && isOutage(error)) Object.assign(entry, { failedAt: clock().getTime(), failure: error });
-          else if (entry) entries.delete(key);
-          throw error;
-        },
-      )
-      .finally(() => {
-        if (isCurrent()) flights.delete(key);
-      });
-    flights.set(key, flight);
-    return flight;
-  }
 
   function serveStale(entry: Entry<V>): Promise<Cached<V>> {
     reportStale();
@@ -163,14 +133,45 @@ export function createCache<V>(options: CacheOptions): Cache<V> {
     return pick((await refresh(key, load)).value);
   }
 
-  return {
-    get,
-    find,
-    invalidate(key) {
-      entries.delete(key);
-      flights.delete(key);
-    },
-  };
+  return { get, find, invalidate: forget };
+}
+
+/** Fetches into the entries: one fetch per key at a time, and everybody who waits shares it. */
+function createRefresher<V>(entries: LRUCache<string, Entry<V>>, clock: Clock, times: CacheTimes) {
+  const flights = new Map<string, Promise<Cached<V>>>();
+
+  function refresh(key: string, load: () => Promise<V>): Promise<Cached<V>> {
+    const running = flights.get(key);
+    if (running) return running;
+    const at = clock().getTime();
+    const known = entries.get(key);
+    if (known) known.attemptedAt = at;
+    const isCurrent = () => flights.get(key) === flight;
+    const keep = (value: V) => {
+      const entry = createEntry(keepIdentity(known, value), at, times);
+      if (isCurrent()) entries.set(key, entry);
+      return entry.answer;
+    };
+    const noteFailure = (error: unknown): never => {
+      const entry = isCurrent() ? entries.get(key) : undefined;
+      if (entry && isOutage(error)) Object.assign(entry, { failedAt: clock().getTime(), failure: error });
+      else if (entry) entries.delete(key);
+      throw error;
+    };
+    const land = () => {
+      if (isCurrent()) flights.delete(key);
+    };
+    const flight: Promise<Cached<V>> = Promise.resolve().then(load).then(keep, noteFailure).finally(land);
+    flights.set(key, flight);
+    return flight;
+  }
+
+  function forget(key: string): void {
+    entries.delete(key);
+    flights.delete(key);
+  }
+
+  return { refresh, forget };
 }
 
 /** Infinite when the clock has gone back: an age that cannot be known is too old. */

@@ -101,7 +101,7 @@ type Part<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
 export function createConfiguration(options: ConfigurationOptions): Configuration {
   const cache = createCache<Revision | undefined>({ ...options, service: 'configuration', maxEntries: 5_000 });
 
-  function call<T>(segments: string[], place: Place, { query, method = 'GET', ...rest }: Part<T>): Promise<T> {
+  async function call<T>(segments: string[], place: Place, { query, method = 'GET', ...rest }: Part<T>): Promise<T> {
     return options.client.request({
       ...rest,
       method,

@@ -120,7 +120,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       const base = await before(signal, options.baseUrl(), service);
       call.url = new URL(`${base}${request.path}${queryOf(request.query)}`);
       const answer = await perform(request, call);
-      const value = valueOf(service, request, answer);
+      const value = readAnswer(service, request, answer);
       metrics.duration.observe({ service, outcome: 'ok' }, (performance.now() - started) / 1000);
       return value;
     } catch (error) {
@@ -135,7 +135,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
 
 const blankUrl = new URL('about:blank');
 
-function valueOf<T>(service: string, request: PlatformRequest<T>, answer: RawAnswer): T {
+function readAnswer<T>(service: string, request: PlatformRequest<T>, answer: RawAnswer): T {
   if (answer.status >= 200 && answer.status < 300) return parseAnswer(service, answer, request);
   if (answer.status === 404 && request.notFound) return request.notFound();
   throw answerError(service, answer);

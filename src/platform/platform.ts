@@ -36,8 +36,8 @@ export interface PlatformOptions {
   metrics: Metrics;
   log: Logger;
   clock?: Clock | undefined;
-  /** Where `DIR_…` overrides are read from; default the process's environment. */
-  env?: NodeJS.ProcessEnv | undefined;
+  /** Where the `DIR_…` overrides of directory entries are read from: `process.env`, in a main. */
+  env: NodeJS.ProcessEnv;
 }
 
 export interface Platform {
@@ -58,7 +58,7 @@ export interface Platform {
 
 /** Throws ConfigError for an unusable `DIR_…` override. One platform per metrics registry. */
 export function createPlatform(options: PlatformOptions): Platform {
-  const { config, service, urns, log, clock = systemClock, env = process.env } = options;
+  const { config, service, urns, log, clock = systemClock, env } = options;
   const overrides = directoryOverrides(env);
   const metrics = createPlatformMetrics(options.metrics);
   const agent = createHttpAgent();

@@ -22,7 +22,7 @@ export interface FaultServer {
 }
 
 /** `count` is 1 for the first request. */
-export type Behaviour = (response: ServerResponse, request: ReceivedRequest, count: number) => void | Promise<void>;
+export type Behaviour = (response: ServerResponse, request: ReceivedRequest, count: number) => unknown;
 
 /** Answers with JSON. */
 export function answerJson(value: unknown, status = 200): Behaviour {

@@ -1,0 +1,340 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../test/support/captured-log.ts';
+import { createMetrics } from '../service/metrics.ts';
+import { cacheTimes, createCache } from './cache.ts';
+import { PlatformError } from './platform-error.ts';
+import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.ts';
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+let now: number;
+let metrics: PlatformMetrics;
+let captured: ReturnType<typeof captureLog>;
+
+/** What the cache asks: answers, fails or waits as the test says, and counts. */
+function createSource(first: unknown) {
+  let value = first;
+  let gate: Promise<void> | undefined;
+  const source = {
+    calls: 0,
+    load: async () => {
+      source.calls += 1;
+      const answer = value;
+      if (gate) await gate;
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+    set(next: unknown) {
+      value = next;
+    },
+    hold(): () => void {
+      let open = () => {};
+      gate = new Promise((resolve) => {
+        open = resolve;
+      });
+      return () => {
+        gate = undefined;
+        open();
+      };
+    },
+  };
+  return source;
+}
+
+function createTestCache(maxEntries = 100, fresh = minute) {
+  const clock = () => new Date(now);
+  return createCache<unknown>({
+    service: 'configuration',
+    clock,
+    times: cacheTimes(fresh),
+    maxEntries,
+    metrics,
+    log: captured.log,
+  });
+}
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
+const down = () => new PlatformError('configuration', 'unreachable');
+const staleServes = async () => (await metrics.staleServes.get()).values[0]?.value ?? 0;
+
+beforeEach(() => {
+  now = Date.parse('2026-08-01T00:00:00Z');
+  metrics = createPlatformMetrics(createMetrics());
+  captured = captureLog();
+});
+
+describe('a cached answer', () => {
+  it('serves for 60 s without another call', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    now += minute - 1;
+    expect((await cache.get('k', source.load)).value).toBe('a');
+    expect(source.calls).toBe(1);
+  });
+
+  it('is served from one prepared promise, without I/O or a new object for each read', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    const first = cache.get('k', source.load);
+    expect(cache.get('k', source.load)).toBe(first);
+  });
+
+  it('is fresh for as long as configured', async () => {
+    const source = createSource('a');
+    const cache = createTestCache(100, 10 * second);
+    await cache.get('k', source.load);
+    now += 11 * second;
+    await cache.get('k', source.load);
+    expect(source.calls).toBe(2);
+  });
+
+  it('is served at once after 60 s while a new one is fetched in the background', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    now += 2 * minute;
+    source.set('b');
+    const open = source.hold();
+    const answer = await cache.get('k', source.load);
+    expect(answer).toMatchObject({ value: 'a', stale: false });
+    open();
+    await settled();
+    expect((await cache.get('k', source.load)).value).toBe('b');
+    expect(source.calls).toBe(2);
+  });
+
+  it('that nobody has read for more than 5 minutes is not served unseen: the read waits for the new one', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    now += 5 * minute;
+    source.set('b');
+    expect((await cache.get('k', source.load)).value).toBe('b');
+  });
+
+  it('keeps its identity when the new one is equal, so that what was compiled from it stays valid', async () => {
+    const source = createSource({ deep: [1, { two: 2 }] });
+    const cache = createTestCache();
+    const first = await cache.get('k', source.load);
+    now += 6 * minute;
+    source.set({ deep: [1, { two: 2 }] });
+    const second = await cache.get('k', source.load);
+    expect(second.value).toBe(first.value);
+    expect(second.at).toBeGreaterThan(first.at);
+  });
+
+  it('is too old as soon as the clock has gone back', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    now -= hour;
+    source.set('b');
+    expect((await cache.get('k', source.load)).value).toBe('b');
+  });
+
+  it('makes room for others when the cache is full', async () => {
+    const source = createSource('a');
+    const cache = createTestCache(2);
+    for (const key of ['1', '2', '3']) await cache.get(key, source.load);
+    await cache.get('3', source.load);
+    expect(source.calls).toBe(3);
+    await cache.get('1', source.load);
+    expect(source.calls).toBe(4);
+  });
+});
+
+describe('single flight', () => {
+  it('makes one call for a hundred concurrent reads of a key', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    const open = source.hold();
+    const reads = Array.from({ length: 100 }, () => cache.get('k', source.load));
+    open();
+    expect((await Promise.all(reads)).every(({ value }) => value === 'a')).toBe(true);
+    expect(source.calls).toBe(1);
+  });
+
+  it('shares a failure too, and keeps none of it: the next read asks again', async () => {
+    const source = createSource(down());
+    const cache = createTestCache();
+    const reads = await Promise.allSettled([cache.get('k', source.load), cache.get('k', source.load)]);
+    expect(reads.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    source.set('a');
+    expect((await cache.get('k', source.load)).value).toBe('a');
+    expect(source.calls).toBe(2);
+  });
+});
+
+describe('an outage', () => {
+  it('is bridged by the last answer for up to 24 hours, marked stale, counted and warned of', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += 24 * hour - 1;
+    expect(await cache.get('k', source.load)).toMatchObject({ value: 'a', stale: true });
+    expect(await staleServes()).toBe(1);
+    expect(captured.lines()).toMatchObject([{ level: 'warn', dependency: 'configuration' }]);
+  });
+
+  it('is an error once the last answer is 24 hours old', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += 24 * hour;
+    await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('is an error for what grants permission once the last answer is 5 minutes old', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += 5 * minute - 1;
+    expect((await cache.get('k', source.load, { permission: true })).value).toBe('a');
+    await settled();
+    now += 1;
+    await expect(cache.get('k', source.load, { permission: true })).rejects.toMatchObject({ kind: 'unreachable' });
+    expect((await cache.get('k', source.load)).value).toBe('a');
+  });
+
+  it('never stretches a permission beyond 5 minutes, however long answers count as fresh', async () => {
+    const source = createSource('a');
+    const cache = createTestCache(100, hour);
+    await cache.get('k', source.load);
+    now += 5 * minute;
+    source.set('b');
+    expect((await cache.get('k', source.load, { permission: true })).value).toBe('b');
+  });
+
+  it('makes no read wait for each failure: old answers are served at once and the service is asked every 5 s', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += hour;
+    await cache.get('k', source.load);
+    const open = source.hold();
+    for (let read = 0; read < 40; read += 1) {
+      now += 250;
+      expect((await cache.get('k', source.load)).value).toBe('a');
+    }
+    open();
+    expect(source.calls).toBeLessThanOrEqual(4);
+    expect(captured.lines()).toHaveLength(1);
+  });
+
+  it('ends with the first answer', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += hour;
+    await cache.get('k', source.load);
+    source.set('b');
+    now += 6 * second;
+    await cache.get('k', source.load);
+    await settled();
+    expect(await cache.get('k', source.load)).toMatchObject({ value: 'b', stale: false });
+  });
+
+  it('does not cover a refusal: what the service rejects is an error at once and forgotten', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(new PlatformError('configuration', 'rejected', { upstreamStatus: 400 }));
+    now += 6 * minute;
+    await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'rejected' });
+    source.set(down());
+    await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+});
+
+describe('"there is none"', () => {
+  it('is believed for 10 s only', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    now += 10 * second - 1;
+    await cache.get('k', source.load);
+    expect(source.calls).toBe(1);
+    now += 1;
+    source.set('a');
+    expect((await cache.get('k', source.load)).value).toBe('a');
+  });
+
+  it('is never what an outage is bridged with', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += 11 * second;
+    await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+});
+
+describe('a write', () => {
+  it('makes the next read ask again', async () => {
+    const source = createSource('a');
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set('b');
+    cache.invalidate('k');
+    expect((await cache.get('k', source.load)).value).toBe('b');
+  });
+
+  it('keeps an answer that was asked for before it from being cached after it', async () => {
+    const source = createSource('old');
+    const cache = createTestCache();
+    const open = source.hold();
+    const early = cache.get('k', source.load);
+    await settled();
+    cache.invalidate('k');
+    source.set('new');
+    open();
+    expect((await early).value).toBe('old');
+    expect((await cache.get('k', source.load)).value).toBe('new');
+    expect((await cache.get('k', source.load)).value).toBe('new');
+  });
+});
+
+describe('looking something up in an answer', () => {
+  const list = (...names: string[]) => new Map(names.map((name) => [name, name]));
+  const pick = (name: string) => (value: unknown) => (value as Map<string, string>).get(name);
+
+  it('asks again for what is not there, so that something new is found at once', async () => {
+    const source = createSource(list('a'));
+    const cache = createTestCache();
+    await cache.find('all', source.load, pick('a'));
+    now += 5 * second;
+    source.set(list('a', 'b'));
+    expect(await cache.find('all', source.load, pick('b'))).toBe('b');
+  });
+
+  it('asks at most every 5 s, however many unknown names come', async () => {
+    const source = createSource(list('a'));
+    const cache = createTestCache();
+    for (let name = 0; name < 1_000; name += 1) {
+      now += 10;
+      await cache.find('all', source.load, pick(`unknown-${name}`));
+    }
+    expect(source.calls).toBeLessThanOrEqual(3);
+  });
+
+  it('throws for the unknown while the service cannot be asked, and still finds the known', async () => {
+    const source = createSource(list('a'));
+    const cache = createTestCache();
+    await cache.find('all', source.load, pick('a'));
+    source.set(down());
+    now += 10 * second;
+    await expect(cache.find('all', source.load, pick('b'))).rejects.toMatchObject({ kind: 'unreachable' });
+    await expect(cache.find('all', source.load, pick('c'))).rejects.toMatchObject({ kind: 'unreachable' });
+    expect(source.calls).toBe(2);
+    expect(await cache.find('all', source.load, pick('a'))).toBe('a');
+  });
+});

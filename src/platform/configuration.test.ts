@@ -1,0 +1,273 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { answerJson, type FaultServer, sendJson, startFaultServer } from '../../test/support/fault-server.ts';
+import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
+import { type Configuration, createConfiguration } from './configuration.ts';
+
+const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
+const place = { tenantId };
+const core = { core: true } as const;
+const revision = (number: number, configuration: unknown = ['Banff']) => ({
+  revision: number,
+  created: '2026-08-01T09:00:00Z',
+  lastUpdated: null,
+  configuration,
+});
+const latest = (value: unknown) => ({
+  urn: 'u',
+  namespace: 'data-register',
+  name: 'cities',
+  latest: value,
+  active: null,
+});
+
+let server: FaultServer;
+let calls: PlatformCalls;
+let configuration: Configuration;
+
+const sent = () => {
+  const { method, target, body } = server.requests.at(-1) ?? { method: '', target: '', body: '' };
+  const url = new URL(target, 'http://x');
+  return { method, path: url.pathname, query: Object.fromEntries(url.searchParams), body: body && JSON.parse(body) };
+};
+
+beforeEach(async () => {
+  calls = createPlatformCalls();
+  server = await startFaultServer(answerJson(latest(revision(3))));
+  configuration = createConfiguration({ ...calls.options, client: calls.client('configuration', server.url) });
+});
+
+afterEach(async () => {
+  await calls.close();
+  await server.close();
+});
+
+describe('reading for editing', () => {
+  it('is never cached', async () => {
+    for (let read = 1; read <= 3; read += 1) {
+      expect(await configuration.read('data-register', 'cities', place)).toMatchObject({ latest: { revision: 3 } });
+      expect(server.requests).toHaveLength(read);
+    }
+    expect(sent()).toMatchObject({ method: 'GET', path: '/configuration/data-register/cities', query: { tenantId } });
+  });
+
+  it('addresses core only when core is named, and then sends no tenant', async () => {
+    await configuration.read('platform', 'token-handler', core);
+    expect(sent().query).toEqual({});
+  });
+
+  it('puts each name into one encoded path segment', async () => {
+    await configuration.read('a b', 'x/../?y#z', place);
+    expect(server.requests[0]?.target.split('?')[0]).toBe('/configuration/a%20b/x%2F..%2F%3Fy%23z');
+    await expect(configuration.read('platform', '..', place)).rejects.toMatchObject({ kind: 'rejected' });
+  });
+
+  it.each([
+    ['null', { latest: null, active: null }],
+    ['absent', {}],
+    ['empty', { latest: {}, active: {} }],
+  ])('gives undefined for revisions that are %s', async (_, answer) => {
+    server.behave(answerJson(answer));
+    expect(await configuration.read('data-register', 'cities', place)).toEqual({
+      latest: undefined,
+      active: undefined,
+    });
+  });
+
+  it('of a revision that does not exist gives undefined', async () => {
+    server.behave(answerJson({ errorMessage: 'no' }, 404));
+    expect(await configuration.readRevision('data-register', 'cities', 7, place)).toBeUndefined();
+    expect(sent().path).toBe('/configuration/data-register/cities/revisions/7');
+  });
+
+  it('of a service that fails is an error, never absence', async () => {
+    server.behave(answerJson({ errorMessage: 'no' }, 500));
+    await expect(configuration.read('data-register', 'cities', place)).rejects.toMatchObject({ kind: 'failed' });
+    await expect(configuration.readRevision('a', 'b', 1, place)).rejects.toMatchObject({ kind: 'failed' });
+  });
+});
+
+describe('lists', () => {
+  const entry = (name: string) => ({ ...latest(revision(0)), name });
+
+  it('take top, after, includeActive and criteria', async () => {
+    server.behave(answerJson({ results: [entry('cities')], page: { size: 1, next: null, total: 1 } }));
+    const criteria = { nameContains: 'c i' };
+    const page = await configuration.list('data-register', {
+      ...place,
+      top: 50,
+      after: 'MTA=',
+      includeActive: true,
+      criteria,
+    });
+    expect(page).toMatchObject({ results: [{ name: 'cities', latest: { revision: 0 } }], next: undefined });
+    expect(sent()).toMatchObject({
+      path: '/configuration/data-register',
+      query: { tenantId, top: '50', after: 'MTA=', includeActive: 'true', criteria: '{"nameContains":"c i"}' },
+    });
+  });
+
+  it('are read to the end, page by page, an empty last page included', async () => {
+    const pages = [
+      { results: [entry('a'), entry('b')], page: { next: 'Mg==' } },
+      { results: [entry('c'), entry('d')], page: { next: 'NA==' } },
+      { results: [], page: { next: null } },
+    ];
+    server.behave((response, _, count) => sendJson(response, pages[count - 1]));
+    const names: string[] = [];
+    for await (const { name } of configuration.listAll('data-register', place)) names.push(name);
+    expect(names).toEqual(['a', 'b', 'c', 'd']);
+    expect(server.requests.map(({ target }) => new URL(target, 'http://x').searchParams.get('after'))).toEqual([
+      null,
+      'Mg==',
+      'NA==',
+    ]);
+  });
+
+  it('end when the service repeats a cursor', async () => {
+    server.behave(answerJson({ results: [entry('a')], page: { next: 'MQ==' } }));
+    const names: string[] = [];
+    for await (const { name } of configuration.listAll('data-register', place)) names.push(name);
+    expect(names).toEqual(['a', 'a']);
+  });
+
+  it('of revisions are newest first', async () => {
+    server.behave(answerJson({ results: [revision(1), revision(0)], page: { size: 2 } }));
+    const { results } = await configuration.listRevisions('data-register', 'cities', { ...place, top: 10 });
+    expect(results.map((item) => item.revision)).toEqual([1, 0]);
+  });
+});
+
+describe('writing', () => {
+  it.each([
+    [
+      'update',
+      () => configuration.update('a', 'b', { k: { v: 1 } }, place),
+      'PATCH',
+      { operation: 'UPDATE', update: { k: { v: 1 } } },
+    ],
+    [
+      'replace',
+      () => configuration.replace('a', 'b', ['x'], place),
+      'PATCH',
+      { operation: 'REPLACE', configuration: ['x'] },
+    ],
+    [
+      'deleteProperty',
+      () => configuration.deleteProperty('a', 'b', 'k', place),
+      'PATCH',
+      { operation: 'DELETE', property: 'k' },
+    ],
+    ['createRevision', () => configuration.createRevision('a', 'b', place), 'POST', { operation: 'CREATE-REVISION' }],
+  ])('%s sends its operation and answers the latest revision', async (_, write, method, body) => {
+    expect(await write()).toMatchObject({ revision: 3, configuration: ['Banff'] });
+    expect(sent()).toEqual({ method, path: '/configuration/a/b', query: { tenantId }, body });
+  });
+
+  it('setActiveRevision pins a revision and answers its number', async () => {
+    server.behave(answerJson({ namespace: 'a', name: 'b', active: 3 }));
+    expect(await configuration.setActiveRevision('a', 'b', 3, place)).toBe(3);
+    expect(sent()).toMatchObject({ method: 'POST', body: { operation: 'SET-ACTIVE-REVISION', revision: 3 } });
+  });
+
+  it.each([true, false])('remove answers whether there was something: %s', async (deleted) => {
+    server.behave(answerJson({ deleted }));
+    expect(await configuration.remove('a', 'b', place)).toBe(deleted);
+    expect(sent()).toMatchObject({ method: 'DELETE', path: '/configuration/a/b' });
+  });
+
+  it('a rejection says why, for the caller to tell its client', async () => {
+    server.behave(answerJson({ errorMessage: 'Value not valid for data-register:cities' }, 400));
+    await expect(configuration.replace('a', 'b', 1, place)).rejects.toMatchObject({
+      kind: 'rejected',
+      upstreamStatus: 400,
+      rejection: 'Value not valid for data-register:cities',
+    });
+  });
+
+  it.each([
+    ['update appends to arrays and is not', () => configuration.update('a', 'b', {}, place), 1],
+    [
+      'an update that the caller calls idempotent is',
+      () => configuration.update('a', 'b', {}, { ...place, idempotent: true }),
+      3,
+    ],
+    ['replace is', () => configuration.replace('a', 'b', {}, place), 3],
+    ['createRevision is not', () => configuration.createRevision('a', 'b', place), 1],
+    ['setActiveRevision is', () => configuration.setActiveRevision('a', 'b', 0, place), 3],
+  ])('%s repeated on 503', async (_, write, times) => {
+    server.behave(answerJson({}, 503));
+    await expect(write()).rejects.toMatchObject({ kind: 'failed' });
+    expect(server.requests).toHaveLength(times);
+  });
+});
+
+describe('the active revision, else the latest', () => {
+  it('is asked for with orLatest and cached', async () => {
+    server.behave(answerJson(revision(2)));
+    const first = await configuration.activeOrLatest('form-service', 'permit', place);
+    expect(first).toMatchObject({ value: { revision: 2 }, stale: false });
+    expect(await configuration.activeOrLatest('form-service', 'permit', place)).toBe(first);
+    expect(sent()).toMatchObject({
+      path: '/configuration/form-service/permit/active',
+      query: { tenantId, orLatest: 'true' },
+    });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['an empty body', 200, ''],
+    ['null', 200, 'null'],
+    ['{}', 200, '{}'],
+    ['404', 404, '{"errorMessage":"no"}'],
+  ])('is undefined when the service answers %s', async (_, status, body) => {
+    server.behave((response) => response.writeHead(status).end(body));
+    expect((await configuration.activeOrLatest('form-service', 'permit', place)).value).toBeUndefined();
+  });
+
+  it('of one tenant is never another tenant’s or core’s', async () => {
+    server.behave((response, { target }) => {
+      const owner = new URL(target, 'http://x').searchParams.get('tenantId') ?? 'core';
+      sendJson(response, revision(0, owner));
+    });
+    for (const whose of [{ tenantId: 'urn:a' }, { tenantId: 'urn:b' }, core, { tenantId: 'urn:a' }]) {
+      const { value } = await configuration.activeOrLatest('form-service', 'permit', whose);
+      expect(value?.configuration).toBe('tenantId' in whose ? whose.tenantId : 'core');
+    }
+  });
+
+  it('is not mixed up with the latest, nor with a specific revision', async () => {
+    server.behave((response, { target }) =>
+      target.includes('/active')
+        ? sendJson(response, revision(1))
+        : sendJson(response, target.includes('/revisions/') ? { old: true } : latest(revision(2))),
+    );
+    await configuration.readRevision('form-service', 'permit', 0, place);
+    expect((await configuration.activeOrLatest('form-service', 'permit', place)).value?.revision).toBe(1);
+    expect((await configuration.latest('form-service', 'permit', place)).value?.revision).toBe(2);
+  });
+
+  it('is read anew after this process has written', async () => {
+    let current = 1;
+    server.behave((response, { target }) =>
+      sendJson(response, target.includes('/active') ? revision(current) : latest(revision(current))),
+    );
+    await configuration.activeOrLatest('form-service', 'permit', place);
+    current = 2;
+    await configuration.replace('form-service', 'permit', {}, place);
+    expect((await configuration.activeOrLatest('form-service', 'permit', place)).value?.revision).toBe(2);
+  });
+
+  it('serves for a day when the service is down, and 5 minutes where it grants permission', async () => {
+    server.behave(answerJson(revision(1)));
+    await configuration.activeOrLatest('form-service', 'permit', place);
+    await server.close();
+    calls.advance(3_600_000);
+    expect(await configuration.activeOrLatest('form-service', 'permit', place)).toMatchObject({
+      value: { revision: 1 },
+      stale: true,
+    });
+    await expect(
+      configuration.activeOrLatest('form-service', 'permit', place, { permission: true }),
+    ).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+});

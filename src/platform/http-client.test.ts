@@ -1,0 +1,420 @@
+import { createServer as createTcpServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import type { Agent } from 'undici';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { captureLog } from '../../test/support/captured-log.ts';
+import {
+  answerJson,
+  type FaultServer,
+  hang,
+  hangHalfway,
+  inTurn,
+  reset,
+  resetHalfway,
+  sendJson,
+  startFaultServer,
+} from '../../test/support/fault-server.ts';
+import { createMetrics, type Metrics } from '../service/metrics.ts';
+import { createPlatformClient, type PlatformClient, type PlatformClientOptions } from './http-client.ts';
+import { createHttpAgent } from './http-exchange.ts';
+import { PlatformError } from './platform-error.ts';
+import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.ts';
+
+const ok = z.looseObject({ ok: z.literal(true) });
+const fine = answerJson({ ok: true });
+const status = (code: number) => answerJson({ errorMessage: 'because' }, code);
+
+let server: FaultServer;
+let agent: Agent;
+let base: Metrics;
+let metrics: PlatformMetrics;
+let captured: ReturnType<typeof captureLog>;
+let client: PlatformClient;
+let closing: (() => void)[];
+
+function createClient(options: Partial<PlatformClientOptions> = {}): PlatformClient {
+  const made = createPlatformClient({
+    service: 'configuration',
+    baseUrl: async () => server.url,
+    agent,
+    metrics,
+    log: captured.log,
+    timeoutMs: 400,
+    retryDelayMs: 5,
+    circuitResetMs: 200,
+    ...options,
+  });
+  closing.push(made.close);
+  return made;
+}
+
+const get = (made = client) => made.request({ operation: 'read', method: 'GET', path: '/x', answer: ok });
+const post = (idempotent?: boolean) =>
+  client.request({ operation: 'write', method: 'POST', path: '/x', body: { a: 1 }, answer: ok, idempotent });
+const count = async (kind: string) =>
+  (await base.dependencyFailures.get()).values.find(({ labels }) => labels.kind === kind)?.value ?? 0;
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+beforeEach(async () => {
+  closing = [];
+  server = await startFaultServer(fine);
+  agent = createHttpAgent({ maxAnswer: 10_000 });
+  base = createMetrics();
+  metrics = createPlatformMetrics(base);
+  captured = captureLog();
+  client = createClient();
+});
+
+afterEach(async () => {
+  for (const close of closing) close();
+  await agent.destroy();
+  await server.close();
+});
+
+describe('a failing service', () => {
+  it('that refuses connections is PlatformError unreachable, a 502 for our client, after two retries', async () => {
+    await server.close();
+    await expect(get()).rejects.toMatchObject({
+      service: 'configuration',
+      kind: 'unreachable',
+      reason: 'ECONNREFUSED',
+      slug: 'dependency-failed',
+      status: 502,
+    });
+    expect(captured.lines()).toMatchObject([{ operation: 'read', kind: 'unreachable', attempts: 3 }]);
+    expect(await count('unreachable')).toBe(1);
+  });
+
+  it('whose name does not resolve is PlatformError unreachable', async () => {
+    const lost = createClient({ baseUrl: async () => 'http://no-such-host.invalid', timeoutMs: 5_000 });
+    await expect(get(lost)).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('that hangs is PlatformError timeout, a 504 for our client, within the time limit and without retries', async () => {
+    server.behave(hang);
+    const started = performance.now();
+    await expect(get()).rejects.toMatchObject({ kind: 'timeout', slug: 'dependency-timeout', status: 504 });
+    expect(performance.now() - started).toBeLessThan(600);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('that stops halfway through an answer is PlatformError timeout within the same time limit', async () => {
+    server.behave(hangHalfway);
+    const started = performance.now();
+    await expect(get()).rejects.toMatchObject({ kind: 'timeout' });
+    expect(performance.now() - started).toBeLessThan(600);
+  });
+
+  it('that trickles an answer byte by byte is PlatformError timeout within the same time limit', async () => {
+    server.behave((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const timer = setInterval(() => response.write(' '), 20);
+      response.on('close', () => clearInterval(timer));
+    });
+    const started = performance.now();
+    await expect(get()).rejects.toMatchObject({ kind: 'timeout' });
+    expect(performance.now() - started).toBeLessThan(600);
+  });
+
+  it('that resets halfway through each answer is PlatformError failed, after two retries', async () => {
+    server.behave(resetHalfway);
+    await expect(get()).rejects.toMatchObject({ kind: 'failed', reason: 'truncated' });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('that answers something other than HTTP is PlatformError failed', async () => {
+    const sockets = createTcpServer((socket) => socket.end('SSH-2.0-OpenSSH_9.9\r\n'));
+    await new Promise<void>((resolve) => sockets.listen(0, '127.0.0.1', resolve));
+    const { port } = sockets.address() as { port: number };
+    const wrong = createClient({ baseUrl: async () => `http://127.0.0.1:${port}` });
+    await expect(get(wrong)).rejects.toMatchObject({ kind: 'failed' });
+    sockets.close();
+  });
+
+  it('that answers more than the limit is PlatformError failed and read no further', async () => {
+    server.behave((response) => response.writeHead(200).end(JSON.stringify({ ok: true, big: 'x'.repeat(50_000) })));
+    await expect(get()).rejects.toMatchObject({ kind: 'failed', reason: 'oversized' });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['malformed JSON', '{"ok":tru', 'malformed JSON'],
+    ['an empty body', '', 'malformed at /'],
+    ['a value of another shape', '{"ok":"yes"}', 'malformed at /ok'],
+    ['a compressed body that nobody asked for', gzipSync('{"ok":true}'), 'malformed JSON'],
+  ])('that answers 200 with %s is PlatformError failed', async (_, body, reason) => {
+    server.behave((response) => response.writeHead(200).end(body));
+    await expect(get()).rejects.toMatchObject({ kind: 'failed', reason });
+  });
+
+  it('that redirects is PlatformError failed and the token goes nowhere else', async () => {
+    const elsewhere = await startFaultServer(fine);
+    const account = { token: async () => 'secret-token', renew: async () => 'secret-token' };
+    server.behave((response) => response.writeHead(302, { location: `${elsewhere.url}/x` }).end());
+    await expect(get(createClient({ account }))).rejects.toMatchObject({ kind: 'failed', upstreamStatus: 302 });
+    expect(elsewhere.requests).toHaveLength(0);
+    await elsewhere.close();
+  });
+});
+
+describe('the status of an answer', () => {
+  it.each([
+    [400, 'rejected'],
+    [401, 'denied'],
+    [403, 'denied'],
+    [404, 'rejected'],
+    [408, 'failed'],
+    [409, 'rejected'],
+    [422, 'rejected'],
+    [429, 'failed'],
+    [500, 'failed'],
+    [501, 'failed'],
+  ])('%i is PlatformError %s, without retries', async (code, kind) => {
+    server.behave(status(code));
+    await expect(get()).rejects.toMatchObject({ kind, upstreamStatus: code });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('of a rejection comes with what the service said about it', async () => {
+    server.behave(status(400));
+    await expect(get()).rejects.toMatchObject({ kind: 'rejected', rejection: 'because' });
+  });
+
+  it('404 is the regular answer where the call says so, and no failure', async () => {
+    server.behave(status(404));
+    const found = await client.request({
+      operation: 'read',
+      method: 'GET',
+      path: '/x',
+      answer: ok.optional(),
+      notFound: () => undefined,
+    });
+    expect(found).toBeUndefined();
+    expect(captured.lines()).toEqual([]);
+  });
+});
+
+describe('retries', () => {
+  it.each([
+    ['502', status(502)],
+    ['503', status(503)],
+    ['504', status(504)],
+    ['a reset connection', reset],
+    ['an answer broken off', resetHalfway],
+  ])('an idempotent call survives %s twice', async (_, fault) => {
+    server.behave(inTurn(fault, fault, fine));
+    await expect(get()).resolves.toEqual({ ok: true });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('stop after two: the third failure is the answer', async () => {
+    server.behave(inTurn(status(503), status(503), status(503), fine));
+    await expect(get()).rejects.toMatchObject({ kind: 'failed', upstreamStatus: 503 });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it.each([
+    ['503', status(503)],
+    ['a reset connection', reset],
+  ])('a POST is sent once on %s', async (_, fault) => {
+    server.behave(inTurn(fault, fine));
+    await expect(post()).rejects.toBeInstanceOf(PlatformError);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('a POST that the caller calls idempotent is retried with the same body', async () => {
+    server.behave(inTurn(status(503), fine));
+    await expect(post(true)).resolves.toEqual({ ok: true });
+    expect(server.requests.map(({ body }) => body)).toEqual(['{"a":1}', '{"a":1}']);
+  });
+
+  it('end at the time limit of the whole call', async () => {
+    server.behave(status(503));
+    const slow = createClient({ retryDelayMs: 10_000 });
+    const started = performance.now();
+    await expect(get(slow)).rejects.toMatchObject({ kind: 'timeout' });
+    expect(performance.now() - started).toBeLessThan(600);
+  });
+});
+
+describe('the token', () => {
+  const accountOf = (...tokens: string[]) => {
+    let index = 0;
+    return {
+      token: async () => tokens[index] ?? '',
+      renew: async () => tokens[Math.min(++index, tokens.length - 1)] ?? '',
+    };
+  };
+  const guarded = (good: string) => (response: Parameters<typeof fine>[0], request: Parameters<typeof fine>[1]) =>
+    request.headers.authorization === `Bearer ${good}` ? sendJson(response, { ok: true }) : sendJson(response, {}, 401);
+
+  it('is dropped at a 401, and the call is made once more with a new one, a POST too', async () => {
+    server.behave(guarded('new'));
+    client = createClient({ account: accountOf('old', 'new') });
+    await expect(post()).resolves.toEqual({ ok: true });
+    expect(server.requests).toHaveLength(2);
+  });
+
+  it('is renewed only once: a second 401 is PlatformError denied', async () => {
+    server.behave(status(401));
+    const made = createClient({ account: accountOf('a', 'b', 'c') });
+    await expect(get(made)).rejects.toMatchObject({ kind: 'denied', upstreamStatus: 401 });
+    expect(server.requests).toHaveLength(2);
+  });
+
+  it('that cannot be had fails the call with the error of the access service and without a request', async () => {
+    const account = {
+      token: () => Promise.reject(new PlatformError('access', 'unreachable')),
+      renew: async () => '',
+    };
+    await expect(get(createClient({ account }))).rejects.toMatchObject({ service: 'access', kind: 'unreachable' });
+    expect(server.requests).toHaveLength(0);
+    expect(await count('unreachable')).toBe(0);
+  });
+
+  it('that does not come in time is a timeout of the call', async () => {
+    const account = { token: () => new Promise<string>(() => undefined), renew: async () => '' };
+    await expect(get(createClient({ account }))).rejects.toMatchObject({ kind: 'timeout' });
+  });
+});
+
+describe('the circuit', () => {
+  it('opens when calls fail, answers at once with PlatformError open, and recovers by itself', async () => {
+    server.behave(status(500));
+    for (let call = 0; call < 5; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
+    const asked = server.requests.length;
+    await expect(get()).rejects.toMatchObject({ kind: 'open', status: 503, headers: { 'Retry-After': '1' } });
+    expect(server.requests).toHaveLength(asked);
+    server.behave(fine);
+    await pause(250);
+    await expect(get()).resolves.toEqual({ ok: true });
+    await expect(get()).resolves.toEqual({ ok: true });
+    expect((await metrics.circuitOpen.get()).values[0]?.value).toBe(0);
+  });
+
+  it('lets one probe through when half open; a failed probe opens it again', async () => {
+    server.behave(status(500));
+    for (let call = 0; call < 5; call += 1) await get().catch(() => undefined);
+    await pause(250);
+    const asked = server.requests.length;
+    const results = await Promise.allSettled([get(), get(), get(), get()]);
+    expect(server.requests).toHaveLength(asked + 1);
+    const kinds = results.map((result) => result.status === 'rejected' && result.reason.kind);
+    expect(kinds.toSorted()).toEqual(['failed', 'open', 'open', 'open']);
+    await expect(get()).rejects.toMatchObject({ kind: 'open' });
+  });
+
+  it('opens on time-outs, so that callers stop waiting for a service that hangs', async () => {
+    server.behave(hang);
+    await Promise.allSettled(Array.from({ length: 6 }, () => get()));
+    const started = performance.now();
+    await expect(get()).rejects.toMatchObject({ kind: 'open' });
+    expect(performance.now() - started).toBeLessThan(50);
+  });
+
+  it('opens on refused connections', async () => {
+    await server.close();
+    for (let call = 0; call < 5; call += 1) await get().catch(() => undefined);
+    await expect(get()).rejects.toMatchObject({ kind: 'open' });
+  });
+
+  it('opens after ten failures in a row, however many calls went well before', async () => {
+    for (let call = 0; call < 100; call += 1) await get();
+    server.behave(status(500));
+    for (let call = 0; call < 10; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
+    await expect(get()).rejects.toMatchObject({ kind: 'open' });
+  });
+
+  it.each([400, 401, 403, 404, 409, 429])('never opens on %i', async (code) => {
+    server.behave(status(code));
+    for (let call = 0; call < 30; call += 1) await get().catch(() => undefined);
+    expect(server.requests).toHaveLength(30);
+  });
+
+  it('never opens because the token cannot be had', async () => {
+    let available = false;
+    const account = {
+      token: () => (available ? Promise.resolve('t') : Promise.reject(new PlatformError('access', 'failed'))),
+      renew: async () => '',
+    };
+    const made = createClient({ account });
+    for (let call = 0; call < 20; call += 1) await get(made).catch(() => undefined);
+    available = true;
+    await expect(get(made)).resolves.toEqual({ ok: true });
+  });
+
+  it('of one service does not stop calls to another', async () => {
+    const failing = await startFaultServer(status(500));
+    const other = createClient({ service: 'events', baseUrl: async () => failing.url });
+    for (let call = 0; call < 10; call += 1) await get(other).catch(() => undefined);
+    await expect(get(other)).rejects.toMatchObject({ kind: 'open' });
+    await expect(get()).resolves.toEqual({ ok: true });
+    await failing.close();
+  });
+
+  it('writes one line when it opens and none for the calls that it refuses', async () => {
+    server.behave(status(500));
+    for (let call = 0; call < 100; call += 1) await get().catch(() => undefined);
+    expect(captured.lines().filter(({ msg }) => msg === 'circuit opened')).toHaveLength(1);
+    expect(captured.lines()).toHaveLength(6);
+    expect(await count('open')).toBe(95);
+  });
+});
+
+describe('every call', () => {
+  it('passes traceparent on', async () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    await client.request({ operation: 'read', method: 'GET', path: '/x', answer: ok, traceparent });
+    expect(server.requests[0]?.headers.traceparent).toBe(traceparent);
+  });
+
+  it('keeps unknown fields of an answer', async () => {
+    server.behave(answerJson({ ok: true, later: [1] }));
+    await expect(get()).resolves.toEqual({ ok: true, later: [1] });
+  });
+
+  it('is measured by service and outcome', async () => {
+    await get();
+    server.behave(status(500));
+    await get().catch(() => undefined);
+    const text = await base.registry.metrics();
+    expect(text).toContain('platform_request_duration_seconds_count{service="configuration",outcome="ok"} 1');
+    expect(text).toContain('platform_request_duration_seconds_count{service="configuration",outcome="failed"} 1');
+  });
+
+  it('reuses connections', async () => {
+    const ports = new Set<number | undefined>();
+    server.behave((response) => {
+      ports.add(response.socket?.remotePort);
+      sendJson(response, { ok: true });
+    });
+    for (let call = 0; call < 20; call += 1) await get();
+    expect(ports.size).toBeLessThan(5);
+  });
+
+  it('that fails in any way logs no token, body, query, path, rejection or address', async () => {
+    const account = { token: async () => 'canary-token', renew: async () => 'canary-token-2' };
+    const made = createClient({ account });
+    const faults = [status(400), status(401), status(404), status(500), reset, resetHalfway, hang];
+    const canary = (response: Parameters<typeof fine>[0]) => sendJson(response, { errorMessage: 'canary-answer' }, 400);
+    for (const fault of [...faults, canary]) {
+      server.behave(fault);
+      const error = await createClient({ account, service: 'notifications' })
+        .request({
+          operation: 'check code',
+          method: 'POST',
+          path: '/canary-path',
+          query: { tenantId: 'canary-query' },
+          body: { address: 'canary@example.org', code: 'canary-code' },
+          answer: ok,
+        })
+        .catch((caught: PlatformError) => caught);
+      expect(error).toBeInstanceOf(PlatformError);
+      captured.log.error({ err: error }, 'request failed');
+    }
+    made.close();
+    expect(captured.lines().length).toBeGreaterThan(2 * faults.length);
+    expect(captured.text()).not.toMatch(/canary|127\.0\.0\.1/);
+  });
+});

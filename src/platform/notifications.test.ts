@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { answerJson, type FaultServer, hang, reset, startFaultServer } from '../../test/support/fault-server.ts';
+import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
+import { createNotifications, type Notifications } from './notifications.ts';
+
+const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0';
+const id = '66aa00bb11cc22dd33ee44ff';
+const subscriber = {
+  id,
+  urn: `urn:example:platform:notification-service:v1:/subscribers/${id}`,
+  tenantId,
+  addressAs: null,
+  channels: [{ channel: 'email', address: 'ana@example.org', verified: null }],
+};
+const code = { tenantId, subscriberId: id, channel: 'email', address: 'ana@example.org', code: 'K2TPX4' };
+
+let server: FaultServer;
+let calls: PlatformCalls;
+let notifications: Notifications;
+
+const sent = () => {
+  const { method, target, body } = server.requests.at(-1) ?? { method: '', target: '', body: '' };
+  const url = new URL(target, 'http://x');
+  return { method, path: url.pathname, query: Object.fromEntries(url.searchParams), body: body && JSON.parse(body) };
+};
+
+beforeEach(async () => {
+  calls = createPlatformCalls();
+  server = await startFaultServer(answerJson({}));
+  notifications = createNotifications(calls.client('notifications', server.url));
+});
+
+afterEach(async () => {
+  await calls.close();
+  await server.close();
+});
+
+describe('subscribing', () => {
+  const request = {
+    tenantId,
+    typeId: 'form-status-updates',
+    userId: 'urn:example:platform:form-service:v1:/forms/5d0c',
+    addressAs: 'Ana',
+    channels: [{ channel: 'email', address: 'Ana@Example.org' }],
+    criteria: { description: 'Permit', correlationId: 'urn:example:platform:form-service:v1:/forms/5d0c' },
+  };
+
+  it('names the tenant in the query and answers with the address as the service keeps it', async () => {
+    server.behave(answerJson({ subscriberId: id, typeId: 'form-status-updates', criteria: null, subscriber }));
+    const subscription = await notifications.subscribe(request);
+    expect(subscription.subscriber).toEqual({
+      id,
+      urn: subscriber.urn,
+      addressAs: undefined,
+      channels: [{ channel: 'email', address: 'ana@example.org', verified: false }],
+    });
+    const { tenantId: _, typeId: __, ...body } = request;
+    expect(sent()).toEqual({
+      method: 'POST',
+      path: '/types/form-status-updates/subscriptions',
+      query: { tenantId },
+      body,
+    });
+  });
+
+  it('is sent once: the caller repeats it with the same userId', async () => {
+    server.behave(reset);
+    await expect(notifications.subscribe(request)).rejects.toMatchObject({ kind: 'unreachable' });
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('sending a code', () => {
+  it('names channel, returned address and reason', async () => {
+    server.behave(answerJson({ sent: true }));
+    const { code: _, ...to } = code;
+    await notifications.sendCode({ ...to, reason: 'to continue your application' });
+    expect(sent()).toEqual({
+      method: 'POST',
+      path: `/subscribers/${id}`,
+      query: { tenantId },
+      body: {
+        operation: 'send-code',
+        channel: 'email',
+        address: 'ana@example.org',
+        reason: 'to continue your application',
+      },
+    });
+  });
+
+  it('that the service does not confirm is an error', async () => {
+    server.behave(answerJson({ sent: false }));
+    await expect(notifications.sendCode({ ...code, reason: 'x' })).rejects.toMatchObject({ kind: 'failed' });
+  });
+});
+
+describe('checking a code', () => {
+  it.each([true, false])('answers %s when the service says so', async (verified) => {
+    server.behave(answerJson({ verified }));
+    expect(await notifications.checkCode(code)).toBe(verified);
+    expect(sent().body).toEqual({
+      operation: 'check-code',
+      channel: 'email',
+      address: 'ana@example.org',
+      code: 'K2TPX4',
+    });
+  });
+
+  it.each(['', ' ', '\t\n'])('throws for an empty code before any call', async (empty) => {
+    await expect(notifications.checkCode({ ...code, code: empty })).rejects.toMatchObject({ slug: 'code-required' });
+    expect(server.requests).toHaveLength(0);
+  });
+
+  it('is an error, and not a wrong code, when the answer does not say', async () => {
+    for (const answer of [{}, { verified: null }, { verified: 'false' }, { code: 'NEW123' }, []]) {
+      server.behave(answerJson(answer));
+      await expect(notifications.checkCode(code)).rejects.toMatchObject({ kind: 'failed' });
+    }
+  });
+
+  it.each([
+    ['rejects it', answerJson({ errorMessage: 'no code sent yet' }, 400), 'rejected'],
+    ['does not know the subscriber', answerJson({ errorMessage: 'no' }, 404), 'rejected'],
+    ['denies access', answerJson({}, 403), 'denied'],
+    ['fails', answerJson({}, 500), 'failed'],
+    ['resets the connection', reset, 'unreachable'],
+    ['hangs', hang, 'timeout'],
+  ])('is an error, and not a wrong code, when the service %s', async (_, fault, kind) => {
+    server.behave(fault);
+    await expect(notifications.checkCode(code)).rejects.toMatchObject({ kind });
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe('a subscriber', () => {
+  it('is read with its addresses', async () => {
+    server.behave(answerJson(subscriber));
+    expect(await notifications.subscriber(tenantId, id)).toMatchObject({
+      id,
+      channels: [{ address: 'ana@example.org' }],
+    });
+    expect(sent()).toMatchObject({ method: 'GET', path: `/subscribers/${id}`, query: { tenantId } });
+  });
+
+  it('that does not exist is undefined', async () => {
+    server.behave(answerJson({ errorMessage: 'no' }, 404));
+    expect(await notifications.subscriber(tenantId, id)).toBeUndefined();
+  });
+
+  it('is removed, and one that is gone already is removed too', async () => {
+    server.behave(answerJson({ deleted: true }));
+    await notifications.removeSubscriber(tenantId, id);
+    expect(sent()).toMatchObject({ method: 'DELETE', path: `/subscribers/${id}`, query: { tenantId } });
+    server.behave(answerJson({ errorMessage: 'no' }, 404));
+    await notifications.removeSubscriber(tenantId, id);
+    server.behave(answerJson({}, 500));
+    await expect(notifications.removeSubscriber(tenantId, id)).rejects.toMatchObject({ kind: 'failed' });
+  });
+
+  it.each(['', '.', '..', '\ud800'])('id %j cannot leave its place in the path', async (bad) => {
+    await expect(notifications.removeSubscriber(tenantId, bad)).rejects.toMatchObject({ kind: 'rejected' });
+    expect(server.requests).toHaveLength(0);
+  });
+});

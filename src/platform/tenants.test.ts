@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { answerJson, type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
+import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
+import { createTenants, type TenantDirectory } from './tenants.ts';
+
+const id = (name: string) => `urn:example:platform:tenant-service:v2:/tenants/${name}`;
+const blueRiver = { id: id('1'), name: 'Blue River', realm: '0b7e2c51' };
+const demo = { id: id('2'), name: 'Demo', realm: 'demo' };
+const page = (...results: object[]) => answerJson({ results, page: { size: results.length } });
+
+let server: FaultServer;
+let calls: PlatformCalls;
+let tenants: TenantDirectory;
+
+beforeEach(async () => {
+  calls = createPlatformCalls();
+  server = await startFaultServer(page({ ...blueRiver, status: 'active', adminEmail: 'pat@example.org' }, demo));
+  tenants = createTenants({ ...calls.options, client: calls.client('tenants', server.url) });
+});
+
+afterEach(async () => {
+  await calls.close();
+  await server.close();
+});
+
+describe('a tenant', () => {
+  it('is found by realm and by id, and holds nothing but id, name and realm', async () => {
+    expect(await tenants.byRealm('0b7e2c51')).toEqual(blueRiver);
+    expect(await tenants.byId(id('2'))).toEqual(demo);
+    expect(server.requests).toHaveLength(1);
+    expect(server.requests[0]).toMatchObject({ method: 'GET', target: '/tenants' });
+  });
+
+  it.each(['Blue River', 'blue river', 'BLUE RIVER', 'blue-river', 'Blue-River'])(
+    'is found by name as "%s"',
+    async (name) => {
+      expect(await tenants.byName(name)).toEqual(blueRiver);
+    },
+  );
+
+  it('is not found by parts of its name, id or realm', async () => {
+    for (const name of ['Blue', 'blueriver', '', '.*', 'Blue  River'])
+      expect(await tenants.byName(name)).toBeUndefined();
+    expect(await tenants.byId('1')).toBeUndefined();
+    expect(await tenants.byRealm('Demo')).toBeUndefined();
+    expect(await tenants.byRealm('__proto__')).toBeUndefined();
+  });
+
+  it('never has realm core, whatever the tenant service says', async () => {
+    server.behave(page({ id: id('9'), name: 'Evil', realm: 'core' }));
+    expect(await tenants.byRealm('core')).toBeUndefined();
+    expect(await tenants.byName('Evil')).toBeUndefined();
+  });
+
+  it('that is not active is none', async () => {
+    server.behave(page({ ...demo, status: 'provisioning' }));
+    expect(await tenants.byRealm('demo')).toBeUndefined();
+  });
+});
+
+describe('the list of tenants', () => {
+  it('is fetched once by many first look-ups at the same time', async () => {
+    await Promise.all(Array.from({ length: 50 }, () => tenants.byRealm('demo')));
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('is fetched before it is needed by preload', async () => {
+    await tenants.preload();
+    expect(await tenants.byRealm('demo')).toEqual(demo);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('is fetched anew for an unknown realm, so that a new tenant is known at once', async () => {
+    await tenants.byRealm('demo');
+    calls.advance(5_000);
+    server.behave(page(demo, { id: id('3'), name: 'New', realm: 'new' }));
+    expect(await tenants.byRealm('new')).toMatchObject({ name: 'New' });
+  });
+
+  it('is fetched at most every 5 s, however many random realms come', async () => {
+    for (let realm = 0; realm < 500; realm += 1) {
+      calls.advance(10);
+      expect(await tenants.byRealm(`random-${realm}`)).toBeUndefined();
+    }
+    expect(server.requests.length).toBeLessThanOrEqual(2);
+  });
+
+  it('that cannot be fetched is an error, and the unknown is not called absent', async () => {
+    await tenants.preload();
+    await server.close();
+    calls.advance(6_000);
+    await expect(tenants.byRealm('new')).rejects.toMatchObject({ service: 'tenants', kind: 'unreachable' });
+    expect(await tenants.byRealm('demo')).toEqual(demo);
+  });
+});

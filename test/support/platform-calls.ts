@@ -1,0 +1,64 @@
+// What a test needs around a platform client: connections, metrics, a readable log, a clock that it sets, short waits.
+import type { Agent } from 'undici';
+import { type CacheTimes, cacheTimes } from '../../src/platform/cache.ts';
+import { createPlatformClient, type PlatformClient } from '../../src/platform/http-client.ts';
+import { createHttpAgent } from '../../src/platform/http-exchange.ts';
+import { createPlatformMetrics, type PlatformMetrics } from '../../src/platform/platform-metrics.ts';
+import type { Clock } from '../../src/service/clock.ts';
+import { createMetrics, type Metrics } from '../../src/service/metrics.ts';
+import { type CapturedLog, captureLog } from './captured-log.ts';
+
+export interface PlatformCalls {
+  /** Spread into the options of any platform client. */
+  options: {
+    agent: Agent;
+    metrics: PlatformMetrics;
+    log: CapturedLog['log'];
+    clock: Clock;
+    times: CacheTimes;
+    timeoutMs: number;
+    retryDelayMs: number;
+    circuitResetMs: number;
+  };
+  base: Metrics;
+  captured: CapturedLog;
+  /** Moves the clock. */
+  advance(milliseconds: number): void;
+  client(service: string, url: string): PlatformClient;
+  close(): Promise<void>;
+}
+
+export function createPlatformCalls(): PlatformCalls {
+  let now = Date.parse('2026-08-01T00:00:00Z');
+  const base = createMetrics();
+  const captured = captureLog();
+  const agent = createHttpAgent();
+  const clients: PlatformClient[] = [];
+  const options = {
+    agent,
+    metrics: createPlatformMetrics(base),
+    log: captured.log,
+    clock: () => new Date(now),
+    times: cacheTimes(),
+    timeoutMs: 500,
+    retryDelayMs: 2,
+    circuitResetMs: 100,
+  };
+  return {
+    options,
+    base,
+    captured,
+    advance(milliseconds) {
+      now += milliseconds;
+    },
+    client(service, url) {
+      const client = createPlatformClient({ ...options, service, baseUrl: async () => url });
+      clients.push(client);
+      return client;
+    },
+    async close() {
+      for (const client of clients) client.close();
+      await agent.destroy();
+    },
+  };
+}
