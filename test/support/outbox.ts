@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
+import { inject } from 'vitest';
 import type { OutboxFacts, OutboxKind } from '../../src/forms/outbox/outbox.ts';
 import { createTestDatabase } from './postgres.ts';
 
@@ -22,6 +23,9 @@ export interface OutboxDatabase {
   addRow(formId: string, kind: OutboxKind, options?: { facts?: Partial<OutboxFacts>; at?: Date }): Promise<string>;
   removeForm(formId: string): Promise<void>;
   undelivered(): Promise<number>;
+  /** Ends every connection to the database and refuses new ones, as a stopped server does; until `restore`. */
+  cut(): Promise<void>;
+  restore(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -29,6 +33,7 @@ export async function createOutboxDatabase(): Promise<OutboxDatabase> {
   const { url, drop } = await createTestDatabase(formMigrations);
   const pool = new pg.Pool({ connectionString: url, max: 6 });
   pool.on('error', () => undefined);
+  const name = new URL(url).pathname.slice(1);
   return {
     url,
     pool,
@@ -58,11 +63,22 @@ export async function createOutboxDatabase(): Promise<OutboxDatabase> {
       );
       return rows[0]?.count ?? 0;
     },
+    async cut() {
+      await administer(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
+      await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+    },
+    restore: () => administer(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`),
     async close() {
       await pool.end();
       await drop();
     },
   };
+}
+
+async function administer(statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  await client.query(statement).finally(() => client.end());
 }
 
 export interface Received {

@@ -69,7 +69,7 @@ export interface OutboxForm {
   applicant: {
     addressAs?: string | undefined;
     channels: { channel: string; address: string }[];
-  } | null;
+  };
   subscriberId: string | null;
 }
 

@@ -1,0 +1,266 @@
+// The relay against a real Postgres and, through the platform's real clients, a real HTTP server.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  createOutboxDatabase,
+  type OutboxDatabase,
+  type Received,
+  type Sink,
+  startSink,
+} from '../../../test/support/outbox.ts';
+import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import { eventKinds } from './outbox.ts';
+
+let database: OutboxDatabase;
+let sink: Sink;
+let relays: TestRelay[] = [];
+let children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  database = await createOutboxDatabase();
+  sink = await startSink();
+});
+
+afterEach(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  await Promise.all(relays.map((relay) => relay.stop()));
+  [relays, children] = [[], []];
+  await sink.close();
+  await database.close();
+});
+
+function start(options: Partial<TestRelayOptions> = {}): TestRelay {
+  const relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, ...options });
+  relays.push(relay);
+  return relay;
+}
+
+const delivered = () =>
+  vi.waitFor(async () => expect(await database.undelivered()).toBe(0), { timeout: 15_000, interval: 20 });
+const events = () => sink.received.filter(({ path }) => path === '/event/v1/events');
+const context = ({ body }: Received) => body.context as { formId: string; idempotencyKey: string };
+const keys = () => events().map((request) => context(request).idempotencyKey);
+const sequenceOf = (key: string) => Number(key.split(':')[1]);
+
+describe('order', () => {
+  it('is kept for each form by two relays at once, and each event is accepted once', async () => {
+    const forms = await Promise.all(Array.from({ length: 40 }, () => database.addForm()));
+    for (const kind of eventKinds) for (const form of forms) await database.addRow(form, kind);
+    sink.answer(async () => {
+      await sleep(Math.random() * 10);
+      return undefined;
+    });
+    start();
+    start();
+    await delivered();
+    expect(new Set(keys()).size).toBe(forms.length * eventKinds.length);
+    expect(keys()).toHaveLength(forms.length * eventKinds.length);
+    for (const form of forms) {
+      const names = events()
+        .filter((request) => context(request).formId === form)
+        .map(({ body }) => body.name);
+      expect(names).toEqual(eventKinds);
+    }
+  });
+
+  it('holds back what follows of a form while its oldest row is refused, and of no other form', async () => {
+    const [refused, other] = [await database.addForm(), await database.addForm()];
+    for (const form of [refused, other])
+      for (const kind of ['form-created', 'form-submitted'] as const) await database.addRow(form, kind);
+    let refusing = true;
+    sink.answer(
+      (request) => (refusing && context(request).formId === refused ? { status: 400 } : undefined) as undefined,
+    );
+    const relay = start();
+    await vi.waitFor(async () => expect(await database.undelivered()).toBe(2));
+    await vi.waitFor(() =>
+      expect(events().filter((request) => context(request).formId === refused).length).toBeGreaterThan(3),
+    );
+    expect(
+      events()
+        .filter((request) => context(request).formId === refused)
+        .every(({ body }) => body.name === 'form-created'),
+    ).toBe(true);
+    expect(await relay.metrics.registry.metrics()).toMatch(
+      /outbox_deliveries_total\{kind="form-created",outcome="rejected"\} [1-9]/,
+    );
+    refusing = false;
+    await delivered();
+    expect(events().at(-1)?.body.name).toBe('form-submitted');
+  });
+
+  it('is kept across lanes: events of a form wait for its subscriber', async () => {
+    const form = await database.addForm({ channels: [{ channel: 'email', address: 'ana@example.org' }] });
+    await database.addRow(form, 'subscribe');
+    await database.addRow(form, 'form-created');
+    let up = false;
+    sink.answer(({ path }) => (path.startsWith('/subscription') && !up ? { status: 503 } : undefined) as undefined);
+    start();
+    await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(2));
+    expect(events()).toEqual([]);
+    up = true;
+    await delivered();
+    expect(events()).toHaveLength(1);
+  });
+});
+
+describe('a crash', () => {
+  async function spawnRelay(): Promise<ChildProcess> {
+    const script = new URL('../../../test/support/outbox-relay.ts', import.meta.url).pathname;
+    const env = { ...process.env, DATABASE_URL: database.url, SINK_URL: sink.url, PACE: '{"lease":500}' };
+    const child = spawn(process.execPath, [script], { env, stdio: 'inherit' });
+    children.push(child);
+    return child;
+  }
+
+  it('between delivery and its record (kill -9) leads to a second delivery with the same idempotency key', async () => {
+    const form = await database.addForm();
+    const sequences = [await database.addRow(form, 'form-created'), await database.addRow(form, 'form-submitted')];
+    let killed = false;
+    let child: ChildProcess | undefined;
+    sink.answer(() => {
+      // The service has taken the event; the relay never learns of it.
+      if (!killed) child?.kill('SIGKILL');
+      killed = true;
+      return undefined as never;
+    });
+    child = await spawnRelay();
+    await vi.waitFor(() => expect(killed).toBe(true), { timeout: 15_000 });
+    expect(await database.undelivered()).toBe(2);
+    start({ pace: { lease: 500 } });
+    await delivered();
+    expect(keys().map(sequenceOf)).toEqual([sequences[0], sequences[0], sequences[1]].map(Number));
+    expect(keys()[0]).toBe(keys()[1]);
+  });
+
+  it('of relays at random times loses nothing and reorders nothing', async () => {
+    const forms = await Promise.all(Array.from({ length: 60 }, () => database.addForm()));
+    for (const kind of ['form-created', 'form-locked', 'form-unlocked', 'form-submitted'] as const)
+      for (const form of forms) await database.addRow(form, kind, { facts: { deleteOn: new Date().toISOString() } });
+    sink.answer(async () => {
+      await sleep(20);
+      return undefined;
+    });
+    for (let round = 0; round < 3; round += 1) {
+      const before = sink.received.length;
+      const child = await spawnRelay();
+      await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(before + 10), {
+        timeout: 15_000,
+        interval: 3,
+      });
+      child.kill('SIGKILL');
+    }
+    expect(await database.undelivered()).toBeGreaterThan(0);
+    start({ pace: { lease: 500 } });
+    await delivered();
+    for (const form of forms) {
+      const seen = [
+        ...new Set(
+          keys()
+            .filter((key) => key.startsWith(form))
+            .map(sequenceOf),
+        ),
+      ];
+      expect(seen).toHaveLength(4);
+      expect(seen).toEqual([...seen].sort((a, b) => a - b));
+    }
+  }, 60_000);
+});
+
+describe('an outage', () => {
+  it('of the event service costs a few probes, not a try for each row, and ends without a restart', async () => {
+    const forms = await Promise.all(Array.from({ length: 300 }, () => database.addForm()));
+    for (const form of forms) await database.addRow(form, 'form-created');
+    const lines: string[] = [];
+    let down = true;
+    sink.answer(() => (down ? { status: 503 } : undefined) as undefined);
+    start({ write: (line) => lines.push(line), pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
+    await sleep(1_500);
+    expect(sink.received.length).toBeLessThan(60);
+    expect(lines.filter((line) => line.includes('the outbox cannot deliver'))).toHaveLength(1);
+    down = false;
+    await delivered();
+    expect(new Set(keys()).size).toBe(300);
+    expect(lines.some((line) => line.includes('the outbox delivers again'))).toBe(true);
+  });
+
+  it('of the notification service does not hold back events of forms that are subscribed', async () => {
+    const waiting = await database.addForm({ channels: [{ channel: 'email', address: 'ana@example.org' }] });
+    await database.addRow(waiting, 'subscribe');
+    const forms = await Promise.all(Array.from({ length: 20 }, () => database.addForm()));
+    for (const form of forms) await database.addRow(form, 'form-created');
+    sink.answer(({ path }) => (path.startsWith('/subscription') ? { status: 500 } : undefined) as undefined);
+    start();
+    await vi.waitFor(() => expect(events()).toHaveLength(20));
+    expect(await database.undelivered()).toBe(1);
+  });
+
+  it('with refused connections ends without a restart', async () => {
+    const form = await database.addForm();
+    await sink.down();
+    await database.addRow(form, 'form-created');
+    start();
+    await sleep(300);
+    await sink.up();
+    await delivered();
+    expect(events()).toHaveLength(1);
+  });
+
+  it('of Postgres ends without a restart, and what was delivered meanwhile is recorded', async () => {
+    const form = await database.addForm();
+    await database.addRow(form, 'form-created');
+    let taken = 0;
+    sink.answer(async () => {
+      taken += 1;
+      if (taken === 1) await database.cut();
+      return undefined;
+    });
+    start();
+    await vi.waitFor(() => expect(taken).toBe(1));
+    await sleep(300);
+    await database.restore();
+    await delivered();
+    expect(taken).toBe(1);
+  });
+});
+
+it('stopping finishes and records what is under way', async () => {
+  const form = await database.addForm();
+  await database.addRow(form, 'form-created');
+  sink.answer(async () => {
+    await sleep(200);
+    return undefined;
+  });
+  const relay = start();
+  await vi.waitFor(() => expect(sink.received).toHaveLength(1));
+  relays = [];
+  await relay.stop();
+  expect(await database.undelivered()).toBe(0);
+});
+
+it('a nudge delivers at once what would otherwise wait for the next look', async () => {
+  const relay = start({ pace: { poll: { min: 60_000, max: 60_000 } } });
+  await sleep(300);
+  const form = await database.addForm();
+  await database.addRow(form, 'form-created');
+  await sleep(200);
+  expect(events()).toEqual([]);
+  relay.nudge();
+  await delivered();
+});
+
+it('depth, lag and failing rows are shown by kind, and a removal that is not due is none of them', async () => {
+  const form = await database.addForm();
+  const relay = start();
+  sink.answer(() => ({ status: 503 }) as never);
+  await database.addRow(form, 'form-created', { at: new Date(Date.now() - 100_000) });
+  await database.addRow(form, 'remove-subscriber', { at: new Date(Date.now() + 100_000) });
+  await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(0));
+  const text = await relay.metrics.registry.metrics();
+  expect(text).toContain('outbox_undelivered{kind="form-created"} 1');
+  expect(text).toMatch(/outbox_oldest_undelivered_seconds\{kind="form-created"\} 10\d/);
+  expect(text).toContain('outbox_undelivered{kind="remove-subscriber"} 0');
+  expect(text).toContain('outbox_repeatedly_failed{kind="form-created"} 0');
+  expect(text).toMatch(/outbox_deliveries_total\{kind="form-created",outcome="failed"\} [1-9]/);
+});

@@ -1,0 +1,344 @@
+// A form's subscriber from create to removal, in every order in which the form's end and the relay's work can meet.
+// After each of them no subscriber may be left that no form points to.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
+import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import { createOutboxStore, type OutboxStore } from './store.ts';
+
+const channels = [{ channel: 'email', address: 'canary-address@example.org' }];
+const quarterHour = 15 * 60_000;
+
+let database: OutboxDatabase;
+let sink: Sink;
+let relays: TestRelay[] = [];
+/** Subscribers at the far end, by id. */
+let subscribers: Map<string, { userId: string; channels: unknown[] }>;
+let shift: number;
+
+const clock = () => new Date(Date.now() + shift);
+
+beforeEach(async () => {
+  database = await createOutboxDatabase();
+  sink = await startSink();
+  subscribers = new Map();
+  shift = 0;
+  sink.answer(keepSubscribers as never);
+});
+
+afterEach(async () => {
+  await Promise.all(relays.map((relay) => relay.stop()));
+  relays = [];
+  await sink.close();
+  await database.close();
+});
+
+/** As the notification service does: one subscriber for a user id, whose first addresses stay. */
+function keepSubscribers(request: { method: string; path: string; body: Record<string, unknown> }) {
+  if (request.path.includes('/subscriptions')) {
+    const userId = String(request.body.userId);
+    const known = [...subscribers].find(([, subscriber]) => subscriber.userId === userId)?.[0];
+    const id = known ?? `s${userId.slice(-12)}`;
+    if (!known) subscribers.set(id, { userId, channels: request.body.channels as unknown[] });
+    return { status: 200, body: { subscriberId: id, typeId: 'form-status-updates', subscriber: { id, channels: [] } } };
+  }
+  if (request.method !== 'DELETE') return undefined;
+  const id = new URL(request.path, 'http://sink').pathname.split('/').at(-1) ?? '';
+  return subscribers.delete(id) ? { status: 200, body: { deleted: true } } : { status: 404 };
+}
+
+function start(options: Partial<TestRelayOptions> = {}): TestRelay {
+  const relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
+  relays.push(relay);
+  return relay;
+}
+
+function store(): OutboxStore {
+  return createOutboxStore({ pool: database.pool, removalDelay: quarterHour, deleteFiles: false });
+}
+
+async function create(): Promise<string> {
+  const form = await database.addForm({ channels, at: clock() });
+  await database.addRow(form, 'subscribe', { at: clock() });
+  await database.addRow(form, 'form-created', { at: clock(), facts: { actor: { id: 'a', name: 'canary-actor' } } });
+  return form;
+}
+
+async function remove(form: string): Promise<void> {
+  const { rows } = await database.pool.query<{ subscriber_id: string | null }>(
+    'DELETE FROM forms WHERE id = $1 RETURNING subscriber_id',
+    [form],
+  );
+  const subscriberId = rows[0]?.subscriber_id;
+  await database.addRow(form, 'form-deleted', {
+    at: clock(),
+    facts: { ...(subscriberId && { subscriberId }), actor: { id: 'a', name: 'canary-actor' } },
+  });
+}
+
+const pending = async () => {
+  const { rows } = await database.pool.query<{ kind: string }>(
+    'SELECT kind FROM outbox WHERE accepted IS NULL ORDER BY sequence',
+  );
+  return rows.map(({ kind }) => kind);
+};
+const waitUntilPending = (kinds: string[]) =>
+  vi.waitFor(async () => expect(await pending()).toEqual(kinds), { timeout: 5_000, interval: 10 });
+
+describe('subscribe', () => {
+  it('gives each form a subscriber with the form URN as user id and correlation, and the form learns its id', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    const [request] = sink.received;
+    expect(request).toMatchObject({
+      method: 'POST',
+      body: {
+        userId: `urn:example:platform:form-service:v1:/forms/${form}`,
+        addressAs: 'Ana',
+        channels,
+        criteria: { correlationId: `urn:example:platform:form-service:v1:/forms/${form}` },
+      },
+    });
+    const { rows } = await database.pool.query('SELECT subscriber_id, revision FROM forms WHERE id = $1', [form]);
+    expect(rows[0]).toEqual({ subscriber_id: [...subscribers.keys()][0], revision: '1' });
+  });
+
+  it('is passed over for a form without a channel', async () => {
+    const form = await database.addForm();
+    await database.addRow(form, 'subscribe');
+    start();
+    await waitUntilPending([]);
+    expect(sink.received).toEqual([]);
+  });
+
+  it('is passed over for a form that has its subscriber already, whose id is kept with the row', async () => {
+    const form = await create();
+    await database.pool.query("UPDATE forms SET subscriber_id = 's-early' WHERE id = $1", [form]);
+    start();
+    await waitUntilPending([]);
+    expect(subscribers.size).toBe(0);
+    await remove(form);
+    await waitUntilPending(['remove-subscriber']);
+    const { rows } = await database.pool.query(
+      "SELECT facts ->> 'subscriberId' AS id FROM outbox WHERE kind = 'remove-subscriber'",
+    );
+    expect(rows).toEqual([{ id: 's-early' }]);
+  });
+});
+
+describe('removal', () => {
+  it('comes 15 minutes after form-deleted was accepted, not before', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    await remove(form);
+    await waitUntilPending(['remove-subscriber']);
+    shift = quarterHour - 5_000;
+    await sleep(150);
+    expect(subscribers.size).toBe(1);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    expect(subscribers.size).toBe(0);
+  });
+
+  it('is tried until the subscriber is gone', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    await remove(form);
+    await waitUntilPending(['remove-subscriber']);
+    let refusals = 0;
+    sink.answer(((request: never) => {
+      const { method } = request as { method: string };
+      if (method === 'DELETE' && refusals < 8) {
+        refusals += 1;
+        return { status: refusals % 2 ? 500 : 401 };
+      }
+      return keepSubscribers(request);
+    }) as never);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    expect(refusals).toBe(8);
+    expect(subscribers.size).toBe(0);
+  });
+
+  it('counts a subscriber that is gone already as removed', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    await remove(form);
+    subscribers.clear();
+    await waitUntilPending(['remove-subscriber']);
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+  });
+
+  it('waits for form-deleted to be accepted, however long the event service is down', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    await remove(form);
+    sink.answer((({ path }: { path: string }) => (path.startsWith('/event') ? { status: 503 } : undefined)) as never);
+    shift = 24 * 60 * 60_000;
+    await sleep(200);
+    expect(await pending()).toEqual(['form-deleted']);
+    expect(subscribers.size).toBe(1);
+    sink.answer(keepSubscribers as never);
+    await waitUntilPending(['remove-subscriber']);
+  });
+
+  it('takes the names of actors out of the rows of the deleted form', async () => {
+    const form = await create();
+    start();
+    await waitUntilPending([]);
+    await remove(form);
+    await waitUntilPending(['remove-subscriber']);
+    const { rows } = await database.pool.query('SELECT facts::text FROM outbox');
+    expect(JSON.stringify(rows)).not.toContain('canary-actor');
+  });
+});
+
+describe('a form that is deleted', () => {
+  async function endsClean(): Promise<void> {
+    await vi.waitFor(async () => expect((await pending()).filter((kind) => kind !== 'remove-subscriber')).toEqual([]));
+    shift += quarterHour + 1_000;
+    await waitUntilPending([]);
+    expect([...subscribers.values()]).toEqual([]);
+  }
+
+  it('before subscribe is tried sends no address, and leaves no subscriber', async () => {
+    const form = await create();
+    await remove(form);
+    start();
+    await endsClean();
+    expect(JSON.stringify(sink.received)).not.toContain('canary-address');
+    const names = sink.received.filter(({ path }) => path.startsWith('/event')).map(({ body }) => body.name);
+    expect(names).toEqual(['form-created', 'form-deleted']);
+  });
+
+  it('while subscribe is on its way leaves no subscriber', async () => {
+    const form = await create();
+    let gone = false;
+    sink.answer((async (request: never) => {
+      const answer = keepSubscribers(request);
+      if (!gone) {
+        gone = true;
+        await remove(form);
+      }
+      return answer;
+    }) as never);
+    start();
+    await endsClean();
+    expect(JSON.stringify(sink.received)).toContain('canary-address');
+  });
+
+  it('after a relay died between subscribe and its record leaves no subscriber', async () => {
+    const form = await create();
+    const [row] = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 100 });
+    expect(row?.formId).toBe(form);
+    subscribers.set('s-dead', { userId: `urn:example:platform:form-service:v1:/forms/${form}`, channels });
+    await remove(form);
+    start();
+    await endsClean();
+    expect(sink.received.some(({ method, path }) => method === 'DELETE' && path.includes('s-dead'))).toBe(true);
+  });
+
+  it('long before a relay that lost its claim records its subscriber leaves no subscriber', async () => {
+    const form = await create();
+    const [row] = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 1 });
+    await remove(form);
+    const relay = start();
+    await endsClean();
+    // The sleeper wakes: its request creates a subscriber for a form that is long gone.
+    subscribers.set('s-late', { userId: 'late', channels });
+    await store().accept([{ row: { sequence: row?.sequence ?? '' }, subscriberId: 's-late' }], clock());
+    relay.nudge();
+    expect(await pending()).toEqual(['remove-subscriber']);
+    await endsClean();
+  });
+
+  it('while its older events wait still has them delivered, in order, from what their rows say', async () => {
+    const form = await create();
+    const deleteOn = new Date().toISOString();
+    await database.addRow(form, 'form-locked', { at: clock(), facts: { deleteOn } });
+    await database.addRow(form, 'form-submitted', { at: clock() });
+    await remove(form);
+    start();
+    await endsClean();
+    const events = sink.received.filter(({ path }) => path.startsWith('/event')).map(({ body }) => body);
+    expect(events.map(({ name }) => name)).toEqual(['form-created', 'form-locked', 'form-submitted', 'form-deleted']);
+    expect(events[1]).toMatchObject({ payload: { deleteOn, form: { id: form, status: 'Locked', applicant: null } } });
+  });
+
+  it('is announced even if its definition cannot be read, because the removal waits for that', async () => {
+    const form = await create();
+    let known = true;
+    start({
+      definitions: {
+        async read(_tenant, id) {
+          if (!known) throw new Error('the configuration service is away');
+          return { id, name: 'Permit' };
+        },
+      },
+    });
+    await waitUntilPending([]);
+    known = false;
+    await remove(form);
+    await endsClean();
+  });
+});
+
+it('no outbox row, at any time of a form, holds an address, a name or an answer of the applicant', async () => {
+  const form = await database.addForm({ channels, data: { trade: 'canary-answer' } });
+  await database.addRow(form, 'subscribe');
+  await database.addRow(form, 'form-created');
+  await database.addRow(form, 'form-submitted');
+  const dump = async () => JSON.stringify((await database.pool.query('SELECT * FROM outbox')).rows);
+  const dumps = [await dump()];
+  start();
+  await waitUntilPending([]);
+  dumps.push(await dump());
+  await remove(form);
+  await waitUntilPending(['remove-subscriber']);
+  dumps.push(await dump());
+  shift = quarterHour + 1_000;
+  await waitUntilPending([]);
+  dumps.push(await dump());
+  for (const text of dumps) expect(text).not.toMatch(/canary-(address|answer)|Ana/);
+});
+
+describe('files of a deleted form', () => {
+  const file = (last: string) =>
+    `urn:example:platform:file-service:v1:/files/0198f6aa-7f5e-7c3a-9d57-3f6f0e1d2c3${last}`;
+
+  async function removeWithFiles(form: string): Promise<void> {
+    await database.removeForm(form);
+    await database.addRow(form, 'form-deleted', { at: clock(), facts: { files: [file('1'), file('2'), file('3')] } });
+  }
+
+  it('are deleted only where that is switched on', async () => {
+    await removeWithFiles(await database.addForm());
+    start();
+    await waitUntilPending([]);
+    expect(sink.received.map(({ path }) => path)).toEqual(['/event/v1/events']);
+    expect(sink.received[0]?.body).toMatchObject({ payload: { files: [file('1'), file('2'), file('3')] } });
+  });
+
+  it('are deleted only if their record is this form; another record’s file and a missing file are left alone', async () => {
+    const form = await database.addForm();
+    const owner = `urn:example:platform:form-service:v1:/forms/${form}`;
+    sink.answer((({ method, path }: { method: string; path: string }) => {
+      if (method === 'GET' && path.endsWith('3')) return { status: 404 };
+      if (method === 'GET') return { status: 200, body: { recordId: path.endsWith('1') ? owner : 'another' } };
+      return undefined;
+    }) as never);
+    await removeWithFiles(form);
+    start({ deleteFiles: true });
+    await vi.waitFor(async () => expect(await pending()).toEqual(['remove-files']));
+    shift = quarterHour + 1_000;
+    await waitUntilPending([]);
+    const deleted = sink.received.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
+    expect(deleted).toEqual(['/file/v1/files/0198f6aa-7f5e-7c3a-9d57-3f6f0e1d2c31']);
+  });
+});
