@@ -101,7 +101,6 @@ const rules: CodeRule[] = [
   refuse('tests-run', skip, { applies: isTest }),
   refuse('nothing-is-left-for-later', /\b(?:TO[D]O|FIX[M]E|X[X]X|HAC[K])\b/, { comments: true }),
   refuse('checkers-are-not-silenced', silence, { comments: true }),
-  refuse('types-are-not-given-up', /(?::|\bas|<|,|\|)\s*an[y]\b\s*(?:[;,)>=|&[{]|$)/),
   refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),
   refuse('time-is-injected', time, {
     applies: (path) => isProduction(path) && !path.startsWith('src/embedded/') && !clocks.includes(path),
