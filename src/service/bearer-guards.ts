@@ -9,6 +9,7 @@ import { callerOf } from './request-context.ts';
 export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
   return {
     name: 'bearer',
+    admits: true,
     async check(request, response) {
       response.locals.caller = await verifier.verify(request.headers.authorization, audiences);
     },
@@ -46,7 +47,11 @@ function tenantParameter(request: Request): string | undefined {
   throw tenantProblem('must be given once');
 }
 
-async function resolveTenant(caller: Caller, tenantId: string | undefined, tenants: Pick<Tenants, 'byId'>): Promise<Tenant> {
+async function resolveTenant(
+  caller: Caller,
+  tenantId: string | undefined,
+  tenants: Pick<Tenants, 'byId'>,
+): Promise<Tenant> {
   if (caller.tenant) {
     if (tenantId === undefined || tenantId === caller.tenant.id) return caller.tenant;
     throw new Problem('forbidden', 'The caller belongs to another tenant.');

@@ -49,7 +49,9 @@ function readVariable(name: string, env: NodeJS.ProcessEnv, problems: ConfigProb
     return undefined;
   }
   try {
-    return readFileSync(file, 'utf8').trimEnd();
+    const content = readFileSync(file, 'utf8').trimEnd();
+    if (content === '') problems.push({ name, problem: `${name}_FILE names an empty file` });
+    return content || undefined;
   } catch (error) {
     problems.push({ name, problem: `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code})` });
     return undefined;
@@ -64,7 +66,8 @@ function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
 export function httpUrl() {
   return z.string().transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (!url || !['http:', 'https:'].includes(url.protocol)) context.addIssue('must be an http or https URL');
+    if (!url || !['http:', 'https:'].includes(url.protocol) || /\s/.test(text))
+      context.addIssue('must be an http or https URL');
     else if (url.username || url.password || url.search || url.hash)
       context.addIssue('must be a URL without credentials, query and fragment');
     return text.replace(/\/+$/, '');
@@ -97,31 +100,46 @@ export function flag(defaultValue: boolean) {
     .transform((text) => text === 'true');
 }
 
+/** A whole number in decimal digits. */
 export function integer(defaultValue: number, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) {
-  return z.coerce.number().int().min(min).max(max).default(defaultValue);
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+  return z
+    .string()
+    .default(String(defaultValue))
+    .transform((text, context) => {
+      const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+      if (!(number >= min && number <= max)) context.addIssue(`must be a whole number ${range}`);
+      return number;
+    });
 }
 
 const durationPattern = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 const durationUnits = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
 
+/** A century: added to today, anything longer soon leaves what dates can say. */
+const longestDuration = 36_525 * 86_400_000;
+
 /**
- * Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; undefined if it is none. Years and
- * months are refused: their length depends on the calendar.
+ * Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; undefined if it is none or exceeds a
+ * century. Years and months are refused: their length depends on the calendar.
  */
 export function parseDuration(text: string): number | undefined {
   const match = durationPattern.exec(text);
   if (!match || text.endsWith('T') || match.slice(1).every((part) => part === undefined)) return undefined;
-  return durationUnits.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);
+  const milliseconds = durationUnits.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit, 0);
+  return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** An ISO 8601 duration such as P15D or PT10M, as milliseconds. */
-export function isoDuration(defaultValue: string) {
+/** An ISO 8601 duration such as P15D or PT10M, as milliseconds; `max` is a duration too. */
+export function isoDuration(defaultValue: string, { max }: { max?: string } = {}) {
+  const most = max === undefined ? longestDuration : (parseDuration(max) ?? 0);
   return z
     .string()
     .default(defaultValue)
     .transform((text, context) => {
       const milliseconds = parseDuration(text);
       if (milliseconds === undefined) context.addIssue('must be an ISO 8601 duration such as P15D or PT10M');
+      else if (milliseconds > most) context.addIssue(`must be at most ${max}`);
       return milliseconds ?? 0;
     });
 }

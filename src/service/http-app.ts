@@ -14,11 +14,18 @@ import type { TrustedProxies } from './trusted-proxies.ts';
 /** Lets a request pass or throws the Problem that refuses it. May leave what it learnt in `response.locals`. */
 export interface Guard {
   name: string;
+  /** Settles who may call at all: it asks for a credential, or says that none is needed. See `isGuarded`. */
+  admits?: true;
   check(request: Request, response: Response): void | Promise<void>;
 }
 
 /** Says on a route's line that anybody may call it. */
-export const anonymous: Guard = { name: 'anonymous', check: () => undefined };
+export const anonymous: Guard = { name: 'anonymous', admits: true, check: () => undefined };
+
+/** Whether a route says who may call it. One that does not is a mistake: nothing is open by omission. */
+export function isGuarded(item: Pick<Route, 'guards'>): boolean {
+  return item.guards.some(({ admits }) => admits === true);
+}
 
 export interface Answer {
   description: string;
@@ -93,16 +100,24 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.use(() => {
     throw new Problem('not-found', 'There is nothing at this address.');
   });
-  app.use(problemHandler());
+  app.use(problemHandler(options.metrics));
   return app;
 }
 
+// Never with credentials: only bearer tokens, which a page has to add itself.
 function allowOrigins(origins: string[]): RequestHandler {
-  return cors({
+  const settings = {
     origin: origins.includes('*') ? '*' : origins,
     exposedHeaders: ['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'WWW-Authenticate'],
     maxAge: 600,
-  });
+  };
+  const preflight = cors(settings);
+  const actual = cors({ ...settings, preflightContinue: true });
+  return (request, response, next) => {
+    // Fetch standard, section 3.2.2: any other OPTIONS is a request of its own, and is answered by its route.
+    const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
+    (isPreflight ? preflight : actual)(request, response, next);
+  };
 }
 
 function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
@@ -112,12 +127,14 @@ function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
       const checked = guard.check(request, response);
       if (checked) await checked;
     }
-    const body = item.body ? await readBody(request, response) : undefined;
+    const body = item.body ? await readBody(request) : undefined;
     await item.handle(validate(item, request, body), request, response);
   };
 }
 
 function validate(item: Route, request: Request, body: unknown): RouteInput<Schema, Schema, Schema> {
+  // Postgres stores no NUL; in a body, the reader refuses it.
+  if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the address holds a NUL character' }]);
   const params = item.params?.safeParse(request.params);
   const query = item.query?.safeParse(request.query);
   const parsedBody = item.body?.safeParse(body);

@@ -1,20 +1,14 @@
 // Who calls: verifies bearer access tokens of the access service (Keycloak's claims) for the realms of known tenants
 // and for core. Deny by default: any doubt about a token is a 401. It decides no permissions beyond "has a role".
-import { createHash } from 'node:crypto';
-import {
-  createRemoteJWKSet,
-  decodeJwt,
-  errors,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from 'jose';
+import { hash } from 'node:crypto';
+import { decodeJwt, type JWTVerifyResult, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type Clock, systemClock } from './clock.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';
+import { createSigningKeys, isTokenFault } from './signing-keys.ts';
 
 export interface Tenant {
   /** URN */
@@ -77,13 +71,17 @@ interface VerifiedToken {
 }
 
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** Seconds by which clocks may differ. */
 const leeway = 5;
 const coreRealm = 'core';
-const rolesSchema = z.object({ roles: z.array(z.string()) });
+// The contract's names of realms; nothing in them has a meaning in a URL, and none is a dot segment.
+const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
+const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
   sub: z.string().min(1),
   exp: z.number(),
   typ: z.string().optional(),
+  at_hash: z.undefined().optional(),
   azp: z.string().optional(),
   name: z.string().optional(),
   preferred_username: z.string().optional(),
@@ -97,20 +95,20 @@ const claimsSchema = z.object({
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
   const issuerBase = `${options.accessPublicUrl}/realms/`;
+  const keys = createSigningKeys(options.accessUrl);
   const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
-  const keySets = new LRUCache<string, JWTVerifyGetKey>({ max: 5_000 });
 
   return {
     async verify(authorization, audiences) {
       const token = bearerToken(authorization);
-      const hash = createHash('sha256').update(token).digest('base64');
-      let entry = verified.get(hash);
+      const digest = hash('sha256', token, 'base64');
+      let entry = verified.get(digest);
       if (!entry) {
         entry = await verifyToken(token);
-        verified.set(hash, entry);
+        verified.set(digest, entry);
       }
       if (entry.expires + leeway <= clock().getTime() / 1000) {
-        verified.delete(hash);
+        verified.delete(digest);
         throw unauthenticated('The token has expired.');
       }
       if (audiences !== 'any' && !audiences.some((audience) => entry.audiences.includes(audience)))
@@ -122,77 +120,80 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
   async function verifyToken(token: string): Promise<VerifiedToken> {
     const issuer = unverifiedIssuer(token);
     const realm = issuer.startsWith(issuerBase) ? issuer.slice(issuerBase.length) : '';
-    if (!/^[\w.-]+$/.test(realm)) throw unauthenticated('The token is from another issuer.');
+    if (!realmPattern.test(realm)) throw unauthenticated('The token is from another issuer.');
     const tenant = realm === coreRealm ? undefined : await options.tenants.byRealm(realm);
     if (realm !== coreRealm && !tenant) throw unauthenticated('The token is from the realm of no tenant.');
-    const payload = await checkSignature(token, issuer, realm);
-    const claims = claimsSchema.safeParse(payload);
-    // Keycloak marks what a token is for; an ID or refresh token is no access token.
-    if (!claims.success || ['ID', 'Refresh', 'Offline', 'Logout'].includes(claims.data.typ ?? ''))
-      throw unauthenticated('The token is no access token.');
-    const { data } = claims;
-    const caller: Caller = {
-      subject: data.sub,
-      name: data.name ?? data.preferred_username ?? data.sub,
-      ...(data.email !== undefined && { email: data.email }),
-      issuer,
-      realm,
-      clientId: data.azp ?? '',
-      isCore: realm === coreRealm,
-      ...(tenant && { tenant }),
-      roles: rolesOf(data, options.clientId),
-    };
-    return { caller, audiences: data.aud, expires: data.exp };
+    const { payload, protectedHeader } = await checkSignature(token, issuer, realm);
+    const { data } = claimsSchema.safeParse(payload);
+    if (!data || !isAccessToken(protectedHeader.typ, data.typ)) throw unauthenticated('The token is no access token.');
+    const caller = { ...personOf(data), issuer, realm, isCore: !tenant, ...(tenant && { tenant }) };
+    const roles = rolesOf(data, options.clientId);
+    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp };
   }
 
-  async function checkSignature(token: string, issuer: string, realm: string): Promise<JWTPayload> {
+  async function checkSignature(token: string, issuer: string, realm: string): Promise<JWTVerifyResult> {
     try {
-      const settings = { algorithms, issuer, clockTolerance: leeway, currentDate: clock(), requiredClaims: ['exp', 'sub'] };
-      return (await jwtVerify(token, keysOf(realm), settings)).payload;
+      const settings = {
+        algorithms,
+        issuer,
+        clockTolerance: leeway,
+        currentDate: clock(),
+        requiredClaims: ['exp', 'sub'],
+      };
+      return await jwtVerify(token, keys.ofRealm(realm), settings);
     } catch (error) {
       if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
       options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
       options.log.warn({ err: error, realm }, 'the keys of a realm cannot be fetched');
       const headers = { 'Retry-After': '5' };
-      throw new Problem('unavailable', 'The access service cannot be reached at the moment.', { cause: error, headers });
+      throw new Problem('unavailable', 'The access service cannot be reached at the moment.', {
+        cause: error,
+        headers,
+      });
     }
-  }
-
-  function keysOf(realm: string): JWTVerifyGetKey {
-    let keys = keySets.get(realm);
-    if (!keys) {
-      const url = new URL(`${options.accessUrl}/realms/${realm}/protocol/openid-connect/certs`);
-      // An unknown kid fetches anew, at most every 30 s.
-      keys = createRemoteJWKSet(url, { cooldownDuration: 30_000, cacheMaxAge: 36_000_000, timeoutDuration: 10_000 });
-      keySets.set(realm, keys);
-    }
-    return keys;
   }
 }
 
-/** Faults of the token itself; whatever else fails is the access service's or the network's. */
-function isTokenFault(error: unknown): boolean {
-  return (
-    error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid) &&
-    error.code !== 'ERR_JOSE_GENERIC'
-  );
+/**
+ * The realm signs more than access tokens. Keycloak says in the claim `typ` what a token is for; elsewhere the header
+ * does (RFC 9068 section 2.1, RFC 8725 section 3.11). An ID token also gives itself away by `at_hash`.
+ */
+function isAccessToken(headerType: string | undefined, claimedType: string | undefined): boolean {
+  const headerFits = ['jwt', 'at+jwt', 'application/at+jwt'].includes(headerType?.toLowerCase() ?? 'jwt');
+  return headerFits && !['ID', 'Refresh', 'Offline', 'Logout'].includes(claimedType ?? 'Bearer');
 }
+
+// RFC 6750 section 2.1; the scheme is case-insensitive (RFC 9110 section 11.1).
+const bearerPattern = /^Bearer +([\w~+/.=-]+) *$/i;
 
 function bearerToken(authorization: string | undefined): string {
-  const match = /^Bearer +([\w~+/.=-]+) *$/i.exec(authorization ?? '');
-  if (!match?.[1]) throw unauthenticated('The request carries no bearer token.');
-  return match[1];
+  const token = authorization === undefined ? undefined : bearerPattern.exec(authorization)?.[1];
+  if (token === undefined) throw unauthenticated('The request carries no bearer token.');
+  return token;
 }
 
+/** Only to find the realm whose keys must have signed it. */
 function unverifiedIssuer(token: string): string {
   try {
-    return decodeJwt(token).iss ?? '';
+    const { iss }: { iss?: unknown } = decodeJwt(token);
+    return typeof iss === 'string' ? iss : '';
   } catch (error) {
     throw unauthenticated('The token is not a JWT.', error);
   }
 }
 
-function rolesOf(claims: z.output<typeof claimsSchema>, ownClient: string): ReadonlySet<string> {
+type Claims = z.output<typeof claimsSchema>;
+
+function personOf(claims: Claims): Pick<Caller, 'subject' | 'name' | 'email' | 'clientId'> {
+  return {
+    subject: claims.sub,
+    name: claims.name ?? claims.preferred_username ?? claims.sub,
+    ...(claims.email !== undefined && { email: claims.email }),
+    clientId: claims.azp ?? '',
+  };
+}
+
+function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
   const roles = new Set(claims.realm_access?.roles);
   for (const [client, access] of Object.entries(claims.resource_access ?? {}))
     for (const role of access.roles) {

@@ -1,36 +1,24 @@
-// Reads a request's JSON body and refuses what JSON.parse lets through but nothing after it can hold: text that is not
-// UTF-8, NUL and lone surrogates (Postgres stores neither), numbers beyond a double, nesting without end, and keys that
-// reach a prototype. A body without any of these is scanned once, byte by byte, and never walked.
+// Reads a request's JSON body and refuses what JSON.parse lets through but nothing after it can hold or agree on: text
+// that is not UTF-8, NUL and lone surrogates (Postgres stores neither), numbers beyond a double, nesting without end,
+// the same name twice in an object (RFC 7493 section 2.3), and names that reach a prototype.
 import { isUtf8 } from 'node:buffer';
-import express, { type Request, type RequestHandler, type Response } from 'express';
-import { type FieldError, invalidRequest, jsonPointer, Problem } from './problem.ts';
+import type { Request } from 'express';
+import { bodyProblem, readBodyBytes } from './body-bytes.ts';
+import { type FieldError, invalidRequest, jsonPointer } from './problem.ts';
 
 /** Deeper than any form that a person fills in, far below what exhausts a stack here or in Postgres. */
 export const maxDepth = 100;
 
 /** Resolves with the parsed body, undefined when the request has none. Throws Problems with status 400, 413 or 415. */
-export type JsonBodyReader = (request: Request, response: Response) => Promise<unknown>;
+export type JsonBodyReader = (request: Request) => Promise<unknown>;
 
 /** `limit` is in bytes and holds after decompression as well. */
 export function createJsonBodyReader(limit: number): JsonBodyReader {
-  const suspects = new WeakSet<object>();
-  const parser = express.json({
-    limit,
-    strict: false,
-    type: () => true,
-    verify: (request, _response, bytes) => {
-      if (!isUtf8(bytes)) throw invalidRequest([{ pointer: '', detail: 'is not UTF-8' }]);
-      if (scan(bytes)) suspects.add(request);
-    },
-  });
-  return async (request, response) => {
+  return async (request) => {
     if (!hasBody(request)) return undefined;
-    if (!isJson(request.headers['content-type']))
-      throw new Problem('unsupported-media-type', 'The body must be sent as application/json.');
-    await run(parser, request, response);
-    const body: unknown = request.body;
-    if (suspects.has(request)) refuseUnstorable(body);
-    return body;
+    requireJson(request.headers['content-type']);
+    const bytes = await readBodyBytes(request, limit);
+    return bytes.length === 0 ? undefined : parseJsonBytes(bytes);
   };
 }
 
@@ -40,42 +28,105 @@ function hasBody(request: Request): boolean {
   return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
-// RFC 6839 section 3.1: a +json suffix is JSON as well.
-function isJson(contentType: string | undefined): boolean {
-  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  return type === 'application/json' || /^application\/[\w.-]+\+json$/.test(type);
+// RFC 6839 section 3.1: a +json suffix is JSON as well. RFC 8259 section 8.1: JSON between systems is UTF-8.
+const jsonType = /^application\/(?:json|[\w.-]+\+json) *(?:;|$)/i;
+const charset = /; *charset *= *"?([^";\s]*)/i;
+
+function requireJson(contentType: string | undefined): void {
+  if (contentType === 'application/json') return;
+  if (contentType === undefined || !jsonType.test(contentType))
+    throw bodyProblem('unsupported-media-type', 'must be sent as application/json');
+  const given = charset.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
+  if (given !== 'utf-8' && given !== 'utf8') throw bodyProblem('unsupported-media-type', 'must be JSON in UTF-8');
 }
 
-function run(middleware: RequestHandler, request: Request, response: Response): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  middleware(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
-  return promise;
+/** The value of a JSON text; throws Problems with status 400 and the pointers of what is refused. */
+export function parseJsonBytes(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
+  const outline = outlineOf(bytes);
+  if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
+  const body = parse(bytes.toString('utf8'));
+  if (outline.suspicious) refuseUnstorable(body);
+  if (countNames(body) !== outline.names)
+    throw bodyProblem('invalid-request', 'gives the same name twice in an object');
+  return body;
 }
 
-const [quote, backslash, openArray, closeArray, openObject, closeObject] = Buffer.from('"\\[]{}');
-
-/** Throws on deep nesting; answers whether the parsed value must be walked. */
-function scan(bytes: Buffer): boolean {
-  let depth = 0;
-  let inString = false;
-  let hugeNumber = false;
-  for (let index = 0; index < bytes.length; index += 1) {
-    const byte = bytes[index];
-    if (inString) {
-      if (byte === backslash) index += 1;
-      else if (byte === quote) inString = false;
-    } else if (byte === quote) inString = true;
-    else if (byte === openArray || byte === openObject) {
-      depth += 1;
-      if (depth > maxDepth) throw invalidRequest([{ pointer: '', detail: `is nested deeper than ${maxDepth} levels` }]);
-    } else if (byte === closeArray || byte === closeObject) depth -= 1;
-    else if (isExponent(byte) && isDigit(bytes[index - 1])) hugeNumber = true;
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's message quotes the text, so it is not kept as the cause.
+    throw bodyProblem('malformed-json', 'is not well-formed JSON');
   }
-  return hugeNumber || bytes.includes('\\u') || bytes.includes('__proto__') || bytes.includes('"constructor"');
 }
 
-const isExponent = (byte: number | undefined) => byte === 0x65 || byte === 0x45;
-const isDigit = (byte: number | undefined) => byte !== undefined && byte >= 0x30 && byte <= 0x39;
+interface Outline {
+  depth: number;
+  /** Members of all objects, were it well-formed: the colons outside strings. */
+  names: number;
+  /** Whether the value may hold something that must be refused, so that it is walked. */
+  suspicious: boolean;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const colon = 0x3a;
+const openArray = 0x5b;
+const closeArray = 0x5d;
+const openObject = 0x7b;
+const closeObject = 0x7d;
+const zero = 0x30;
+const nine = 0x39;
+const letterE = 0x65;
+/** Set, it makes an ASCII letter lower case. */
+const lowerCase = 0x20;
+/** Fewer digits than this, without an exponent, are no number beyond a double (1.8e308). */
+const manyDigits = 309;
+
+/** One pass over the bytes, before anything is parsed. Of text that is no JSON it answers anything. */
+function outlineOf(bytes: Buffer): Outline {
+  let level = 0;
+  let depth = 0;
+  let names = 0;
+  let digits = 0;
+  let exponents = 0;
+  const { length } = bytes;
+  for (let index = 0; index < length; index += 1) {
+    const byte = bytes[index] as number;
+    if (byte === quote) index = endOfString(bytes, index + 1);
+    else if (byte === colon) names += 1;
+    else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
+    else if (byte === closeObject || byte === closeArray) level -= 1;
+    else if (byte >= zero && byte <= nine) digits += 1;
+    else if ((byte | lowerCase) === letterE && (bytes[index - 1] as number) <= nine) exponents += 1;
+  }
+  const suspicious =
+    exponents > 0 ||
+    digits >= manyDigits ||
+    bytes.includes('\\u') ||
+    bytes.includes('__proto__') ||
+    bytes.includes('"constructor"');
+  return { depth, names, suspicious };
+}
+
+function endOfString(bytes: Buffer, start: number): number {
+  const { length } = bytes;
+  for (let index = start; index < length; index += 1) {
+    const byte = bytes[index];
+    if (byte === quote) return index;
+    if (byte === backslash) index += 1;
+  }
+  return length;
+}
+
+function countNames(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const members: unknown[] = Array.isArray(value) ? value : Object.values(value);
+  let names = Array.isArray(value) ? 0 : members.length;
+  for (const member of members) if (typeof member === 'object') names += countNames(member);
+  return names;
+}
 
 function refuseUnstorable(body: unknown): void {
   const errors: FieldError[] = [];
@@ -92,8 +143,9 @@ function collect(value: unknown, path: PropertyKey[], errors: FieldError[]): voi
     if (inKey) errors.push({ pointer: jsonPointer([...path, key.toWellFormed()]), detail: inKey });
     else collect(member, [...path, key], errors);
   }
-  const constructor = Object.hasOwn(value, 'constructor') ? (value as { constructor: unknown }).constructor : undefined;
-  if (typeof constructor === 'object' && constructor !== null && Object.hasOwn(constructor, 'prototype'))
+  // Through value.constructor.prototype a careless merge reaches every object.
+  const { constructor: maker } = value as { constructor?: unknown };
+  if (typeof maker === 'object' && maker !== null && Object.hasOwn(maker, 'prototype'))
     errors.push({ pointer: jsonPointer([...path, 'constructor', 'prototype']), detail: 'is a forbidden name' });
 }
 

@@ -41,9 +41,11 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
     schemaTable: 'schema_migrations',
     execQuery: (sql) => client.query(sql),
   });
+  const migrations = await postgrator.getMigrations();
+  if (migrations.length === 0) throw new Error(`there are no migrations in ${directory}`);
   // A pod of an older version finds a newer schema after a roll-back: schemas only grow, so it works as it is.
-  const [present, wanted] = [await postgrator.getDatabaseVersion(), await postgrator.getMaxVersion()];
-  if (present >= wanted) return [];
+  if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
+  // Also with nothing to apply: it compares the files that ran with what they are now.
   const applied = await postgrator.migrate();
   return applied.map(({ filename }) => filename ?? 'unnamed');
 }

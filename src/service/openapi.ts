@@ -44,7 +44,10 @@ export function createOpenApi(options: OpenApiOptions): Document {
 
 function operation(route: Route): ZodOpenApiOperationObject {
   const open = route.guards.some(({ name }) => name === 'anonymous');
-  const headers = Object.entries(route.headers ?? {}).map(([name, description]) => [name, z.string().optional().meta({ description })]);
+  const headers = Object.entries(route.headers ?? {}).map(([name, description]) => [
+    name,
+    z.string().optional().meta({ description }),
+  ]);
   return {
     summary: route.summary,
     ...(route.description && { description: route.description }),
@@ -55,7 +58,9 @@ function operation(route: Route): ZodOpenApiOperationObject {
       ...(headers.length > 0 && { header: z.object(Object.fromEntries(headers)) }),
     },
     ...(route.body && { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }),
-    responses: Object.fromEntries(Object.entries(route.answers).map(([status, answer]) => [status, response(Number(status), answer)])),
+    responses: Object.fromEntries(
+      Object.entries(route.answers).map(([status, answer]) => [status, response(Number(status), answer)]),
+    ),
   };
 }
 
@@ -66,7 +71,10 @@ function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {
 function response(status: number, answer: Answer) {
   const schema = answer.schema ?? (status >= 400 ? problemSchema : undefined);
   const type = status >= 400 ? 'application/problem+json' : 'application/json';
-  const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [name, z.string().meta({ description })]);
+  const headers = Object.entries(answer.headers ?? {}).map(([name, description]) => [
+    name,
+    z.string().meta({ description }),
+  ]);
   return {
     description: answer.description,
     ...(headers.length > 0 && { headers: z.object(Object.fromEntries(headers)) }),

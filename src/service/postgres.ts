@@ -34,24 +34,35 @@ export function createPool(options: {
   return pool;
 }
 
-/** Runs `work` in one transaction: commits when it resolves, rolls back when it throws. */
+/**
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks on the
+ * way is not used again.
+ */
 export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
+  // The pool does not listen to a connection that is lent out; unheard, its break would end the process.
+  const onBreak = (error: Error) => {
+    broken = error;
+  };
+  client.on('error', onBreak);
   try {
     await client.query('BEGIN');
     const result = await work(client);
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    await client.query('ROLLBACK').catch((failure: Error) => {
-      broken = failure;
-    });
+    // A connection that has not answered for 30 s would not answer a ROLLBACK either.
+    if (error instanceof Error && error.message === readTimeout) broken = error;
+    if (!broken) await client.query('ROLLBACK').catch(onBreak);
     throw error;
   } finally {
+    client.off('error', onBreak);
     client.release(broken);
   }
 }
+
+const readTimeout = 'Query read timeout';
 
 /** Whether Postgres answers. */
 export async function isReachable(pool: pg.Pool): Promise<boolean> {
@@ -61,13 +72,27 @@ export async function isReachable(pool: pg.Pool): Promise<boolean> {
   );
 }
 
-// Connection exceptions, "too many connections", "admin shutdown" and the like (Postgres, appendix A, classes 08, 53, 57).
-const unavailableStates = /^(08|53|57P)/;
+// Postgres, appendix A. 08, 28, 3D: connections broken, refused, or to nothing (a rotated password, a database that is
+// being restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary that became a standby;
+// 25P03, 25P04: a transaction that took too long and whose connection is closed.
+const unavailableStates = /^(08|28|3D|53|57P|25006$|25P0[34]$)/;
 // Statement time-out, lock time-out, serialisation failure and deadlock: the same request may succeed in a moment.
 const retryableStates = new Set(['57014', '55P03', '40001', '40P01']);
-const unavailableCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH']);
-const unavailableMessages = /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error)/;
-// What Postgres' jsonb cannot hold. The body checks refuse these first; they are a client's mistake all the same.
+const unavailableCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+// What pg and pg-pool say without a code.
+const unavailableMessages =
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
+// What Postgres' jsonb and text cannot hold. The checks of bodies and addresses refuse these first; they are a client's
+// mistake all the same.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
 
 /** The problem that a database error is to the client, undefined if it is none of the expected ones. */
@@ -75,7 +100,7 @@ export function databaseProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (unstorableStates.has(code) && 'severity' in error)
-    return new Problem('invalid-request', 'The body holds a value that cannot be stored.', { cause: error });
+    return new Problem('invalid-request', 'The request holds a value that cannot be stored.', { cause: error });
   const unavailable =
     unavailableStates.test(code) ||
     retryableStates.has(code) ||

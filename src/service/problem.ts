@@ -97,10 +97,14 @@ export function fieldErrors(error: z.ZodError, prefix: readonly PropertyKey[] = 
   });
 }
 
-/** A 400 that names every failing place, and the first of them in its detail. */
+/** More failing places than this are counted, not listed, so that an answer stays smaller than its request. */
+const listedErrors = 100;
+
+/** A 400 that names every failing place (the first hundred), and the first of them in its detail. */
 export function invalidRequest(errors: FieldError[]): Problem {
-  const [first, ...others] = errors;
-  const place = first?.pointer ? `${first.pointer}: ` : '';
-  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
-  return new Problem('invalid-request', first ? `${place}${first.detail}${more}` : undefined, { errors });
+  const [first] = errors;
+  if (!first) return new Problem('invalid-request');
+  const place = first.pointer ? `${first.pointer}: ` : '';
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  return new Problem('invalid-request', `${place}${first.detail}${more}`, { errors: errors.slice(0, listedErrors) });
 }

@@ -31,8 +31,10 @@ export const processFields = {
     .describe('Number of proxy hops, or a list of CIDRs, whose forwarded headers count'),
   CORS_ORIGINS: csv('*').describe('Origins that may call bearer routes from a browser; * for any'),
   BODY_LIMIT: integer(1_048_576, { min: 1_024 }).describe('Largest request body, in bytes'),
-  DRAIN_DEADLINE: isoDuration('PT25S').describe('Longest time that a stop waits for running requests'),
-  DRAIN_DELAY: isoDuration('PT0S').describe('Time between readiness going off and the listener closing'),
+  DRAIN_DEADLINE: isoDuration('PT25S', { max: 'PT1H' }).describe('Longest time that a stop waits for running requests'),
+  DRAIN_DELAY: isoDuration('PT0S', { max: 'PT10M' }).describe(
+    'Time between readiness going off and the listener closing',
+  ),
 };
 
 export const accessFields = {

@@ -10,6 +10,7 @@ declare global {
   namespace Express {
     interface Locals {
       requestId: string;
+      /** Writes the request's id, and its trace where it has one, into each line. */
       log: Logger;
       /** The pattern of the matched route. */
       route?: string;
@@ -22,8 +23,8 @@ declare global {
   }
 }
 
-// W3C Trace Context section 3.2.
-const traceparentPattern = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+// W3C Trace Context section 3.2.2: version 00; ids of zeros only are invalid.
+const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
 export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }): RequestHandler {
@@ -31,11 +32,14 @@ export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }
     const started = performance.now();
     const { locals } = response;
     const givenId = request.headers['x-request-id'];
-    locals.requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
-    const trace = request.headers.traceparent;
-    if (typeof trace === 'string' && traceparentPattern.test(trace)) locals.traceparent = trace;
-    locals.log = log;
-    response.setHeader('X-Request-Id', locals.requestId);
+    const requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
+    const traceparent = request.headers.traceparent;
+    locals.requestId = requestId;
+    if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) {
+      locals.traceparent = traceparent;
+      locals.log = log.child({ requestId, traceparent });
+    } else locals.log = log.child({ requestId });
+    response.setHeader('X-Request-Id', requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
     response.setHeader('Cache-Control', 'no-store');
     response.once('close', () => finishRequest(request.method, response, started, metrics));
@@ -43,26 +47,41 @@ export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }
   };
 }
 
+interface RequestLine {
+  method: string;
+  route: string;
+  status: number;
+  ms: number;
+  tenant?: string;
+  caller?: string;
+  err?: unknown;
+}
+
 function finishRequest(method: string, response: Response, started: number, metrics: Metrics): void {
   const { locals } = response;
   const milliseconds = performance.now() - started;
-  // A client that goes away before the answer is complete: 499, as nginx writes it.
-  const status = response.writableFinished ? response.statusCode : 499;
+  const status = finalStatus(response);
   const route = locals.route ?? 'unmatched';
   metrics.requestDuration.observe({ method, route, status }, milliseconds / 1000);
-  const line = {
-    requestId: locals.requestId,
-    method,
-    route,
-    status,
-    ms: Math.round(milliseconds * 10) / 10,
-    ...(locals.tenant && { tenant: locals.tenant.id }),
-    ...(locals.caller && { caller: locals.caller.subject }),
-    ...(locals.traceparent && { traceparent: locals.traceparent }),
-    ...(locals.failure !== undefined && { err: locals.failure }),
-  };
-  if (locals.failure === undefined) locals.log.info(line, 'request');
-  else locals.log.error(line, 'request failed');
+  const line: RequestLine = { method, route, status, ms: Math.round(milliseconds * 10) / 10 };
+  if (locals.tenant) line.tenant = locals.tenant.id;
+  if (locals.caller) line.caller = locals.caller.subject;
+  if (locals.failure === undefined) {
+    locals.log.info(line, 'request');
+    return;
+  }
+  line.err = locals.failure;
+  locals.log.error(line, 'request failed');
+}
+
+/**
+ * 499, as nginx writes it, for a client that went away before its answer was complete; 500 for an answer that broke off
+ * because the service failed in the middle of it.
+ */
+function finalStatus(response: Response): number {
+  if (response.writableFinished) return response.statusCode;
+  if (response.headersSent && response.locals.failure !== undefined) return 500;
+  return 499;
 }
 
 /** The verified caller. Only for routes behind `bearer`. */

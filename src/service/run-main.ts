@@ -1,24 +1,25 @@
 // The frame of every main.ts: reads the configuration, starts, and says in one line why a process could not.
+import pino from 'pino';
 import { ConfigError } from './config.ts';
-import { createLogger, type Logger } from './log.ts';
+import { createLogger } from './log.ts';
 
 /**
- * Runs `start`. A ConfigError is printed whole and exits 1 before anything listens; any other failure to start is one
- * log line and exit 1.
+ * Runs `start`. A ConfigError is printed whole and exits 1 before anything listens; any other failure to start, and
+ * any later one that nothing catches, is one log line and exit 1.
  */
 export async function runMain(name: string, start: () => Promise<void>): Promise<void> {
+  // Node would print such an error with all its properties; those of a database error hold values.
+  process.on('uncaughtException', (error) => exitWith(name, error, 'a failure that nothing expected'));
   try {
     await start();
   } catch (error) {
-    if (error instanceof ConfigError) process.stderr.write(`${name}: ${error.message}\n`);
-    else logFailure(createLogger({ name, level: 'info' }), error);
-    process.exitCode = 1;
-    // Whatever was opened before the failure must not keep the process alive; the log is flushed first.
-    setTimeout(() => process.exit(1), 100).unref();
+    if (!(error instanceof ConfigError)) return exitWith(name, error, 'cannot start');
+    process.stderr.write(`${name}: ${error.message}\n`);
+    process.exit(1);
   }
 }
 
-function logFailure(log: Logger, error: unknown): void {
-  log.fatal({ err: error }, 'cannot start');
-  log.flush();
+function exitWith(name: string, error: unknown, message: string): void {
+  createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) }).fatal({ err: error }, message);
+  process.exit(1);
 }

@@ -1,11 +1,12 @@
 // Listens, and stops well: on a signal readiness goes off, no new connection is taken, what runs finishes, and at the
-// deadline whatever is left is cut. The metrics port serves /metrics, /livez and /readyz.
-import { createServer, type Server } from 'node:http';
+// deadline whatever is left is cut.
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import express, { type Express } from 'express';
+import type { Express } from 'express';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { createOperationsApp } from './operations-app.ts';
 
 export interface ServeOptions {
   app: Express;
@@ -21,7 +22,7 @@ export interface ServeOptions {
   /** Milliseconds between readiness going off and the listener closing, for load balancers to notice. */
   drainDelay?: number;
   log: Logger;
-  /** Releases what the process holds, after the last request. */
+  /** Releases what the process holds, after the last request. It has 5 s. */
   close(): Promise<void>;
 }
 
@@ -33,15 +34,21 @@ export interface RunningService {
   close(): Promise<void>;
 }
 
+/** Milliseconds that releasing may take, so that the whole stop has an end. */
+const longestRelease = 5_000;
+
 export async function serve(options: ServeOptions): Promise<RunningService> {
   let draining = false;
   let closed: Promise<void> | undefined;
   const server = createServer(options.app);
-  // Slow heads and idle keep-alive connections must not outlive a proxy's patience the wrong way round.
+  const drainConnections = prepareDrain(server);
+  // Longer than what proxies keep idle connections for (60 s is usual), so that they never write into a closed one.
   server.keepAliveTimeout = 65_000;
-  server.headersTimeout = 66_000;
-  const operations = createServer(operationsApp(options, () => draining));
-  await Promise.all([listen(server, options.host, options.port), listen(operations, options.host, options.metricsPort)]);
+  const operations = createServer(createOperationsApp(options, () => draining));
+  await listenAll([
+    [server, options.host, options.port],
+    [operations, options.host, options.metricsPort],
+  ]);
   const port = (server.address() as AddressInfo).port;
   const metricsPort = (operations.address() as AddressInfo).port;
   options.log.info({ port, metricsPort }, 'listening');
@@ -49,24 +56,27 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   async function drain(): Promise<void> {
     draining = true;
     options.log.info({ deadlineMs: options.drainDeadline }, 'stopping: finishing what runs');
-    await delay(options.drainDelay ?? 0);
-    const finished = new Promise<void>((resolve) => server.close(() => resolve()));
-    server.closeIdleConnections();
-    const cut = setTimeout(() => server.closeAllConnections(), options.drainDeadline);
-    await finished;
-    clearTimeout(cut);
-    await options.close();
-    operations.closeAllConnections();
-    await new Promise<void>((resolve) => operations.close(() => resolve()));
+    const drainDelay = options.drainDelay ?? 0;
+    await delay(drainDelay);
+    if (!(await drainConnections(Math.max(options.drainDeadline - drainDelay, 0))))
+      options.log.warn('requests were cut at the drain deadline');
+    try {
+      await withDeadline(options.close(), longestRelease);
+    } finally {
+      operations.closeAllConnections();
+      await new Promise<void>((resolve) => operations.close(() => resolve()));
+    }
     options.log.info('stopped');
   }
 
-  const shown = options.host === '0.0.0.0' || options.host === '::' ? '127.0.0.1' : options.host;
   return {
-    url: `http://${shown}:${port}`,
-    metricsUrl: `http://${shown}:${metricsPort}`,
+    url: `http://${shownHost(options.host)}:${port}`,
+    metricsUrl: `http://${shownHost(options.host)}:${metricsPort}`,
     port,
-    close: () => (closed ??= drain()),
+    close: () => {
+      closed ??= drain();
+      return closed;
+    },
   };
 }
 
@@ -86,6 +96,60 @@ export function stopOnSignals(running: RunningService, log: Logger): void {
   process.once('SIGINT', stop);
 }
 
+/**
+ * Answers a function that closes the listener, waits for running requests, at most `deadline` milliseconds, and resolves
+ * with whether all of them finished. Node alone would wait for kept-alive connections too: each is told
+ * `Connection: close` with its last answer, or closed as soon as it is idle.
+ */
+function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
+  const running = new Set<ServerResponse>();
+  let closing = false;
+  const announceClose = (response: ServerResponse) => {
+    if (!response.headersSent) response.setHeader('Connection', 'close');
+  };
+  server.prependListener('request', (_request, response: ServerResponse) => {
+    running.add(response);
+    response.once('close', () => running.delete(response));
+    if (closing) announceClose(response);
+  });
+  return async (deadline) => {
+    const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
+    closing = true;
+    for (const response of running) announceClose(response);
+    const sweep = setInterval(() => server.closeIdleConnections(), 50);
+    const stop = new AbortController();
+    const cut = delay(deadline, false, { signal: stop.signal }).catch(() => true);
+    const clean = await Promise.race([finished, cut]);
+    clearInterval(sweep);
+    stop.abort();
+    server.closeAllConnections();
+    await finished;
+    return clean;
+  };
+}
+
+async function withDeadline(work: Promise<void>, milliseconds: number): Promise<void> {
+  const stop = new AbortController();
+  const late = delay(milliseconds, undefined, { signal: stop.signal }).then(() => {
+    throw new Error(`what the process holds was not released in ${milliseconds} ms`);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    late.catch(() => undefined);
+    stop.abort();
+  }
+}
+
+/** All or none: a process that cannot have one of its ports lets go of the others. */
+async function listenAll(wanted: [Server, string, number][]): Promise<void> {
+  const results = await Promise.allSettled(wanted.map(([server, host, port]) => listen(server, host, port)));
+  const failure = results.find((result) => result.status === 'rejected');
+  if (!failure) return;
+  for (const [server] of wanted) server.close();
+  throw failure.reason;
+}
+
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -96,21 +160,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-function operationsApp(options: ServeOptions, isDraining: () => boolean): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.get('/livez', (_request, response) => {
-    response.type('text/plain').send('ok\n');
-  });
-  app.get('/readyz', async (_request, response) => {
-    const names = Object.keys(options.ready);
-    const answers = await Promise.all(Object.values(options.ready).map((check) => check().catch(() => false)));
-    const parts = Object.fromEntries(names.map((name, index) => [name, answers[index]]));
-    const ready = !isDraining() && answers.every(Boolean);
-    response.status(ready ? 200 : 503).json({ ready, draining: isDraining(), ...parts });
-  });
-  app.get('/metrics', async (_request, response) => {
-    response.type(options.metrics.registry.contentType).send(await options.metrics.registry.metrics());
-  });
-  return app;
+function shownHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
 }

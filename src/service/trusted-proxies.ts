@@ -17,6 +17,7 @@ function isProxy(item: string): boolean {
   if (names.has(item)) return true;
   const [address = '', bits, ...rest] = item.split('/');
   const version = isIP(address);
-  if (version === 0 || rest.length > 0) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  // A zone (fe80::1%eth0) means nothing off this machine, and /0 would trust everybody.
+  if (version === 0 || address.includes('%') || rest.length > 0) return false;
+  return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }

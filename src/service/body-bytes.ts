@@ -1,0 +1,86 @@
+// Reads the bytes of a request's body, decompressed, and never more of them than the limit: not of a declared length,
+// not of chunks without one, not of a compressed body that unfolds. It does not look at what the bytes mean.
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { Problem, type ProblemSlug } from './problem.ts';
+
+/**
+ * The whole body, at most `limit` bytes before and after decompression. A larger one is refused as soon as that is
+ * known; Node discards what the client still sends, so that it can read the answer. Throws Problems 400, 413 and 415.
+ */
+export async function readBodyBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const decompress = decompressorOf(request.headers['content-encoding']);
+  if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
+  const bytes = await collect(request, limit);
+  return decompress && bytes.length > 0 ? decompress(bytes, limit) : bytes;
+}
+
+type Decompress = (bytes: Buffer, limit: number) => Promise<Buffer>;
+
+const decompressors = new Map<string, Decompress>(
+  Object.entries({ gzip: gunzip, 'x-gzip': gunzip, deflate: inflate, br: brotliDecompress }).map(([coding, method]) => [
+    coding,
+    limited(promisify(method)),
+  ]),
+);
+
+function limited(method: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>): Decompress {
+  return (bytes, limit) =>
+    method(bytes, { maxOutputLength: limit }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
+      throw bodyProblem('invalid-request', 'is not compressed as Content-Encoding says', error);
+    });
+}
+
+// RFC 9110 section 8.4: codings may be listed; more than one on a request is nobody's practice.
+function decompressorOf(contentEncoding: string | undefined): Decompress | undefined {
+  if (contentEncoding === undefined) return undefined;
+  const coding = contentEncoding.trim().toLowerCase();
+  const decompress = decompressors.get(coding);
+  if (decompress || coding === '' || coding === 'identity') return decompress;
+  // RFC 9110 section 12.5.3: a 415 for the coding says which ones are taken.
+  throw bodyProblem('unsupported-media-type', 'has an unsupported Content-Encoding', undefined, {
+    'Accept-Encoding': 'gzip, deflate, br',
+  });
+}
+
+function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const settle = () => {
+    request.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut);
+  };
+  const onData = (chunk: Buffer) => {
+    length += chunk.length;
+    if (length > limit) {
+      settle();
+      reject(tooLarge(limit));
+    } else chunks.push(chunk);
+  };
+  const onEnd = () => {
+    settle();
+    resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, length));
+  };
+  const onCut = (error?: Error) => {
+    settle();
+    reject(bodyProblem('invalid-request', 'ended before it was complete', error));
+  };
+  request.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut);
+  return promise;
+}
+
+function tooLarge(limit: number): Problem {
+  return bodyProblem('body-too-large', `is larger than ${limit} bytes`);
+}
+
+/** A problem of the body as a whole: its pointer is the empty one (RFC 6901 section 5). */
+export function bodyProblem(
+  slug: ProblemSlug,
+  detail: string,
+  cause?: unknown,
+  headers: Record<string, string> = {},
+): Problem {
+  return new Problem(slug, `The body ${detail}.`, { errors: [{ pointer: '', detail }], cause, headers });
+}
