@@ -3,26 +3,44 @@
 // Order per form: rows of a form are inserted by transactions that hold the form's row, so their sequences are in the
 // order of their commits, and a row is due only while it is the oldest undelivered one of its form. A look from before
 // the acceptance of a row sees that row in the way, a look from after it does not; no look sees a later row first.
+import { escapeLiteral } from 'pg';
+
+export interface Claim {
+  lane: string;
+  now: Date;
+  /** End of the claim. */
+  until: Date;
+  limit: number;
+}
 
 /**
- * $1 lane, $2 now, $3 end of the claim, $4 limit. The scalar subquery keeps the planner from anti-joining the whole
- * backlog for each look: it is one index probe for each candidate. A row that another relay is claiming is passed over;
- * one that it has just claimed fails the repeated check of `claimed_until`.
+ * Claims due rows in their order, by walking the index. A row that another relay is claiming is passed over; one that it
+ * has just claimed fails the repeated check of `claimed_until`.
+ *
+ * The planner is told to walk: after a reconciler's run its statistics are of a table without backlog, and it would read
+ * and sort a million rows for each claim (2.4 s against 5 ms). That takes a SET LOCAL in the same transaction, and one
+ * round trip, so this is one simple query, an implicit transaction, with its values written in. The scalar subquery
+ * keeps it from anti-joining the whole backlog.
  */
-export const claimSql = `
+export function claimSql({ lane, now, until, limit }: Claim): string {
+  const [lanePart, nowPart, untilPart] = [lane, now.toISOString(), until.toISOString()].map((text) =>
+    escapeLiteral(text),
+  );
+  return `
+SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off;
 WITH due AS MATERIALIZED (
   SELECT o.sequence FROM outbox o
-  WHERE o.accepted IS NULL AND o.lane = $1 AND o.not_before <= $2
-    AND (o.claimed_until IS NULL OR o.claimed_until <= $2)
+  WHERE o.accepted IS NULL AND o.lane = ${lanePart} AND o.not_before <= ${nowPart}
+    AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowPart})
     AND o.sequence = (
       SELECT p.sequence FROM outbox p
       WHERE p.form_id = o.form_id AND p.accepted IS NULL
       ORDER BY p.sequence LIMIT 1)
   ORDER BY o.not_before, o.sequence
-  LIMIT $4
+  LIMIT ${Math.trunc(limit)}
   FOR UPDATE OF o SKIP LOCKED
 ), claimed AS (
-  UPDATE outbox o SET claimed_until = $3, attempts = o.attempts + 1
+  UPDATE outbox o SET claimed_until = ${untilPart}, attempts = o.attempts + 1
   FROM due WHERE o.sequence = due.sequence
   RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.created, o.attempts
 )
@@ -30,6 +48,7 @@ SELECT c.sequence, c.form_id, c.tenant_id, c.kind, c.facts, c.created AS outbox_
   f.status, f.created AS form_created, f.created_by, f.last_accessed, f.locked, f.submitted, f.applicant, f.subscriber_id
 FROM claimed c LEFT JOIN forms f ON f.id = c.form_id
 ORDER BY c.sequence`;
+}
 
 /**
  * $1 sequences, $2 subscriber ids, $3 now, $4 when removals fall due, $5 whether files are deleted.

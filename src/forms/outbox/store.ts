@@ -1,5 +1,6 @@
 // The outbox table: claims, outcomes, backlog. Claims are short statements, never open transactions; a claim that is not
 // settled runs out. Rows are claimed by this file's order only: a form's row waits until every earlier one is accepted.
+import type { QueryResult } from 'pg';
 import type { Queryable } from '../../service/postgres.ts';
 import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
 import { acceptSql, backlogSql, claimSql, failSql } from './statements.ts';
@@ -58,7 +59,8 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
   return {
     async claim({ lane, limit, now, lease }) {
       const claimedUntil = new Date(now.getTime() + lease);
-      const { rows } = await pool.query<ClaimRecord>(claimSql, [lane, now, claimedUntil, limit]);
+      const answer: unknown = await pool.query(claimSql({ lane, now, until: claimedUntil, limit }));
+      const { rows } = (answer as QueryResult<ClaimRecord>[]).at(-1) ?? { rows: [] };
       return rows.map((record) => ({ ...toRow(record), claimedUntil }));
     },
     async accept(rows, now) {

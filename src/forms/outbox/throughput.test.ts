@@ -1,0 +1,50 @@
+// How fast the relay drains a backlog into a server that does nothing, with everything on this machine.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
+import { startTestRelay } from '../../../test/support/outbox-relay.ts';
+
+let database: OutboxDatabase;
+let sink: Sink;
+
+beforeEach(async () => {
+  database = await createOutboxDatabase();
+  sink = await startSink();
+});
+
+afterEach(async () => {
+  await sink.close();
+  await database.close();
+});
+
+async function fill(forms: number): Promise<void> {
+  await database.pool.query(
+    `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
+       anonymous_applicant, one_per_applicant, last_accessed, applicant)
+     SELECT gen_random_uuid(), 'urn:example:platform:tenant-service:v2:/tenants/t', 'permit', 'Draft', now(),
+       '{"id":"s","name":"Intake"}', 'core', true, false, now(), '{"channels":[]}' FROM generate_series(1, $1)`,
+    [forms],
+  );
+  await database.pool.query(
+    `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+     SELECT id, tenant_id, kind, '{"definitionId":"permit","actor":{"id":"s","name":"Intake"}}', now(), now()
+     FROM forms CROSS JOIN (VALUES ('form-created'), ('form-submitted')) kinds (kind) ORDER BY kind`,
+  );
+}
+
+it('drains a backlog at 1,000 events a second and more', async () => {
+  const size = Number(process.env.OUTBOX_FORMS ?? 5_000);
+  await fill(size);
+  await database.pool.query('ANALYZE');
+  const started = performance.now();
+  const cpu = process.cpuUsage();
+  const relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, pace: { poll: { min: 50, max: 1_000 } } });
+  while ((await database.undelivered()) > 0) await sleep(100);
+  const seconds = (performance.now() - started) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  await relay.stop();
+  const rate = Math.round((size * 2) / seconds);
+  process.stdout.write(`relay: ${rate} events/s, ${(((user + system) / 1e6 / size / 2) * 1e6).toFixed(0)} us CPU each, sink included\n`);
+  expect(sink.received).toHaveLength(size * 2);
+  expect(rate).toBeGreaterThan(1_000);
+}, 120_000);
