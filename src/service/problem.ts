@@ -25,6 +25,7 @@ export const problemTypes = {
   'idempotency-mismatch': { status: 422, title: 'The idempotency key was used for another request' },
   'too-many-requests': { status: 429, title: 'Too many requests' },
   internal: { status: 500, title: 'The service failed' },
+  'definition-invalid': { status: 502, title: 'The form definition cannot be used' },
   'dependency-failed': { status: 502, title: 'A service that this one depends on failed' },
   unavailable: { status: 503, title: 'The service is unavailable for the moment' },
   'dependency-timeout': { status: 504, title: 'A service that this one depends on did not answer in time' },
