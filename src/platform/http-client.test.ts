@@ -344,6 +344,16 @@ describe('the circuit', () => {
     await expect(get(made)).resolves.toEqual({ ok: true });
   });
 
+  it('closes again when a service that was stopped comes back at its address', async () => {
+    await get();
+    const { port } = server;
+    await server.close();
+    for (let call = 0; call < 6; call += 1) await get().catch(() => undefined);
+    server = await startFaultServer(fine, port);
+    await pause(250);
+    await expect(get()).resolves.toEqual({ ok: true });
+  });
+
   it('of one service does not stop calls to another', async () => {
     const failing = await startFaultServer(status(500));
     const other = createClient({ service: 'events', baseUrl: async () => failing.url });

@@ -1,0 +1,232 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { testServiceSecret } from '../../test/support/access.ts';
+import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
+import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import { parseConfig } from '../service/config.ts';
+import { createMetrics, type Metrics } from '../service/metrics.ts';
+import { accessFields } from '../service/process-fields.ts';
+import type { ConfigurationEntry } from './configuration-answers.ts';
+import { createPlatform, type Platform } from './platform.ts';
+import { platformFields } from './platform-fields.ts';
+
+const schema = z.object({ ...accessFields, ...platformFields });
+
+let services: TestPlatform;
+let platform: Platform;
+let captured: CapturedLog;
+let metrics: Metrics;
+
+function create(variables: Record<string, string> = {}): Platform {
+  const env = {
+    ACCESS_SERVICE_URL: services.access.url,
+    DIRECTORY_URL: services.directoryUrl,
+    CLIENT_SECRET: testServiceSecret('urn:example:platform:form-service'),
+    ...variables,
+  };
+  const config = parseConfig(schema, env);
+  metrics = createMetrics();
+  return createPlatform({
+    config,
+    service: 'form-service',
+    urns: services.access.urns,
+    metrics,
+    log: captured.log,
+    env,
+  });
+}
+
+beforeAll(async () => {
+  services = await startTestPlatform();
+});
+afterAll(() => services.close());
+beforeEach(() => {
+  captured = captureLog();
+  platform = create();
+});
+afterEach(() => platform.close());
+
+describe('the platform clients, wired from one configuration', () => {
+  it('reach a real platform: token from realm core, services by the directory', async () => {
+    expect(await platform.tenants.byRealm('demo')).toEqual(services.tenant);
+    expect(await platform.tenants.byName('other-town')).toEqual(services.otherTenant);
+    expect(await platform.tenants.byId('urn:example:platform:tenant-service:v2:/tenants/none')).toBeUndefined();
+    expect(captured.text()).toBe('');
+  });
+
+  it('take a configuration through its life: write, revise, pin, read, delete', async () => {
+    const { configuration } = platform;
+    const place = { tenantId: services.tenant.id };
+    const [ns, name] = ['data-register', 'New towns'];
+    expect((await configuration.activeOrLatest(ns, name, place)).value).toBeUndefined();
+    expect(await configuration.read(ns, name, place)).toEqual({ latest: undefined, active: undefined });
+    expect(await configuration.replace(ns, name, ['Banff'], place)).toMatchObject({
+      revision: 0,
+      configuration: ['Banff'],
+    });
+    expect(await configuration.createRevision(ns, name, place)).toMatchObject({ revision: 1 });
+    await configuration.replace(ns, name, ['Banff', 'Jasper'], place);
+    expect(await configuration.setActiveRevision(ns, name, 0, place)).toBe(0);
+    expect(await configuration.read(ns, name, place)).toMatchObject({
+      latest: { revision: 1, configuration: ['Banff', 'Jasper'] },
+      active: { revision: 0, configuration: ['Banff'] },
+    });
+    expect((await configuration.activeOrLatest(ns, name, place)).value).toMatchObject({ configuration: ['Banff'] });
+    expect((await configuration.latest(ns, name, place)).value).toMatchObject({ revision: 1 });
+    expect(await configuration.readRevision(ns, name, 1, place)).toEqual(['Banff', 'Jasper']);
+    expect(await configuration.readRevision(ns, name, 9, place)).toBeUndefined();
+    const revisions = await configuration.listRevisions(ns, name, { ...place, top: 5 });
+    expect(revisions.results.map(({ revision }) => revision)).toEqual([1, 0]);
+    expect(await configuration.remove(ns, name, place)).toBe(true);
+    expect(await configuration.remove(ns, name, place)).toBe(false);
+    expect((await configuration.activeOrLatest(ns, name, place)).value).toBeUndefined();
+  });
+
+  it('list a namespace to its end, with what is pinned', async () => {
+    const { configuration } = platform;
+    const place = { tenantId: services.tenant.id };
+    const names = Array.from({ length: 7 }, (_, index) => `list ${index}`);
+    for (const name of names) await configuration.replace('listed', name, { name }, place);
+    await configuration.setActiveRevision('listed', 'list 3', 0, place);
+    const found: ConfigurationEntry[] = [];
+    for await (const entry of configuration.listAll('listed', { ...place, top: 2, includeActive: true }))
+      found.push(entry);
+    expect(found.map(({ name }) => name).toSorted()).toEqual(names);
+    expect(found.find(({ name }) => name === 'list 3')?.active?.configuration).toEqual({ name: 'list 3' });
+    expect(found.find(({ name }) => name === 'list 4')?.active).toBeUndefined();
+  });
+
+  it('merge an update into core and delete a property again', async () => {
+    const { configuration } = platform;
+    const core = { core: true } as const;
+    await configuration.update('platform', 'merge-test', { a: { x: 1 }, b: { y: 1 } }, core);
+    await configuration.update('platform', 'merge-test', { a: { z: 2 } }, core);
+    const { latest } = await configuration.read('platform', 'merge-test', core);
+    expect(latest?.configuration).toEqual({ a: { x: 1, z: 2 }, b: { y: 1 } });
+    expect(await configuration.read('platform', 'merge-test', { tenantId: services.tenant.id })).toMatchObject({
+      latest: undefined,
+    });
+    expect(await configuration.deleteProperty('platform', 'merge-test', 'a', core)).toMatchObject({
+      configuration: { b: { y: 1 } },
+    });
+  });
+
+  it('register what a service brings, and a second start writes nothing', async () => {
+    const what = {
+      definitions: { 'registered-test': { configurationSchema: { type: 'object' }, description: 'Test' } },
+      roles: [{ role: 'form-admin', description: 'Administrator', inTenantAdmin: true }],
+      events: [{ name: 'form-locked', description: 'Locked', payloadSchema: { type: 'object' } }],
+      notificationTypes: {
+        'wiring-test': {
+          id: 'wiring-test',
+          name: 'Wiring',
+          description: 'Test',
+          publicSubscribe: false,
+          subscriberRoles: [],
+          channels: ['email'],
+          events: [
+            { namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 's', body: 'b' } } },
+          ],
+        },
+      },
+    };
+    const first = platform.register(what);
+    await first.done;
+    expect(new Set(Object.values(first.state()))).toEqual(new Set(['registered']));
+    const core = { core: true } as const;
+    const before = await platform.configuration.read('platform', 'event-service', core);
+    const second = platform.register(what);
+    await second.done;
+    expect(await platform.configuration.read('platform', 'event-service', core)).toEqual(before);
+    expect(captured.lines().filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+
+  it('subscribe an applicant, send a code, check it, send an event and remove the applicant', async () => {
+    await platform.register({
+      notificationTypes: {
+        'applicant-test': {
+          id: 'applicant-test',
+          name: 'Applicants',
+          description: 'Test',
+          publicSubscribe: false,
+          subscriberRoles: [],
+          channels: ['email'],
+          events: [
+            { namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 's', body: 'b' } } },
+          ],
+        },
+      },
+    }).done;
+    const tenantId = services.tenant.id;
+    const { notifications } = platform;
+    const request = {
+      tenantId,
+      typeId: 'applicant-test',
+      userId: 'urn:example:platform:form-service:v1:/forms/1',
+      addressAs: 'Ana',
+      channels: [{ channel: 'email', address: 'Ana@Example.org' }],
+      criteria: { correlationId: 'urn:example:platform:form-service:v1:/forms/1' },
+    };
+    const { subscriberId, subscriber } = await notifications.subscribe(request);
+    const address = subscriber.channels[0]?.address ?? '';
+    expect(address).toBe('ana@example.org');
+    expect((await notifications.subscribe(request)).subscriberId).toBe(subscriberId);
+    const to = { tenantId, subscriberId, channel: 'email', address };
+    await notifications.sendCode({ ...to, reason: 'to go on' });
+    const mail = await services.mailbox.waitFor((message) => message.to.includes(address));
+    const code = /\b[CDEHKMPRTUWXY0-9]{6,}\b/.exec(mail.text)?.[0] ?? '';
+    expect(await notifications.checkCode({ ...to, code: 'WRONG0' })).toBe(false);
+    expect(await notifications.checkCode({ ...to, code })).toBe(true);
+    await platform.events.send({
+      namespace: 'form-service',
+      name: 'form-locked',
+      timestamp: new Date().toISOString(),
+      correlationId: request.userId,
+      context: { formId: '1', idempotencyKey: 'wiring-1' },
+      tenantId,
+      payload: { deleteOn: new Date().toISOString() },
+    });
+    await notifications.removeSubscriber(tenantId, subscriberId);
+    await notifications.removeSubscriber(tenantId, subscriberId);
+    expect(await notifications.subscriber(tenantId, subscriberId)).toBeUndefined();
+    expect(captured.text()).not.toContain(code);
+    expect(captured.text().toLowerCase()).not.toContain('ana@example.org');
+  });
+
+  it('preload the tenants, and never reject when they cannot', async () => {
+    await platform.preload();
+    const lost = create({ DIRECTORY_URL: 'http://127.0.0.1:9' });
+    await lost.preload();
+    await expect(lost.tenants.byRealm('demo')).rejects.toMatchObject({ service: 'directory', kind: 'unreachable' });
+    await lost.close();
+  });
+
+  it('say that the account is denied, of the access service, when its secret is wrong', async () => {
+    const wrong = create({ CLIENT_SECRET: 'not the secret' });
+    await expect(wrong.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
+      service: 'access',
+      kind: 'denied',
+    });
+    await wrong.close();
+  });
+
+  it('find a service where a DIR_ variable says, before the directory', async () => {
+    const moved = create({ DIR_PLATFORM_EVENT_SERVICE_V1: 'http://127.0.0.1:9/event/v1' });
+    await expect(moved.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
+      service: 'events',
+      kind: 'unreachable',
+    });
+    await moved.close();
+  });
+
+  it('by default call answers fresh for 60 s and give a call 10 s', () => {
+    const env = { ACCESS_SERVICE_URL: 'http://x/auth', DIRECTORY_URL: 'http://x/', CLIENT_SECRET: 'secret-secret' };
+    expect(parseConfig(schema, env)).toMatchObject({ PLATFORM_CACHE_TTL: 60_000, PLATFORM_TIMEOUT: 10_000 });
+  });
+
+  it('refuse a configuration without directory or secret, naming both', () => {
+    expect(() => parseConfig(schema, { ACCESS_SERVICE_URL: 'http://x/auth' })).toThrow(
+      /DIRECTORY_URL.*\n.*CLIENT_SECRET/,
+    );
+  });
+});
