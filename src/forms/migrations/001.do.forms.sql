@@ -71,7 +71,7 @@ CREATE TABLE idempotency_keys (
   key_hash bytea NOT NULL,
   body_hash bytea NOT NULL,
   form_id uuid NOT NULL REFERENCES forms (id) ON DELETE CASCADE,
-  answer jsonb NOT NULL,
+  answer json NOT NULL,
   created timestamptz NOT NULL,
   PRIMARY KEY (tenant_id, issuer, subject, route, key_hash)
 );

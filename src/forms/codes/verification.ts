@@ -1,0 +1,112 @@
+// Sends codes and verifies them, at the notification service and within this service's own budgets. It takes no
+// failure of that service for a wrong code, and never asks it about a code that was used, or an empty one.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Notifications } from '../../platform/notifications.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import type { Clock } from '../../service/clock.ts';
+import { Problem } from '../../service/problem.ts';
+import { type Channel, codeChannel, type Form } from '../forms/form.ts';
+import { type BudgetKeys, type CodeHashes, tooManySends, tooManyWrongCodes } from './code.ts';
+import type { Account, CodeStore, CodeTry } from './store.ts';
+
+export interface CodeRequest {
+  form: Form;
+  account: Account;
+  traceparent?: string | undefined;
+}
+
+export interface Verification {
+  /** Resolves when the code has an open session for the account. Throws `invalid-code`, `too-many-requests` or PlatformError. */
+  verify(request: CodeRequest & { code: string }): Promise<void>;
+  /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
+  send(request: Omit<CodeRequest, 'account'>): Promise<{ channel: Channel['channel']; expires: Date }>;
+}
+
+export interface VerificationOptions {
+  store: CodeStore;
+  hashes: CodeHashes;
+  notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
+  /** The id of the form's subscriber, who is made if there is none yet. */
+  ensureSubscriber(form: Form, traceparent: string | undefined): Promise<string>;
+  /** Milliseconds that the notification service's codes live. */
+  codeLifetime: number;
+  clock: Clock;
+}
+
+/** How often a request looks again at another one's check of the same code, every 50 ms: longer than a check takes. */
+const looks = 400;
+
+export function createVerification(options: VerificationOptions): Verification {
+  const { store, hashes, clock } = options;
+
+  function keysOf({ id, tenantId }: Form, { channel, address }: Channel): BudgetKeys {
+    return { formId: id, addressHash: hashes.address(tenantId, channel, address) };
+  }
+
+  async function verify({ form, account, code, traceparent }: CodeRequest & { code: string }): Promise<void> {
+    const channel = codeChannel(form.applicant);
+    if (!channel) throw invalidCode();
+    const attempt: CodeTry = {
+      ...keysOf(form, channel),
+      ...account,
+      codeHash: hashes.code(form.id, code),
+      now: clock(),
+    };
+    for (let look = 0; look < looks; look += 1) {
+      const reservation = await store.reserveTry(attempt);
+      if (reservation.outcome === 'session') return;
+      if (reservation.outcome === 'used') throw invalidCode();
+      if (reservation.outcome === 'spent') throw tooManyWrongCodes(reservation.waitMs);
+      if (reservation.outcome === 'reserved') return settle(reservation.id);
+      await sleep(50);
+    }
+    throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
+
+    async function settle(id: string): Promise<void> {
+      const isRight = await check(form, channel, code, traceparent).catch(async (error: unknown) => {
+        await store.refundTry(id);
+        throw error;
+      });
+      const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
+      if (!isOpen) throw invalidCode();
+    }
+  }
+
+  async function check(form: Form, to: Channel | undefined, code: string, traceparent?: string): Promise<boolean> {
+    // Without a subscriber no code was ever sent.
+    if (!form.subscriberId || !to) return false;
+    const place = { tenantId: form.tenantId, subscriberId: form.subscriberId, channel: to.channel, address: to.address };
+    try {
+      return await options.notifications.checkCode({ ...place, code, traceparent });
+    } catch (error) {
+      if (error instanceof PlatformError && error.kind === 'rejected') return false;
+      throw error;
+    }
+  }
+
+  async function send({ form, traceparent }: Omit<CodeRequest, 'account'>) {
+    const to = codeChannel(form.applicant);
+    if (!to) throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
+    const now = clock();
+    const reservation = await store.reserveSend(keysOf(form, to), now);
+    if ('waitMs' in reservation) throw tooManySends(reservation.waitMs);
+    try {
+      const subscriberId = form.subscriberId ?? (await options.ensureSubscriber(form, traceparent));
+      const place = { tenantId: form.tenantId, subscriberId, channel: to.channel, address: to.address };
+      await options.notifications.sendCode({ ...place, reason, traceparent });
+    } catch (error) {
+      await store.refundSend(reservation.id);
+      throw error;
+    }
+    return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
+  }
+
+  return { verify, send };
+}
+
+/** Shown to the applicant. */
+const reason = 'Use this code to open your draft.';
+
+function invalidCode(): Problem {
+  return new Problem('invalid-code', 'The code is wrong, expired or used.');
+}

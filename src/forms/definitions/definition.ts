@@ -1,0 +1,72 @@
+// A form definition as tenants configure it: what is read of it, with defaults. Pure. Fields that this service does not
+// know are left alone; one that it knows and cannot use makes the definition unusable, and says where.
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { fieldErrors, Problem } from '../../service/problem.ts';
+
+/** Ids as the configuration service allows them for names. */
+export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
+
+const roles = z.array(z.string()).nullish().transform((list) => list ?? []);
+// In weeks, days, hours, minutes and seconds: the length of months and years depends on the calendar.
+const duration = z
+  .string()
+  .regex(/^P(?=.)(?:\d+W)?(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?$/, 'must be a duration such as P15D');
+const jsonSchema = z.union([z.looseObject({}), z.boolean()]);
+
+const definitionSchema = z.looseObject({
+  name: z.string().optional(),
+  description: z.string().nullish(),
+  anonymousApply: z.boolean().nullish().transform((flag) => flag ?? false),
+  applicantRoles: roles,
+  assessorRoles: roles,
+  clerkRoles: roles,
+  oneFormPerApplicant: z.boolean().nullish().transform((flag) => flag ?? true),
+  dataSchema: jsonSchema.nullish().transform((schema) => schema ?? {}),
+  uiSchema: z.record(z.string(), z.unknown()).nullish(),
+  formDraftUrlTemplate: z.string().nullish(),
+  includeDataInSubmission: z.boolean().nullish(),
+  retention: z
+    .looseObject({ warnBefore: duration.optional(), lockAfter: duration.optional(), deleteAfter: duration.optional() })
+    .nullish(),
+});
+
+/** What is read of it; unknown fields are kept beside these. */
+export interface FormDefinition {
+  id: string;
+  name: string;
+  description?: string | null | undefined;
+  /** Whether intake applications may create forms for applicants without an account. */
+  anonymousApply: boolean;
+  applicantRoles: string[];
+  assessorRoles: string[];
+  clerkRoles: string[];
+  oneFormPerApplicant: boolean;
+  dataSchema: object | boolean;
+  uiSchema?: object | null | undefined;
+  formDraftUrlTemplate?: string | null | undefined;
+  includeDataInSubmission?: boolean | null | undefined;
+  /** ISO 8601 durations. */
+  retention?:
+    | { warnBefore?: string | undefined; lockAfter?: string | undefined; deleteAfter?: string | undefined }
+    | null
+    | undefined;
+  /** Names the data schema by what it says, whatever revision says it: a revision can be edited in place. */
+  schemaKey: string;
+}
+
+/** Throws Problem `definition-invalid`, with a pointer into the definition for each fault. */
+export function parseDefinition(id: string, configured: unknown): FormDefinition {
+  const parsed = definitionSchema.safeParse(configured);
+  if (!parsed.success) throw unusable(id, 'It is not as a form definition must be.', parsed.error);
+  const { data } = parsed;
+  const schemaKey = createHash('sha256').update(JSON.stringify(data.dataSchema)).digest('base64url');
+  return { ...data, id, name: data.name ?? id, schemaKey };
+}
+
+export function unusable(id: string, reason: string, cause?: unknown): Problem {
+  return new Problem('definition-invalid', `The form definition “${id}” cannot be used. ${reason}`, {
+    cause,
+    ...(cause instanceof z.ZodError && { errors: fieldErrors(cause) }),
+  });
+}

@@ -1,0 +1,158 @@
+// Creates, moves, holds and removes forms. Each change is one statement together with the outbox rows that tell of it
+// and the idempotency record that answers for it: a crash leaves all of them or none.
+import type { Queryable } from '../../service/postgres.ts';
+import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
+import type { Form, FormStatus, Person, Transition } from './form.ts';
+import { type FormRow, formColumns, toForm } from './row.ts';
+
+export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
+  anonymousApplicant: boolean;
+  /** The definition allows this creator one form. */
+  onePerApplicant: boolean;
+  applicant: Form['applicant'];
+}
+
+export interface Change {
+  tenantId: string;
+  formId: string;
+  actor: Person;
+  now: Date;
+}
+
+export interface ChangeStore {
+  /**
+   * False when the form was not made: the idempotency key has been used, or the creator has a form of the definition.
+   * With outbox rows `subscribe` (where there is a channel) and `form-created`.
+   */
+  create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean>;
+  /**
+   * Undefined when the form is not in `from`, or not at `revision` where one is given. With the outbox row of the event
+   * and, where given, the idempotency record.
+   */
+  move(change: Change & { transition: Transition; revision?: string; record?: IdempotencyRecord | undefined }): Promise<Form | undefined>;
+  /** Undefined when there is no such form. Releasing a held form restarts the clock of its status. */
+  setHeld(change: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined>;
+  /**
+   * Removes a form that is not held and in one of `statuses`, with its idempotency records and codes; leaves a tombstone
+   * and the outbox row `form-deleted`. False when a condition does not hold.
+   */
+  remove(change: Change & { statuses: readonly FormStatus[] }): Promise<boolean>;
+}
+
+/** Inserts the idempotency record in $1–$8 when there is one ($5 is null when not); an expired one is replaced. */
+const recordSql = (source: string) => `
+INSERT INTO idempotency_keys (tenant_id, issuer, subject, route, key_hash, body_hash, form_id, answer, created)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}
+ON CONFLICT (tenant_id, issuer, subject, route, key_hash) DO UPDATE
+  SET body_hash = excluded.body_hash, form_id = excluded.form_id, answer = excluded.answer, created = excluded.created`;
+
+// The form is made only where the key is free; a key that another create is just taking is waited for.
+const createSql = `
+WITH existing AS (
+  SELECT FROM forms
+  WHERE $15 AND tenant_id = $1 AND definition_id = $10 AND created_by_issuer = $11 AND created_by ->> 'id' = $12::jsonb ->> 'id'
+    AND NOT anonymous_applicant
+  LIMIT 1
+), record AS (
+  ${recordSql('WHERE $5::bytea IS NOT NULL AND NOT EXISTS (SELECT FROM existing)')}
+  WHERE idempotency_keys.created <= $16
+  RETURNING form_id
+), form AS (
+  INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
+    one_per_applicant, applicant, last_accessed)
+  SELECT $7, $1, $10, 'Draft', $9, $12, $11, $13, $15, $14, $9
+  WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
+  RETURNING id
+), told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT form.id, $1, rows.kind, rows.facts, $9, $9
+  FROM form CROSS JOIN (VALUES
+    (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
+    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb))
+  ) AS rows (rank, kind, facts)
+  WHERE rows.rank = 2 OR jsonb_array_length($14::jsonb -> 'channels') > 0
+  ORDER BY rows.rank
+)
+SELECT id FROM form`;
+
+const moveSql = `
+WITH form AS (
+  UPDATE forms SET status = $12, revision = revision + 1,
+    locked = CASE WHEN $12 = 'Draft' THEN NULL ELSE locked END,
+    last_accessed = CASE WHEN $14 = 'last_accessed' THEN $9 ELSE last_accessed END,
+    submitted = CASE WHEN $14 = 'submitted' THEN $9 ELSE submitted END
+  WHERE id = $7 AND tenant_id = $1 AND status = $11 AND ($15::bigint IS NULL OR revision = $15)
+  RETURNING ${formColumns}
+), record AS (
+  ${recordSql('FROM form WHERE $5::bytea IS NOT NULL')}
+), told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT id, tenant_id, $13, jsonb_build_object('definitionId', definition_id, 'actor', $10::jsonb), $9, $9 FROM form
+)
+SELECT ${formColumns} FROM form`;
+
+const holdSql = `
+UPDATE forms SET held = $4,
+  last_accessed = CASE WHEN held AND NOT $4 AND status = 'Draft' THEN $3 ELSE last_accessed END,
+  locked = CASE WHEN held AND NOT $4 AND status = 'Locked' THEN $3 ELSE locked END
+WHERE id = $1 AND tenant_id = $2
+RETURNING ${formColumns}`;
+
+// Idempotency records and codes go with the form, by their foreign keys.
+const removeSql = `
+WITH form AS (
+  DELETE FROM forms WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4)
+  RETURNING id, tenant_id, definition_id, anonymous_applicant, files, subscriber_id
+), tombstone AS (
+  INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted)
+  SELECT id, tenant_id, definition_id, anonymous_applicant, $3 FROM form
+), told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT id, tenant_id, 'form-deleted', jsonb_strip_nulls(jsonb_build_object(
+    'definitionId', definition_id, 'actor', $5::jsonb, 'subscriberId', subscriber_id,
+    'files', (SELECT coalesce(jsonb_agg(DISTINCT trim(urn)), '[]')
+      FROM json_each_text(files) AS file (name, urns), regexp_split_to_table(urns, ';') AS urn))), $3, $3
+  FROM form
+)
+SELECT id FROM form`;
+
+export function createChangeStore(pool: Queryable): ChangeStore {
+  return {
+    async create(form, record) {
+      const keep = recordValues(record, { tenantId: form.tenantId, formId: form.id, now: form.created });
+      const values = [...keep, form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant];
+      try {
+        const { rowCount } = await pool.query(createSql, [...values, form.onePerApplicant, record?.expired]);
+        return rowCount === 1;
+      } catch (error) {
+        // Two creates of the same creator at once: the index lets one through.
+        if (isViolation(error, 'forms_one_per_applicant')) return false;
+        throw error;
+      }
+    },
+    async move({ tenantId, formId, actor, now, transition, revision, record }) {
+      const { from, to, event, sets } = transition;
+      const values = [...recordValues(record, { tenantId, formId, now }), actor, from, to, event, sets, revision];
+      const [row] = (await pool.query<FormRow>(moveSql, values)).rows;
+      return row && toForm(row);
+    },
+    async setHeld({ tenantId, formId, now, held }) {
+      const [row] = (await pool.query<FormRow>(holdSql, [formId, tenantId, now, held])).rows;
+      return row && toForm(row);
+    },
+    async remove({ tenantId, formId, actor, now, statuses }) {
+      const { rowCount } = await pool.query(removeSql, [formId, tenantId, now, statuses, actor]);
+      return rowCount === 1;
+    },
+  };
+}
+
+/** $1 to $9 of a statement that may keep an idempotency record. */
+function recordValues(record: IdempotencyRecord | undefined, of: { tenantId: string; formId: string; now: Date }) {
+  const { issuer, subject, route, keyHash, bodyHash, answer } = record ?? {};
+  return [of.tenantId, issuer, subject, route, keyHash, bodyHash, of.formId, answer, of.now];
+}
+
+function isViolation(error: unknown, constraint: string): boolean {
+  return error instanceof Error && 'constraint' in error && error.constraint === constraint;
+}

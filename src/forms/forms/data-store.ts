@@ -1,0 +1,101 @@
+// Reads and writes answers, each in one statement that holds its own conditions: a read never rewrites answers, a save
+// never undoes what came between. Answers leave the database as the text of the response.
+import type { Queryable } from '../../service/postgres.ts';
+import type { FormStatus } from './form.ts';
+
+/** Answers as they are sent: `{"data":…,"files":…}`. */
+export interface AnswersText {
+  body: string;
+  revision: string;
+}
+
+/** Which form, for whom, when. */
+export interface FormKey {
+  tenantId: string;
+  formId: string;
+  now: Date;
+}
+
+export interface SessionKey {
+  issuer: string;
+  subject: string;
+}
+
+export interface Save extends FormKey {
+  /** JSON text; undefined leaves what is there. */
+  data: string | undefined;
+  files: string | undefined;
+  /** Only these revisions may be replaced; undefined for any. */
+  revisions: string[] | undefined;
+  /** Only a form of an anonymous applicant. */
+  anonymousOnly: boolean;
+  /** Only while this account has a read session. */
+  session: SessionKey | undefined;
+}
+
+export interface DataStore {
+  /** Of a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
+  readInSession(key: FormKey & SessionKey & { codeHash: Buffer }): Promise<AnswersText | undefined>;
+  /** In one of these statuses. */
+  read(key: FormKey, statuses: readonly FormStatus[]): Promise<AnswersText | undefined>;
+  /** Of a draft. Undefined when a condition does not hold; which one is the caller's to find out. */
+  save(save: Save): Promise<AnswersText | undefined>;
+  /** What a submit validates, and the revision that it validates. */
+  peek(key: Omit<FormKey, 'now'>): Promise<{ data: string; revision: string } | undefined>;
+}
+
+const answers = `concat('{"data":', f.data, ',"files":', f.files, '}') AS body, f.revision`;
+const openSession = `u.form_id = f.id AND u.session_until > $3`;
+
+const readInSessionSql = `
+UPDATE forms f SET last_accessed = $3
+FROM used_codes u
+WHERE f.id = $1 AND f.tenant_id = $2 AND f.anonymous_applicant AND f.status <> 'Locked'
+  AND ${openSession} AND u.code_hash = $4 AND u.issuer = $5 AND u.subject = $6
+RETURNING ${answers}`;
+
+const readSql = `
+UPDATE forms f SET last_accessed = $3
+WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = ANY($4)
+RETURNING ${answers}`;
+
+/** Both members are given: their text is known here, so only the revision comes back. */
+const replaceSql = `
+UPDATE forms f SET data = $4, files = $5, revision = f.revision + 1, last_accessed = $3
+WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
+  AND ($6::bigint[] IS NULL OR f.revision = ANY($6)) AND (f.anonymous_applicant OR NOT $7)
+RETURNING f.revision`;
+
+const saveSql = `
+UPDATE forms f SET data = coalesce($4, f.data), files = coalesce($5, f.files), revision = f.revision + 1,
+  last_accessed = $3
+WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
+  AND ($6::bigint[] IS NULL OR f.revision = ANY($6)) AND (f.anonymous_applicant OR NOT $7)
+  AND ($8::text IS NULL OR EXISTS (
+    SELECT FROM used_codes u WHERE ${openSession} AND u.issuer = $8 AND u.subject = $9))
+RETURNING ${answers}`;
+
+export function createDataStore(pool: Queryable): DataStore {
+  return {
+    async readInSession({ formId, tenantId, now, codeHash, issuer, subject }) {
+      const values = [formId, tenantId, now, codeHash, issuer, subject];
+      return (await pool.query<AnswersText>(readInSessionSql, values)).rows[0];
+    },
+    async read({ formId, tenantId, now }, statuses) {
+      return (await pool.query<AnswersText>(readSql, [formId, tenantId, now, statuses])).rows[0];
+    },
+    async save({ formId, tenantId, now, data, files, revisions, anonymousOnly, session }) {
+      const values = [formId, tenantId, now, data, files, revisions, anonymousOnly];
+      if (data === undefined || files === undefined) {
+        const more = [session?.issuer, session?.subject];
+        return (await pool.query<AnswersText>(saveSql, [...values, ...more])).rows[0];
+      }
+      const [row] = (await pool.query<{ revision: string }>(replaceSql, values)).rows;
+      return row && { body: `{"data":${data},"files":${files}}`, revision: row.revision };
+    },
+    async peek({ formId, tenantId }) {
+      const sql = 'SELECT data::text, revision FROM forms WHERE id = $1 AND tenant_id = $2';
+      return (await pool.query<{ data: string; revision: string }>(sql, [formId, tenantId])).rows[0];
+    },
+  };
+}

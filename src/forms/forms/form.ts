@@ -1,0 +1,143 @@
+// What a form is: its statuses, the operations that move it, and how it is shown. Pure. It never shows an address in
+// full, nor a subscriber, nor the issuer of its creator.
+
+export const formStatuses = ['Draft', 'Locked', 'Submitted', 'Archived'] as const;
+
+export type FormStatus = (typeof formStatuses)[number];
+
+export interface Channel {
+  channel: 'email' | 'sms';
+  address: string;
+}
+
+export interface Applicant {
+  addressAs?: string | undefined;
+  channels: Channel[];
+}
+
+/** A subject (of some issuer) and a display name. */
+export interface Person {
+  id: string;
+  name: string;
+}
+
+/** A form without its answers. */
+export interface Form {
+  /** UUID */
+  id: string;
+  /** URN */
+  tenantId: string;
+  definitionId: string;
+  status: FormStatus;
+  created: Date;
+  createdBy: Person;
+  /** Issuer of `createdBy.id`. */
+  issuer: string;
+  /** Created by an intake application, for somebody without an account. */
+  anonymousApplicant: boolean;
+  applicant: Applicant;
+  /** Id at the notification service; null until the form is subscribed. */
+  subscriberId: string | null;
+  lastAccessed: Date;
+  locked: Date | null;
+  submitted: Date | null;
+  held: boolean;
+  /** Counts changes of answers and status. A bigint, as text. */
+  revision: string;
+}
+
+/** Answers: what was entered, and file URNs by name. */
+export interface Answers {
+  data: Record<string, unknown>;
+  files: Record<string, string>;
+}
+
+/** An operation that moves a form from one status to another and is told as an event. */
+export interface Transition {
+  from: FormStatus;
+  to: FormStatus;
+  event: 'form-submitted' | 'form-unlocked' | 'form-archived' | 'form-to-draft';
+  /** The operation's moment becomes lastAccessed, or the time of submission. */
+  sets: 'last_accessed' | 'submitted' | 'nothing';
+}
+
+export const transitions = {
+  submit: { from: 'Draft', to: 'Submitted', event: 'form-submitted', sets: 'submitted' },
+  unlock: { from: 'Locked', to: 'Draft', event: 'form-unlocked', sets: 'last_accessed' },
+  archive: { from: 'Submitted', to: 'Archived', event: 'form-archived', sets: 'nothing' },
+  'to-draft': { from: 'Submitted', to: 'Draft', event: 'form-to-draft', sets: 'last_accessed' },
+} as const satisfies Record<string, Transition>;
+
+/** Where the applicant's codes go: the first email channel, else the first channel. */
+export function codeChannel(applicant: Applicant): Channel | undefined {
+  return applicant.channels.find(({ channel }) => channel === 'email') ?? applicant.channels[0];
+}
+
+/** An applicant as kept: addresses as the notification service compares them (email in lower case). */
+export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
+  const kept = channels.map(({ channel, address }) => ({
+    channel,
+    address: channel === 'email' ? address.toLowerCase() : address.replaceAll(/[\s().-]/g, ''),
+  }));
+  return { ...(addressAs && { addressAs }), channels: kept };
+}
+
+export interface ApplicantInput {
+  addressAs?: string | undefined;
+  channels?: Channel[] | undefined;
+}
+
+/** Enough for an administrator to recognise an address, and no more: `a***@example.org`, `***67`. */
+export function maskAddress({ channel, address }: Channel): string {
+  if (channel === 'sms') return `***${address.slice(-2)}`;
+  const at = address.lastIndexOf('@');
+  return `${[...address][0] ?? ''}***${at > 0 ? address.slice(at) : ''}`;
+}
+
+/** What the answer to a create holds, and every other view begins with. */
+export function createdView(form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>) {
+  return {
+    id: form.id,
+    definitionId: form.definitionId,
+    status: form.status,
+    created: form.created.toISOString(),
+    createdBy: { id: form.createdBy.id, name: form.createdBy.name },
+    lastAccessed: form.lastAccessed.toISOString(),
+  };
+}
+
+/** A form to whoever may read it; `administrator` sees the channels too, masked. */
+export function formView(form: Form, { administrator }: { administrator: boolean }) {
+  const { addressAs, channels } = form.applicant;
+  return {
+    ...createdView(form),
+    locked: form.locked?.toISOString() ?? null,
+    submitted: form.submitted?.toISOString() ?? null,
+    held: form.held,
+    anonymousApplicant: form.anonymousApplicant,
+    applicant: {
+      ...(addressAs !== undefined && { addressAs }),
+      ...(administrator && {
+        channels: channels.map((channel) => ({ channel: channel.channel, address: maskAddress(channel) })),
+      }),
+    },
+  };
+}
+
+export type FormView = ReturnType<typeof formView>;
+
+/** The entity tag of a form's answers (RFC 9110 section 8.8.3). */
+export function entityTag(revision: string): string {
+  return `"${revision}"`;
+}
+
+/**
+ * The revisions that an If-Match header allows; undefined for any (no header, or `*`), null for one that cannot be read.
+ * Weak tags and tags that are not ours match nothing (RFC 9110 section 13.1.1).
+ */
+export function parseIfMatch(header: string | undefined): string[] | undefined | null {
+  const text = header?.trim();
+  if (text === undefined || text === '*') return undefined;
+  if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
+  return [...text.matchAll(/(W\/)?"(\d{1,18})"/g)].flatMap(([, weak, revision]) => (weak || !revision ? [] : [revision]));
+}

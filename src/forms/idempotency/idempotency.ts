@@ -1,0 +1,69 @@
+// Idempotency keys: the same key with the same body gets the first answer again, for 24 hours. A record belongs to a
+// tenant, an account and a route; it keeps the key and the body as HMACs only, and goes when its form goes. Pure.
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { invalidRequest, Problem } from '../../service/problem.ts';
+
+/** Milliseconds that a record answers for. */
+export const idempotencyPeriod = 24 * 60 * 60 * 1000;
+
+/** Whose record. */
+export interface IdempotencyScope {
+  tenantId: string;
+  issuer: string;
+  subject: string;
+  /** The method and the path, with the form's id where it has one. */
+  route: string;
+  keyHash: Buffer;
+}
+
+/** A record as the statement that does the work writes it. */
+export interface IdempotencyRecord extends IdempotencyScope {
+  bodyHash: Buffer;
+  /** The answer's body; no applicant information. */
+  answer: object;
+  /** Records from this moment or before may be replaced. */
+  expired: Date;
+}
+
+/** The part of a record that the request alone determines. */
+export type IdempotencyClaim = Omit<IdempotencyRecord, 'answer'>;
+
+export interface IdempotentRequest {
+  tenantId: string;
+  issuer: string;
+  subject: string;
+  route: string;
+  body: unknown;
+  now: Date;
+}
+
+/** Undefined without the header. A key is 1 to 255 printable ASCII characters. */
+export function parseIdempotencyKey(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  if (/^[\x20-\x7e]{1,255}$/.test(header)) return header;
+  throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be 1 to 255 printable ASCII characters' }]);
+}
+
+export function createClaim(secret: string, key: string, { body, now, ...scope }: IdempotentRequest): IdempotencyClaim {
+  const hash = (purpose: string, text: string) => createHmac('sha256', secret).update(`${purpose}\0${text}`).digest();
+  return {
+    ...scope,
+    keyHash: hash('idempotency-key', key),
+    bodyHash: hash('idempotency-body', canonical(body)),
+    expired: new Date(now.getTime() - idempotencyPeriod),
+  };
+}
+
+/** The first answer; throws Problem `idempotency-mismatch` when the key was used with another body. */
+export function replay(claim: IdempotencyClaim, found: { bodyHash: Buffer; answer: object }): object {
+  if (timingSafeEqual(claim.bodyHash, found.bodyHash)) return found.answer;
+  throw new Problem('idempotency-mismatch', 'The idempotency key was used with another body.');
+}
+
+/** The same for bodies that differ only in white space and in the order of members. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`;
+}
