@@ -23,3 +23,10 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
     },
   };
 }
+
+/** A port that nothing uses at the moment, for a program that has to be told one. */
+export async function findFreePort(): Promise<number> {
+  const { port, close } = await listen(() => undefined);
+  await close();
+  return port;
+}

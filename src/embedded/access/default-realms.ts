@@ -72,7 +72,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
 /** All administrator roles that the platform knows. */
 function administrator(urns: Urns): Roles {
   return {
-    realm: ['tenant-admin'],
+    realm: ['tenant-admin', 'clerk', 'assessor'],
     clients: byUrn(urns, {
       'form-service': ['form-admin'],
       'configuration-service': ['configuration-admin'],

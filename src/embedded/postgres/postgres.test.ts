@@ -63,7 +63,9 @@ it('data is kept over a restart, on 127.0.0.1 only and behind a password', async
 
 it('a folder that another run uses is refused in one clear line, and that run is left alone', async () => {
   const other = await startPostgres({ directory, password });
-  await expect(startPostgres({ directory, password })).rejects.toThrow(/^Another Formgate is running with the data in .*$/);
+  await expect(startPostgres({ directory, password })).rejects.toThrow(
+    /^Another Formgate is running with the data in .*$/,
+  );
   expect(await query(other.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   await other.stop();
 });
@@ -85,7 +87,10 @@ it('a Postgres that was killed with its parent starts again', async () => {
 it('a left-over process id that another program has now stops neither the start nor that program', async () => {
   await (await start()).stop();
   const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
-  await writeFile(join(directory, 'data/postmaster.pid'), `${bystander.pid}\n${directory}/data\n1\n5999\n\n127.0.0.1\n\nready\n`);
+  await writeFile(
+    join(directory, 'data/postmaster.pid'),
+    `${bystander.pid}\n${directory}/data\n1\n5999\n\n127.0.0.1\n\nready\n`,
+  );
   await start();
   expect(bystander.kill(0)).toBe(true);
   bystander.kill();

@@ -1,9 +1,9 @@
 // Runs the embedded Postgres in a folder of its own: creates it, starts it and stops it. Two runs never share a folder.
 import { createHash } from 'node:crypto';
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { findFreePort } from '../listen.ts';
 import { findBinaries, openFolder } from './binaries.ts';
 import { administrator, type Cluster, connect, databaseUrl, lastLine, ownerLock, run, stopServer } from './cluster.ts';
 import { stopOrphan } from './orphan.ts';
@@ -39,6 +39,15 @@ export async function startPostgres(options: {
   if (!(await stat(cluster.data).catch(() => undefined))) await createCluster(cluster);
   const port = await launch(cluster, options.settings ?? {});
   return takeOwnership(cluster, port);
+}
+
+/** Removes the Postgres in `directory` with all its data. Throws if a run uses it. */
+export async function removePostgres(options: { directory: string; password: string }): Promise<void> {
+  const user = await findUnprivilegedUser();
+  const home = await placePostgres(options.directory);
+  const binaries = await findBinaries(user);
+  await stopOrphan({ home, data: join(home, 'data'), password: options.password, user, binaries });
+  await rm(home, { recursive: true, force: true });
 }
 
 /** Where the files of a Postgres in `directory` really are. */
@@ -139,13 +148,4 @@ async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPo
       await stopServer(cluster);
     },
   };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done, fail) => server.on('error', fail).listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (!address || typeof address === 'string') throw new Error('No free port.');
-  return address.port;
 }

@@ -1,0 +1,82 @@
+// The one port of `npm start`: does what an ingress does in a cluster, and answers for this machine only.
+import express from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { homePage } from './home-page.ts';
+import type { MessageStore } from './mailbox/message-store.ts';
+import { createMailboxRoutes } from './mailbox/routes.ts';
+import { html, type Page, pageHeaders, renderPage } from './pages/layout.ts';
+
+export interface Gateway {
+  /** Answers `/auth`. */
+  access: express.Express;
+  messages: MessageStore;
+  /** Where the child processes listen, such as `http://127.0.0.1:41234`. */
+  targets: { platformServer: string; forms: string };
+  /** Each part by name, and whether it is ready. */
+  parts(): Promise<Record<string, boolean>>;
+  /** `http://localhost:8080` */
+  publicUrl: string;
+}
+
+const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
+const formPaths = ['/form/v1', '/docs', '/openapi.json', '/swagger'];
+// The token handler's target belongs here, with the rewrite of /token-handler to /token-handler/v1.
+
+export function createGateway(gateway: Gateway): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.use(refuseForeignHosts);
+  app.get('/health', async (_req, res) => {
+    const parts = await gateway.parts();
+    res
+      .set('Cache-Control', 'no-store')
+      .status(Object.values(parts).every(Boolean) ? 200 : 503)
+      .json(parts);
+  });
+  app.get('/', async (_req, res) => {
+    const page = homePage({ publicUrl: gateway.publicUrl, parts: await gateway.parts() });
+    res.set(pageHeaders(page)).send(renderPage(page));
+  });
+  app.use('/mailbox', createMailboxRoutes(gateway.messages));
+  app.use(forward(gateway.targets.platformServer, platformPaths), forward(gateway.targets.forms, formPaths));
+  app.use(gateway.access);
+  app.use((_req, res) => {
+    const body = html`<main class="card"><h1>There is nothing here</h1><p><a href="/">What is here</a></p></main>`;
+    const page: Page = { title: 'Not found', width: 'narrow', body };
+    res.status(404).set(pageHeaders(page)).send(renderPage(page));
+  });
+  return app;
+}
+
+function forward(target: string, paths: string[]): express.RequestHandler {
+  return createProxyMiddleware<express.Request, express.Response>({
+    target,
+    pathFilter: (path) => paths.some((prefix) => path === prefix || path.startsWith(`${prefix}/`)),
+    xfwd: true,
+    on: {
+      error: (_error, req, res) => {
+        // Of an upgrade, only the socket is there; of an answer that broke off, the head is gone already.
+        if (!('writeHead' in res) || res.headersSent) return void res.destroy();
+        const body = {
+          type: 'urn:formgate:problem:unavailable',
+          title: 'Service unavailable',
+          status: 503,
+          detail: 'The service is starting or restarting. Try again in a moment.',
+          instance: req.originalUrl.split('?')[0],
+        };
+        res
+          .writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '2' })
+          .end(JSON.stringify(body));
+      },
+    },
+  });
+}
+
+/**
+ * A page elsewhere can have its own host name resolve to 127.0.0.1 and read what answers there, the mailbox included
+ * (DNS rebinding): only names that always mean this machine are served.
+ */
+function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {
+  if (/^(localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(req.headers.host ?? '')) next();
+  else res.status(421).type('text/plain').send('Formgate answers as localhost only.\n');
+}

@@ -1,0 +1,46 @@
+// `npm start`: all of Formgate on this machine.
+import { parseStartOptions, UsageError } from './options.ts';
+import { importQuietly } from './quiet-import.ts';
+import { describeStart, startHelp } from './report.ts';
+import { StoppedError } from './stop-stack.ts';
+
+async function main(): Promise<void> {
+  const options = parseStartOptions(process.argv.slice(2), process.env);
+  if (options.help) return console.log(startHelp);
+  const started = Date.now();
+  const { createFormgate } = await importQuietly();
+  const formgate = createFormgate(options, {
+    done: (part) => console.log(`  ready  ${part.padEnd(28)}${((Date.now() - started) / 1000).toFixed(1)} s`),
+    warn: (text) => console.warn(`  !      ${text}`),
+  });
+  const stop = async (reason: string, code: number) => {
+    console.log(`\n${reason} Stopping…`);
+    await formgate.stop();
+    console.log('Stopped.');
+    process.exit(code);
+  };
+  const exit = (reason: string, code = 0) => {
+    // A second signal does not wait.
+    process.once('SIGINT', () => process.exit(130));
+    stop(reason, code).catch(fail);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));
+  void formgate.failed.then((reason) => exit(reason, 1));
+
+  console.log(`Starting Formgate with the data in ${options.directory}`);
+  const { publicUrl } = await formgate.start();
+  console.log(describeStart(publicUrl, options));
+}
+
+function fail(error: unknown): void {
+  // A stop during the start ends the process by itself.
+  if (error instanceof StoppedError) return;
+  console.error(
+    error instanceof UsageError
+      ? error.message
+      : `Formgate cannot run: ${error instanceof Error ? error.message : error}`,
+  );
+  process.exit(1);
+}
+
+main().catch(fail);

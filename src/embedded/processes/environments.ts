@@ -1,0 +1,64 @@
+// The environment of each of the product's processes on this machine. A cluster's chart sets the same names.
+import type { Urns } from '../../service/urn.ts';
+import type { Secrets } from '../secrets.ts';
+
+export interface Surroundings {
+  urns: Urns;
+  secrets: Secrets;
+  /** Ends in `/auth`; where processes call, and what browsers see. */
+  accessUrl: string;
+  accessPublicUrl: string;
+  /** Of each process: its database, port and metrics port. */
+  platformServer: Place;
+  forms: Place;
+  smtpPort: number;
+  seedFile: string;
+}
+
+export interface Place {
+  databaseUrl: string;
+  port: number;
+  metricsPort: number;
+}
+
+type Environment = Record<string, string>;
+
+export async function processEnvironments(
+  around: Surroundings,
+): Promise<{ platformServer: Environment; forms: Environment }> {
+  const { urns, secrets } = around;
+  const directory = `http://127.0.0.1:${around.platformServer.port}/directory/v2`;
+  return {
+    platformServer: {
+      ...common(around, around.platformServer),
+      SMTP_URL: `smtp://127.0.0.1:${around.smtpPort}`,
+      MAIL_FROM: 'Formgate <no-reply@example.com>',
+      CODE_KEY: await secrets.get('code-key'),
+      SEED_FILE: around.seedFile,
+    },
+    forms: {
+      ...common(around, around.forms),
+      DIRECTORY_URL: directory,
+      CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
+    },
+  };
+}
+
+/** Under which name the secrets hold the secret of a platform service's account. */
+export function serviceSecretName(clientId: string): string {
+  return `client:${clientId}`;
+}
+
+function common({ urns, accessUrl, accessPublicUrl }: Surroundings, place: Place): Environment {
+  return {
+    HOST: '127.0.0.1',
+    PORT: String(place.port),
+    METRICS_PORT: String(place.metricsPort),
+    LOG_LEVEL: process.env.LOG_LEVEL || 'info',
+    URN_PREFIX: urns.prefix,
+    ACCESS_SERVICE_URL: accessUrl,
+    ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl,
+    DATABASE_URL: place.databaseUrl,
+    DRAIN_DEADLINE: 'PT5S',
+  };
+}

@@ -1,0 +1,53 @@
+// What `npm start` prints.
+import { relative } from 'node:path';
+import type { StartOptions } from './options.ts';
+
+export const startHelp = `Starts all of Formgate on this machine: Postgres, access service, mailbox, platform services and the form service,
+behind one port of 127.0.0.1. Ctrl-C stops everything.
+
+Usage: npm start [-- --fresh] [-- --help]
+
+  --fresh   forget all data first
+  --help    print this
+
+Environment:
+  PORT            port to open (8080)
+  FORMGATE_DATA   folder of the data (.formgate in the project)
+  URN_PREFIX      prefix of service ids and roles (urn:example)
+  LOG_LEVEL       how much the services log (info)`;
+
+/** The table of what runs where, and what to try next. */
+export function describeStart(publicUrl: string, { directory }: StartOptions): string {
+  const port = new URL(publicUrl).port;
+  const environment = port === '8080' ? '' : `PORT=${port} `;
+  const logs = relative(process.cwd(), `${directory}/logs`) || directory;
+  return `
+Formgate is ready.
+
+${table([
+  ['Start page', publicUrl],
+  ['API documentation', `${publicUrl}/docs`],
+  ['Mailbox', `${publicUrl}/mailbox`],
+  ['Form service', `${publicUrl}/form/v1`],
+  ['Access service', `${publicUrl}/auth/realms/demo`],
+])}
+
+${table([
+  ['Who', 'Name', 'Password or secret', 'May'],
+  ['person', 'alice@example.com', 'alice', 'apply'],
+  ['person', 'admin@example.com', 'admin', 'administer everything'],
+  ['service account', 'demo-intake', 'demo-intake-secret', 'draft for people without an account'],
+  ['service account', 'demo-admin', 'demo-admin-secret', 'administer by script'],
+  ['registration token', 'demo-registration-token', '', 'register clients'],
+])}
+
+Try this in another terminal:  ${environment}npm run demo
+Logs are in ${logs}. Ctrl-C stops everything.`;
+}
+
+function table(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) => `  ${row.map((cell, column) => cell.padEnd((widths[column] ?? 0) + 3)).join('')}`.trimEnd())
+    .join('\n');
+}

@@ -1,0 +1,51 @@
+// The secrets of an installation: made once, kept in one file that only its owner may read.
+import { randomBytes } from 'node:crypto';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+
+export interface Secrets {
+  /** The secret of this name, 32 random bytes in hexadecimal; made and kept when it is asked for first. */
+  get(name: string): Promise<string>;
+}
+
+export async function openSecrets(file: string): Promise<Secrets> {
+  const known = new Map<string, string>(Object.entries(await readSecrets(file)));
+  let saving = Promise.resolve();
+  const save = async () => {
+    await writeFile(`${file}.unfinished`, JSON.stringify(Object.fromEntries(known), undefined, 2), {
+      mode: 0o600,
+      flush: true,
+    });
+    await rename(`${file}.unfinished`, file);
+  };
+  return {
+    get: async (name) => {
+      const secret = known.get(name) ?? randomBytes(32).toString('hex');
+      if (!known.has(name)) {
+        known.set(name, secret);
+        saving = saving.then(save);
+      }
+      await saving;
+      return secret;
+    },
+  };
+}
+
+async function readSecrets(file: string): Promise<Record<string, string>> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '{}';
+    throw error;
+  });
+  const parsed: unknown = parseJson(text);
+  const entries = Object.entries(parsed && typeof parsed === 'object' ? parsed : { '': undefined });
+  if (entries.every((entry): entry is [string, string] => typeof entry[1] === 'string'))
+    return Object.fromEntries(entries);
+  throw new Error(`${file} is damaged. Without its secrets the data cannot be read: start over with --fresh.`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
