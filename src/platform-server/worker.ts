@@ -23,6 +23,16 @@ export interface JobWorker {
   close(): Promise<void>;
 }
 
+/**
+ * Makes the pool fit for the library: a connection that it holds for long may break while no query runs, and the error
+ * that nobody hears would end the process.
+ */
+export function guardJobPool(pool: pg.Pool, log: Logger): pg.Pool {
+  return pool.on('connect', (client) => {
+    client.on('error', (error) => log.warn({ err: error }, 'a connection of the jobs broke'));
+  });
+}
+
 /** Makes the job tables. Several processes may start at once. */
 export async function migrateJobs(pool: pg.Pool, log: Logger): Promise<void> {
   await withTransaction(pool, async (transaction) => {

@@ -104,6 +104,58 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
   };
 }
 
+export interface Answered {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** The parsed body, undefined where it is no JSON. */
+  body: unknown;
+}
+
+/** A bearer with exactly these roles: service name to roles, each service in its audience; realm `core` unless told. */
+export function roleToken(
+  access: TestAccess,
+  roles: Record<string, string[]>,
+  options: { realm?: string; realmRoles?: string[]; audience?: string[]; claims?: Record<string, unknown> } = {},
+): Promise<string> {
+  const clients = Object.keys(roles).map((service) => access.urns.service(service));
+  const entries = Object.entries(roles).map(([service, list]) => [access.urns.service(service), { roles: list }]);
+  const claims = {
+    aud: options.audience ?? clients,
+    resource_access: Object.fromEntries(entries),
+    realm_access: { roles: options.realmRoles ?? [] },
+    ...options.claims,
+  };
+  return access.foreignToken(claims, { realm: options.realm ?? 'core' });
+}
+
+/** One request, its answer read whole. `body` is sent as JSON unless it is a text. */
+export async function call(
+  url: string,
+  options: { method?: string; token?: string | undefined; body?: unknown; headers?: Record<string, string> } = {},
+): Promise<Answered> {
+  const { method = 'GET', token, body, headers } = options;
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, body: parseJson(text) };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 async function startAccessForTwo(): Promise<TestAccess> {
   const access = await startTestAccess();
   await access.addRealm('other');

@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type Queryable, withTransaction } from '../../service/postgres.ts';
-import { invalidRequest, jsonPointer, Problem } from '../../service/problem.ts';
+import { invalidRequest, Problem } from '../../service/problem.ts';
 import { applyEdit, type ConfigurationKey, coreScope, type Edit, EditError, isUnchanged, type Revision } from './configuration.ts';
 import { type ConfigurationStore, createConfigurationStore } from './store.ts';
 import type { Validate } from './validation.ts';
@@ -61,7 +61,12 @@ export function createConfigurationChanges(options: ChangeOptions) {
     });
   }
 
-  async function checked(store: ConfigurationStore, key: ConfigurationKey, value: unknown): Promise<unknown> {
+  async function checked(
+    store: ConfigurationStore,
+    key: ConfigurationKey,
+    value: unknown,
+    operation: Edit['operation'],
+  ): Promise<unknown> {
     const label = `${key.namespace}:${key.name}`;
     const schema =
       options.builtInSchemas[label] ??
@@ -70,7 +75,7 @@ export function createConfigurationChanges(options: ChangeOptions) {
     const result = options.validate(schema, value);
     if (result.valid) return result.value;
     const place = result.pointer ? `${result.pointer} ` : '';
-    const errors = [{ pointer: `${jsonPointer(['configuration'])}${result.pointer}`, detail: result.detail }];
+    const errors = [{ pointer: `${operandPointers[operation]}${result.pointer}`, detail: result.detail }];
     const detail = `Value not valid for configuration '${label}': ${place}${result.detail}`;
     throw new Problem('invalid-request', detail, { errors });
   }
@@ -82,7 +87,7 @@ export function createConfigurationChanges(options: ChangeOptions) {
         const store = createConfigurationStore(transaction);
         await store.lockOrCreate(key);
         const { latest } = await store.read(key);
-        const value = await checked(store, key, edited(latest?.configuration, edit));
+        const value = await checked(store, key, edited(latest?.configuration, edit), edit.operation);
         if (latest && isUnchanged(latest.configuration, value)) return latest;
         const now = clock();
         const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration: value };
@@ -145,6 +150,9 @@ export function createConfigurationChanges(options: ChangeOptions) {
     },
   };
 }
+
+/** Where the operand of an edit stands in the body; what is wrong with the value stands below it, or was there before. */
+const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
 
 function edited(latest: unknown, edit: Edit): unknown {
   try {

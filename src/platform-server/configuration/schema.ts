@@ -48,7 +48,7 @@ export const revisionsQuery = z.object({
   criteria: jsonParameter(criteriaSchema),
 });
 
-const anObject = z.custom<Record<string, unknown>>(isObject, 'must be an object');
+const anObject = z.custom<Record<string, unknown>>(isObject, 'must be an object').meta({ type: 'object' });
 
 export const patchBody = z.discriminatedUnion('operation', [
   z.object({ operation: z.literal('UPDATE'), update: anObject }),

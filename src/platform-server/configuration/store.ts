@@ -107,7 +107,7 @@ export function createConfigurationStore(database: Queryable) {
       );
       const found = await rows<RevisionRow>(
         `SELECT revision, created, last_updated, configuration FROM configuration_revisions
-         WHERE ${matches} AND revision < $${values.length + 1} ORDER BY revision DESC LIMIT $${values.length + 2}`,
+         WHERE ${matches} AND revision < $${values.length + 1}::bigint ORDER BY revision DESC LIMIT $${values.length + 2}`,
         [...values, options.after ?? 2_147_483_647, options.top + 1],
       );
       return { revisions: found.map(toRevision), total: count?.total ?? 0 };
