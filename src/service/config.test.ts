@@ -1,0 +1,180 @@
+// How a process reads its environment.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { ConfigError, csv, flag, httpUrl, integer, isoDuration, parseConfig, parseDuration, secret } from './config.ts';
+import { accessFields, databaseFields, processFields } from './process-fields.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'formgate-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, content: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+function problemsOf(schema: z.ZodObject, env: NodeJS.ProcessEnv): Record<string, string> {
+  try {
+    parseConfig(schema, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return Object.fromEntries(error.problems.map(({ name, problem }) => [name, problem]));
+    throw error;
+  }
+  return {};
+}
+
+const everything = z.object({ ...processFields, ...accessFields, ...databaseFields, CLIENT_SECRET: secret(16) });
+const needed = {
+  ACCESS_SERVICE_URL: 'https://access.example.org/auth',
+  DATABASE_URL: 'postgres://forms@localhost/forms',
+  CLIENT_SECRET: 'a-secret-that-is-long-enough',
+};
+
+describe('the configuration', () => {
+  it('is complete with the variables that have no default', () => {
+    expect(parseConfig(everything, needed)).toMatchObject({
+      HOST: '0.0.0.0',
+      PORT: 8080,
+      METRICS_PORT: 9090,
+      URN_PREFIX: 'urn:example',
+      TENANT_HEADER: 'X-PLATFORM-TENANT',
+      TRUSTED_PROXIES: ['loopback'],
+      CORS_ORIGINS: ['*'],
+      BODY_LIMIT: 1_048_576,
+      DRAIN_DEADLINE: 25_000,
+      DATABASE_POOL_SIZE: 10,
+    });
+  });
+
+  it('reports every problem at once, each under the name of its variable', () => {
+    const problems = problemsOf(everything, {
+      PORT: 'eighty',
+      URN_PREFIX: 'example',
+      TRUSTED_PROXIES: '10.0.0.0/33',
+      DRAIN_DEADLINE: '25s',
+      LOG_LEVEL: 'loud',
+      ACCESS_SERVICE_URL: 'access.example.org',
+      CLIENT_SECRET: 'short',
+    });
+    expect(Object.keys(problems).sort()).toEqual([
+      'ACCESS_SERVICE_URL',
+      'CLIENT_SECRET',
+      'DATABASE_URL',
+      'DRAIN_DEADLINE',
+      'LOG_LEVEL',
+      'PORT',
+      'TRUSTED_PROXIES',
+      'URN_PREFIX',
+    ]);
+    expect(problems).toMatchObject({ DATABASE_URL: 'is required', PORT: 'must be a whole number from 0 to 65535' });
+  });
+
+  it('shows no value in its message, not of a secret and not of anything else', () => {
+    const env = {
+      PORT: 'canary-port',
+      DATABASE_URL: 'mysql://canary-user:canary-password@host/',
+      ACCESS_SERVICE_URL: 'https://canary-user:canary-password@host/',
+      CLIENT_SECRET: 'canary',
+      LOG_LEVEL: 'canary-level',
+      URN_PREFIX: 'canary-prefix',
+      DRAIN_DEADLINE: 'canary-deadline',
+      TRUSTED_PROXIES: 'canary-proxy',
+      TENANT_HEADER: 'canary header',
+      BODY_LIMIT: 'canary-limit',
+    };
+    expect(() => parseConfig(everything, env)).toThrow(ConfigError);
+    try {
+      parseConfig(everything, env);
+    } catch (error) {
+      expect((error as ConfigError).problems).toHaveLength(10);
+      expect((error as ConfigError).message).not.toContain('canary');
+    }
+  });
+
+  it('takes the value of NAME from the file that NAME_FILE names, without its last line break', () => {
+    const env = { ...needed, CLIENT_SECRET: undefined, CLIENT_SECRET_FILE: file('secret', 'mounted-by-kubernetes\n') };
+    expect(parseConfig(everything, env).CLIENT_SECRET).toBe('mounted-by-kubernetes');
+  });
+
+  it('refuses a variable that is given both by itself and by file', () => {
+    const env = { ...needed, CLIENT_SECRET_FILE: file('other', 'another-long-secret-value') };
+    expect(problemsOf(everything, env)).toEqual({ CLIENT_SECRET: 'is given twice, by itself and by CLIENT_SECRET_FILE' });
+  });
+
+  it('refuses a file that is missing or empty, and says which variable named it', () => {
+    const missing = { ...needed, CLIENT_SECRET: undefined, CLIENT_SECRET_FILE: join(folder, 'nowhere') };
+    expect(problemsOf(everything, missing)).toEqual({ CLIENT_SECRET: 'CLIENT_SECRET_FILE cannot be read (ENOENT)' });
+    const empty = { ...needed, CLIENT_SECRET: undefined, CLIENT_SECRET_FILE: file('empty', '\n') };
+    expect(problemsOf(everything, empty)).toEqual({ CLIENT_SECRET: 'CLIENT_SECRET_FILE names an empty file' });
+  });
+
+  it('counts an empty variable as absent', () => {
+    expect(problemsOf(everything, { ...needed, CLIENT_SECRET: '' })).toEqual({ CLIENT_SECRET: 'is required' });
+    expect(parseConfig(everything, { ...needed, PORT: '', CLIENT_SECRET_FILE: '' }).PORT).toBe(8080);
+  });
+
+  it('ignores variables that the schema does not name', () => {
+    expect(parseConfig(z.object({ A: z.string() }), { A: 'a', PATH: '/bin', B_FILE: '/nowhere' })).toEqual({ A: 'a' });
+  });
+});
+
+describe('a duration', () => {
+  it('is ISO 8601 in weeks, days, hours, minutes and seconds, as milliseconds', () => {
+    const read = (text: string) => parseDuration(text);
+    expect(['P15D', 'PT10M', 'P1W', 'PT0S', 'P1DT2H3M4.5S', 'PT0.001S'].map(read)).toEqual([
+      1_296_000_000, 600_000, 604_800_000, 0, 93_784_500, 1,
+    ]);
+  });
+
+  it('is refused without a unit, with years or months, negative, in another order, or beyond a century', () => {
+    const refused = ['', 'P', 'PT', 'P1DT', '15', '15D', 'P1Y', 'P1M', '-P1D', 'P-1D', 'PT1D', 'PT1S1M', 'P1D ', 'p1d', 'P40000D'];
+    expect(refused.filter((text) => parseDuration(text) !== undefined)).toEqual([]);
+  });
+
+  it('of any whole number of seconds within a century is exact', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 3_155_760_000 }), (seconds) => parseDuration(`PT${seconds}S`) === seconds * 1_000),
+    );
+  });
+
+  it('has a longest value where a timer needs one', () => {
+    const schema = z.object({ WAIT: isoDuration('PT1S', { max: 'PT1H' }) });
+    expect(parseConfig(schema, { WAIT: 'PT60M' }).WAIT).toBe(3_600_000);
+    expect(problemsOf(schema, { WAIT: 'PT61M' })).toEqual({ WAIT: 'must be at most PT1H' });
+  });
+});
+
+describe('a field', () => {
+  it('that is a list drops white space and empty items', () => {
+    expect(parseConfig(z.object({ A: csv('x, y') }), {}).A).toEqual(['x', 'y']);
+    expect(parseConfig(z.object({ A: csv() }), { A: ' a ,, b,' }).A).toEqual(['a', 'b']);
+    expect(parseConfig(z.object({ A: csv() }), {}).A).toEqual([]);
+  });
+
+  it('that is a URL is http or https, without credentials, query and fragment, and loses its trailing slash', () => {
+    const schema = z.object({ A: httpUrl() });
+    expect(parseConfig(schema, { A: 'https://host:8443/auth//' }).A).toBe('https://host:8443/auth');
+    for (const text of ['ftp://host', 'host', '//host', 'javascript:1', ' http://host', 'http://ho st'])
+      expect(problemsOf(schema, { A: text }).A).toBe('must be an http or https URL');
+    for (const text of ['http://u@host', 'http://u:p@host', 'http://host?a=b', 'http://host#a'])
+      expect(problemsOf(schema, { A: text }).A).toBe('must be a URL without credentials, query and fragment');
+  });
+
+  it('that is a number is whole, in decimal digits and in its range', () => {
+    const schema = z.object({ A: integer(5, { min: 1, max: 20 }) });
+    expect(parseConfig(schema, {}).A).toBe(5);
+    expect(parseConfig(schema, { A: '20' }).A).toBe(20);
+    for (const text of ['0', '21', '-1', '1.5', '1e1', '0x10', ' 7', 'Infinity', '99999999999999999'])
+      expect(problemsOf(schema, { A: text }).A).toBe('must be a whole number from 1 to 20');
+  });
+
+  it('that is a flag is true or false and nothing else', () => {
+    const schema = z.object({ A: flag(false) });
+    expect([parseConfig(schema, {}).A, parseConfig(schema, { A: 'true' }).A]).toEqual([false, true]);
+    expect(problemsOf(schema, { A: 'yes' }).A).toContain('"true"|"false"');
+  });
+});

@@ -1,0 +1,48 @@
+// An app of src/service on a port of its own, with its log and its metrics to look into.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createHttpApp, type HttpAppOptions, type Route } from '../../src/service/http-app.ts';
+import { createMetrics, type Metrics } from '../../src/service/metrics.ts';
+import { type CapturedLog, captureLog } from './captured-log.ts';
+
+export interface ListeningApp extends CapturedLog {
+  url: string;
+  port: number;
+  metrics: Metrics;
+  /** The request lines so far; waits until there are `count` of them. */
+  requestLines(count: number): Promise<Record<string, unknown>[]>;
+  close(): Promise<void>;
+}
+
+export async function startApp(routes: Route[], overrides: Partial<HttpAppOptions> = {}): Promise<ListeningApp> {
+  const captured = captureLog();
+  const metrics = createMetrics();
+  const app = createHttpApp({
+    log: captured.log,
+    metrics,
+    routes,
+    trustedProxies: 0,
+    corsOrigins: [],
+    bodyLimit: 1_048_576,
+    ...overrides,
+  });
+  const server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    ...captured,
+    metrics,
+    port,
+    url: `http://127.0.0.1:${port}`,
+    async requestLines(count) {
+      const lines = () => captured.lines().filter(({ msg }) => String(msg).startsWith('request'));
+      for (let waited = 0; lines().length < count && waited < 5_000; waited += 10)
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      return lines();
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

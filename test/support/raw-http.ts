@@ -1,0 +1,40 @@
+// HTTP as it goes over the wire, for requests that no client library would send.
+import { connect } from 'node:net';
+
+export interface RawAnswer {
+  status: number;
+  /** Lower-case names. */
+  headers: Map<string, string>;
+  body: string;
+  text: string;
+}
+
+/**
+ * Writes `bytes` to a port on loopback and resolves with what comes back until the other side closes, or until a whole
+ * answer with a Content-Length is here. `cut`: closes the sending half after writing.
+ */
+export function sendRaw(port: number, bytes: string | Buffer, options: { cut?: boolean } = {}): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect({ port, host: '127.0.0.1' }, () => {
+      socket.write(bytes);
+      if (options.cut) socket.end();
+    });
+    const answer = () => parseAnswer(Buffer.concat(chunks).toString('utf8'));
+    socket.setTimeout(8_000, () => socket.destroy(new Error('no complete answer in 8 s')));
+    socket.on('data', (chunk) => {
+      chunks.push(chunk);
+      const { headers, body } = answer();
+      if (Buffer.byteLength(body) >= Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY)) socket.destroy();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(answer()));
+  });
+}
+
+function parseAnswer(text: string): RawAnswer {
+  const [head = '', ...rest] = text.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = new Map(lines.map((line) => [line.split(':', 1)[0]?.toLowerCase() ?? '', line.slice(line.indexOf(':') + 1).trim()]));
+  return { status: Number(statusLine.split(' ')[1] ?? 0), headers, body: rest.join('\r\n\r\n'), text };
+}
