@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, errors } from 'undici';
 import { PlatformError } from './platform-error.ts';
 
 /** Largest answer in bytes: a page of registers of 1 MiB each, and far less than memory. */
-export const answerLimit = 16 * 1_048_576;
+const answerLimit = 16 * 1_048_576;
 
 export interface Exchange {
   service: string;

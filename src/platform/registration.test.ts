@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   answerJson,
   type Behaviour,
@@ -6,88 +6,121 @@ import {
   sendJson,
   startFaultServer,
 } from '../../test/support/fault-server.ts';
+import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
-import { createUrns } from '../service/urn.ts';
-import { createConfiguration } from './configuration.ts';
-import { createRegistration, type Registered, type Registration, type RunningRegistration } from './registration.ts';
+import { type Configuration, createConfiguration } from './configuration.ts';
+import { createRegistration, type Registered, type RunningRegistration } from './registration.ts';
 
-const what: Registered = {
-  definitions: { 'platform:form-service': { configurationSchema: { type: 'object' }, description: 'Definitions' } },
-  roles: [{ role: 'form-admin', description: 'Administrator', inTenantAdmin: true }],
-  events: [{ name: 'form-locked', description: 'Locked', payloadSchema: { type: 'object' } }],
-  notificationTypes: {
-    'form-status-updates': { id: 'form-status-updates', name: 'Form updates', channels: ['email'] },
-  },
-};
+const core = { core: true } as const;
 
-let stored: Record<string, Record<string, unknown>>;
-let server: FaultServer;
+let services: TestPlatform;
+let token: string;
+/** Stands before the real platform: it forwards, counts, and fails when a test says so. */
+let door: FaultServer;
 let calls: PlatformCalls;
-let registration: Registration;
-let running: RunningRegistration | undefined;
+let configuration: Configuration;
+let running: RunningRegistration[];
+let service: string;
+let what: Required<Registered>;
+let count = 0;
 
-/** Keeps what it is given, as the contract's UPDATE does. */
-const keep: Behaviour = (response, { method, target, body }) => {
-  const name = new URL(target, 'http://x').pathname.split('/').at(-1) ?? '';
-  const current = stored[name];
-  if (method === 'PATCH') {
-    const next: Record<string, unknown> = { ...current };
-    for (const [key, value] of Object.entries(JSON.parse(body).update as Record<string, object>))
-      next[key] = { ...(next[key] as object), ...value };
-    stored[name] = next;
-  }
-  const configuration = stored[name];
-  const latest = configuration ? { revision: 0, configuration } : null;
-  sendJson(response, { namespace: 'platform', name, latest, active: null });
+const forward: Behaviour = async (response, { method, target, headers, body }) => {
+  const answer = await fetch(`${services.url}/configuration/v2${target}`, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': headers['content-type'] ?? 'text/plain' },
+    ...(body !== '' && { body }),
+  });
+  response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
 };
 
-const patches = () => server.requests.filter(({ method }) => method === 'PATCH');
+const patches = () =>
+  door.requests.filter(({ method }) => method === 'PATCH').map(({ target, body }) => ({ target, ...JSON.parse(body) }));
 
-function register(value: Registered): RunningRegistration {
-  running = registration.register(value);
-  return running;
+async function stored(document: string): Promise<unknown> {
+  return (await configuration.read('platform', document, core)).latest?.configuration;
 }
 
-beforeEach(async () => {
-  stored = {};
-  calls = createPlatformCalls();
-  server = await startFaultServer(keep);
-  const configuration = createConfiguration({ ...calls.options, client: calls.client('configuration', server.url) });
-  registration = createRegistration({
+function register(value: Registered): RunningRegistration {
+  const registration = createRegistration({
     ...calls.options,
     configuration,
-    urns: createUrns('urn:example'),
-    service: 'form-service',
+    urns: services.access.urns,
+    service,
     firstDelayMs: 20,
     maxDelayMs: 50,
   });
+  const started = registration.register(value);
+  running.push(started);
+  return started;
+}
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+beforeAll(async () => {
+  services = await startTestPlatform();
+  token = await services.access.serviceToken('core', 'form-service');
+});
+afterAll(() => services.close());
+
+beforeEach(async () => {
+  count += 1;
+  service = `service-${count}`;
+  const templates = { email: { subject: 'Locked', body: 'Hi' } };
+  what = {
+    definitions: { [`platform:${service}`]: { configurationSchema: { type: 'object' }, description: 'Definitions' } },
+    roles: [{ role: 'form-admin', description: 'Administrator', inTenantAdmin: true }],
+    events: [{ name: 'form-locked', description: 'Locked', payloadSchema: { type: 'object' } }],
+    notificationTypes: {
+      [`updates-${count}`]: {
+        id: `updates-${count}`,
+        name: 'Form updates',
+        description: 'Updates',
+        publicSubscribe: false,
+        subscriberRoles: [],
+        channels: ['email'],
+        events: [{ namespace: service, name: 'form-locked', templates }],
+      },
+    },
+  };
+  running = [];
+  calls = createPlatformCalls();
+  door = await startFaultServer(forward);
+  configuration = createConfiguration({ ...calls.options, client: calls.client('configuration', door.url) });
 });
 
 afterEach(async () => {
-  running?.stop();
-  await running?.done;
+  for (const { stop } of running) stop();
+  await Promise.all(running.map(({ done }) => done));
   await calls.close();
-  await server.close();
+  await door.close();
 });
 
 describe('registration at startup', () => {
   it('writes definitions, roles, events and notification types by UPDATE into core documents of namespace platform', async () => {
     const { done, state } = register(what);
     await done;
-    expect(stored).toEqual({
-      'configuration-service': what.definitions,
-      'tenant-service': { 'urn:example:platform:form-service': { roles: what.roles } },
-      'event-service': { 'form-service': { name: 'form-service', definitions: { 'form-locked': what.events?.[0] } } },
-      'notification-service': what.notificationTypes,
+    expect(new Set(Object.values(state()))).toEqual(new Set(['registered']));
+    expect(
+      patches()
+        .map(({ target }) => target)
+        .toSorted(),
+    ).toEqual([
+      '/configuration/platform/configuration-service',
+      '/configuration/platform/event-service',
+      '/configuration/platform/notification-service',
+      '/configuration/platform/tenant-service',
+    ]);
+    expect(new Set(patches().map(({ operation }) => operation))).toEqual(new Set(['UPDATE']));
+    expect(await stored('configuration-service')).toMatchObject(what.definitions);
+    expect(await stored('tenant-service')).toMatchObject({
+      [services.access.urns.service(service)]: { roles: what.roles },
     });
-    for (const { target, body } of patches()) {
-      expect(target).toMatch(/^\/configuration\/platform\/[a-z-]+$/);
-      expect(JSON.parse(body).operation).toBe('UPDATE');
-    }
-    expect(Object.values(state())).toEqual(['registered', 'registered', 'registered', 'registered']);
+    const definitions = { 'form-locked': what.events[0] };
+    expect(await stored('event-service')).toMatchObject({ [service]: { name: service, definitions } });
+    expect(await stored('notification-service')).toMatchObject(what.notificationTypes);
   });
 
-  it('writes nothing when everything stands there already', async () => {
+  it('writes nothing when everything stands there already, with the defaults that the service filled in', async () => {
     await register(what).done;
     const written = patches().length;
     await register(what).done;
@@ -96,63 +129,79 @@ describe('registration at startup', () => {
 
   it('writes only the keys that differ and leaves those of others alone', async () => {
     await register(what).done;
-    stored['configuration-service'] = { ...stored['configuration-service'], other: { configurationSchema: {} } };
+    await configuration.update(
+      'platform',
+      'configuration-service',
+      { [`other-${count}`]: { configurationSchema: {} } },
+      core,
+    );
     const before = patches().length;
-    const definitions = { ...what.definitions, 'form-service': { configurationSchema: { type: 'object' } } };
-    await register({ ...what, definitions }).done;
-    expect(
-      patches()
-        .slice(before)
-        .map(({ body }) => JSON.parse(body).update),
-    ).toEqual([{ 'form-service': { configurationSchema: { type: 'object' } } }]);
-    expect(stored['configuration-service']).toHaveProperty('other');
+    const changed = { [service]: { configurationSchema: { type: 'object' } } };
+    await register({ ...what, definitions: { ...what.definitions, ...changed } }).done;
+    expect(patches().slice(before)).toMatchObject([{ update: changed }]);
+    expect(Object.keys(patches().at(-1)?.update)).toEqual([service]);
+    expect(await stored('configuration-service')).toHaveProperty(`other-${count}`);
   });
 
-  it('accepts defaults that the service wrote into what it keeps', async () => {
-    await register(what).done;
-    const definition = stored['configuration-service']?.['platform:form-service'] as object;
-    stored['configuration-service'] = { 'platform:form-service': { ...definition, anonymousRead: false } };
-    const before = patches().length;
-    await register(what).done;
-    expect(patches()).toHaveLength(before);
+  it('takes back an event that the service no longer brings', async () => {
+    const old = { name: 'form-old', description: 'Old', payloadSchema: { type: 'object' } };
+    await register({ events: [...what.events, old] }).done;
+    await register({ events: what.events }).done;
+    const document = (await stored('event-service')) as Record<string, { definitions: object }>;
+    expect(Object.keys(document[service]?.definitions ?? {})).toEqual(['form-locked']);
   });
 
   it('touches only documents that there is something for', async () => {
-    await register({ roles: what.roles ?? [] }).done;
-    expect(Object.keys(stored)).toEqual(['tenant-service']);
+    const { done, state } = register({ roles: what.roles });
+    await done;
+    expect(state()).toEqual({ 'tenant-service': 'registered' });
+    expect(new Set(door.requests.map(({ target }) => target))).toEqual(
+      new Set(['/configuration/platform/tenant-service']),
+    );
+  });
+
+  it('ends the same when many replicas start at once', async () => {
+    const replicas = Array.from({ length: 5 }, () => register(what));
+    await Promise.all(replicas.map(({ done }) => done));
+    expect(await stored('notification-service')).toMatchObject(what.notificationTypes);
+    expect(await stored('tenant-service')).toMatchObject({
+      [services.access.urns.service(service)]: { roles: what.roles },
+    });
   });
 
   it('returns at once and goes on in the background until the platform is there', async () => {
-    server.behave(answerJson({}, 500));
+    door.behave(answerJson({}, 500));
     const { done, state } = register(what);
     expect(new Set(Object.values(state()))).toEqual(new Set(['pending']));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(await calls.base.registry.metrics()).toContain('platform_registration_pending{document="tenant-service"} 1');
-    server.behave(keep);
+    await pause(100);
+    const text = () => calls.base.registry.metrics();
+    expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 1');
+    door.behave(forward);
     await done;
     expect(new Set(Object.values(state()))).toEqual(new Set(['registered']));
-    expect(await calls.base.registry.metrics()).toContain('platform_registration_pending{document="tenant-service"} 0');
+    expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 0');
   });
 
   it('does not hold up other documents when one is refused', async () => {
-    server.behave((response, request, count) =>
+    door.behave((response, request, index) =>
       request.target.includes('event-service') && request.method === 'PATCH'
         ? sendJson(response, { errorMessage: 'Value not valid' }, 400)
-        : keep(response, request, count),
+        : forward(response, request, index),
     );
     const { state } = register(what);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(state()).toMatchObject({ 'event-service': 'pending', 'notification-service': 'registered' });
+    await expect.poll(() => state()['notification-service']).toBe('registered');
+    expect(state()['event-service']).toBe('pending');
   });
 
   it('stops at once when told, without an error', async () => {
-    server.behave(answerJson({}, 503));
+    door.behave(answerJson({}, 503));
     const { done, stop } = register(what);
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await pause(30);
     stop();
     await done;
-    const asked = server.requests.length;
-    await new Promise((resolve) => setTimeout(resolve, 120));
-    expect(server.requests.length).toBe(asked);
+    await pause(50);
+    const asked = door.requests.length;
+    await pause(120);
+    expect(door.requests.length).toBe(asked);
   });
 });
