@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { completeLockFile, type LockFile, missingPlatformPackages } from './lock-file.ts';
 import { listFiles } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -20,6 +21,27 @@ test('tests run on the Node of the npm package node, whatever the machine has', 
 test('the lock file names no registry, so that any mirror serves an install', () => {
   expect(read('package-lock.json')).not.toContain('"resolved": "http');
   expect(read('.npmrc')).toContain('omit-lockfile-registry-resolved=true');
+});
+
+test('the lock file lists the packages for every platform, so that npm ci works where the registry lacks some', () => {
+  expect(Object.keys(missingPlatformPackages(JSON.parse(read('package-lock.json'))))).toEqual([]);
+});
+
+test('a platform package that npm left out of a lock file is found and added as npm would write it', () => {
+  const lock: LockFile = {
+    packages: {
+      'node_modules/fast': {
+        version: '1.0.0',
+        dev: true,
+        optionalDependencies: { '@fast/linux-x64-musl': '1.0.0', '@fast/darwin-arm64': '1.0.0', fsevents: '^2.0.0' },
+      },
+      'node_modules/fast/node_modules/@fast/darwin-arm64': { version: '1.0.0', optional: true },
+    },
+  };
+  expect(JSON.stringify(completeLockFile(lock).packages['node_modules/@fast/linux-x64-musl'])).toBe(
+    '{"version":"1.0.0","cpu":["x64"],"dev":true,"libc":["musl"],"optional":true,"os":["linux"]}',
+  );
+  expect(Object.keys(missingPlatformPackages(lock))).toEqual(['node_modules/@fast/linux-x64-musl']);
 });
 
 test('packages that only npm start and the tests need are development dependencies', () => {
