@@ -1,0 +1,87 @@
+// The entries of one register as a bare array, for form renderers: with a token as in every other register call, without
+// one only where the register's definition lets anybody read.
+import { createHash } from 'node:crypto';
+import { type Answer, type Route, route } from '../../service/http-app.ts';
+import { tenantOf } from '../../service/request-context.ts';
+import type { Urns } from '../../service/urn.ts';
+import { notFound } from './changes.ts';
+import { isManager, type RegisterGuards, refuseRead } from './policy.ts';
+import { registerOf } from './register.ts';
+import { entriesAnswer, nameParams, tenantQuery } from './schema.ts';
+import type { RegisterStore } from './store.ts';
+
+export interface EntriesRouteOptions {
+  path: string;
+  guards: RegisterGuards;
+  store: RegisterStore;
+  urns: Urns;
+  refusals: Record<number, Answer>;
+  missing: Answer;
+}
+
+export function entriesRoute({ path, guards, store, urns, refusals, missing }: EntriesRouteOptions): Route {
+  const render = createRenderer();
+  return route({
+    method: 'get',
+    path,
+    summary: "Read a register's entries, without a token where the register is open",
+    description:
+      'A register is open when `anonymousRead` is set on its definition in the configuration service; a change of that ' +
+      'takes up to five minutes to be seen here. Without a token, `tenantId` names the tenant, and each address has a limit.',
+    guards: [guards.bearerOrAnonymousRead],
+    params: nameParams,
+    query: tenantQuery,
+    headers: { 'If-None-Match': 'ETag of an earlier answer' },
+    answers: {
+      200: {
+        description: 'The entries',
+        schema: entriesAnswer,
+        headers: { ETag: 'Of the content', 'Cache-Control': 'max-age=60 without a token, else no-store' },
+      },
+      304: { description: 'Nothing has changed' },
+      ...refusals,
+      401: { description: 'No valid bearer, and the register is not open or does not exist' },
+      404: missing,
+      429: {
+        description: 'This address has read too often',
+        headers: { 'Retry-After': 'Seconds', RateLimit: 'Draft 7' },
+      },
+    },
+    async handle({ params: { name } }, request, response) {
+      const { caller, traceparent } = response.locals;
+      const place = { tenantId: tenantOf(response).id, traceparent };
+      let entries: readonly unknown[] | undefined;
+      if (isManager(caller, urns)) {
+        entries = registerOf(name, await store.read(name, place))?.entries;
+        if (!entries) throw notFound();
+      } else {
+        entries = await store.readOpen(name, place);
+        if (!entries) throw refuseRead(caller);
+      }
+      const { body, etag } = render(entries);
+      response.set('ETag', etag);
+      if (!caller) response.set('Cache-Control', 'max-age=60');
+      response.status(request.fresh ? 304 : 200);
+      if (response.statusCode === 304) response.end();
+      else response.type('application/json').send(body);
+    },
+  });
+}
+
+interface Rendered {
+  body: Buffer;
+  etag: string;
+}
+
+/** Remembers what it made of entries for as long as those are cached. The ETag is strong: it is the content's hash. */
+function createRenderer(): (entries: readonly unknown[]) => Rendered {
+  const known = new WeakMap<object, Rendered>();
+  return (entries) => {
+    const before = known.get(entries);
+    if (before) return before;
+    const body = Buffer.from(JSON.stringify(entries));
+    const rendered = { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+    known.set(entries, rendered);
+    return rendered;
+  };
+}

@@ -1,0 +1,169 @@
+// The addresses of data registers. Their order of checks is 401, 403, tenant, validation, then the configuration
+// service, whose every failure is 502.
+import type { Response } from 'express';
+import type pg from 'pg';
+import type { Configuration } from '../../platform/configuration.ts';
+import { type Answer, type Route, route } from '../../service/http-app.ts';
+import { tenantOf } from '../../service/request-context.ts';
+import { createRegisterChanges, notFound, type RegisterChanges } from './changes.ts';
+import { entriesRoute } from './entries-routes.ts';
+import { createRegisterGuards, type RegisterGuards, type RegisterPolicyOptions } from './policy.ts';
+import { createCountRead, type ReadLimit } from './read-limit.ts';
+import { registerOf } from './register.ts';
+import {
+  createBody,
+  encodeCursor,
+  listAnswer,
+  listQuery,
+  nameParams,
+  patchBody,
+  registerAnswer,
+  tenantQuery,
+} from './schema.ts';
+import { createRegisterStore, type RegisterStore } from './store.ts';
+import { createTurns, type TurnOptions } from './turns.ts';
+
+export interface RegisterOptions extends Omit<RegisterPolicyOptions, 'countRead'>, TurnOptions {
+  /** By the service's own account, which needs configured-service and configuration-admin. */
+  configuration: Configuration;
+  pool: pg.Pool;
+  /** Reads without a token that an address has; 300 a minute in each process by default. */
+  anonymousReads?: ReadLimit | undefined;
+}
+
+const path = '/form/v1/registers';
+const refusals = {
+  400: { description: 'The request is not valid, or the configuration service rejected it' },
+  401: { description: 'No valid bearer' },
+  403: { description: 'The caller has neither form-admin nor configuration-admin, or names another tenant' },
+  502: { description: 'The configuration service failed or denied access' },
+} satisfies Record<number, Answer>;
+const missing: Answer = { description: 'No such register: one without its definition or its entries does not exist' };
+const busy: Answer = {
+  description: 'Another change of the register is still running, or the database cannot be reached',
+  headers: { 'Retry-After': 'Seconds' },
+};
+
+export function registerRoutes(options: RegisterOptions): Route[] {
+  const countRead = createCountRead(options.anonymousReads ?? { reads: 300, seconds: 60 });
+  const guards = createRegisterGuards({ ...options, countRead });
+  const store = createRegisterStore(options.configuration);
+  const changes = createRegisterChanges({ store, turns: createTurns(options) });
+  return [
+    ...readRoutes(guards, store),
+    entriesRoute({ path: `${path}/:name/entries`, guards, store, urns: options.urns, refusals, missing }),
+    createRoute(guards, changes),
+    ...changeRoutes(guards, changes),
+  ];
+}
+
+function callOf(response: Response) {
+  return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
+}
+
+function readRoutes({ bearer, mayManage, tenant }: RegisterGuards, store: RegisterStore): Route[] {
+  return [
+    route({
+      method: 'get',
+      path,
+      summary: "List the tenant's registers",
+      description: 'Sorted by name. Registers that lack their definition or their entries are left out.',
+      guards: [bearer, mayManage, tenant],
+      query: listQuery,
+      answers: { 200: { description: 'A page of registers', schema: listAnswer }, ...refusals },
+      async handle({ query: { top, after } }, _request, response) {
+        const { registers, next } = await store.list(callOf(response), { top, after });
+        const page = {
+          after: after === undefined ? null : encodeCursor(after),
+          next: next === undefined ? null : encodeCursor(next),
+          size: registers.length,
+        };
+        response.json({ results: registers, page });
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${path}/:name`,
+      summary: 'Read a register',
+      description: 'Entries are those that forms use: of the active revision, else of the latest.',
+      guards: [bearer, mayManage, tenant],
+      params: nameParams,
+      query: tenantQuery,
+      answers: { 200: { description: 'The register', schema: registerAnswer }, ...refusals, 404: missing },
+      async handle({ params }, _request, response) {
+        const register = registerOf(params.name, await store.read(params.name, callOf(response)));
+        if (!register) throw notFound();
+        response.json(register);
+      },
+    }),
+  ];
+}
+
+function createRoute({ bearer, mayManage, tenant }: RegisterGuards, changes: RegisterChanges): Route {
+  return route({
+    method: 'post',
+    path,
+    summary: 'Create a register',
+    description:
+      'Forms refer to it by `urn:example:platform:configuration:v2:/configuration/data-register/<name>`, the name as it ' +
+      'is. What a failed create left behind does not stand in the way of a repeat.',
+    guards: [bearer, mayManage, tenant],
+    query: tenantQuery,
+    body: createBody,
+    answers: {
+      201: { description: 'The register', schema: registerAnswer, headers: { Location: 'Its address' } },
+      ...refusals,
+      409: { description: 'A register with this name exists' },
+      503: busy,
+    },
+    async handle({ body: { name, description, entries } }, _request, response) {
+      const register = await changes.create({ name, description, entries }, callOf(response));
+      response
+        .status(201)
+        .location(`${path}/${encodeURIComponent(name)}`)
+        .json(register);
+    },
+  });
+}
+
+function changeRoutes({ bearer, mayManage, tenant }: RegisterGuards, changes: RegisterChanges): Route[] {
+  return [
+    route({
+      method: 'patch',
+      path: `${path}/:name`,
+      summary: 'Change the description, the entries, or both',
+      description:
+        'A field that is not sent stays. Entries are replaced whole and published: where an older revision is pinned as ' +
+        'active, the pin moves to what was written. `anonymousRead` stays as it is.',
+      guards: [bearer, mayManage, tenant],
+      params: nameParams,
+      query: tenantQuery,
+      body: patchBody,
+      answers: {
+        200: { description: 'The changed register', schema: registerAnswer },
+        ...refusals,
+        404: missing,
+        503: busy,
+      },
+      async handle({ params, body: { description, entries } }, _request, response) {
+        response.json(await changes.patch(params.name, { description, entries }, callOf(response)));
+      },
+    }),
+    route({
+      method: 'delete',
+      path: `${path}/:name`,
+      summary: 'Delete a register with the history of its entries',
+      description:
+        'Forms that refer to it lose its options. Half a register, as a failed delete leaves it, is removed too and ' +
+        'answered with 404.',
+      guards: [bearer, mayManage, tenant],
+      params: nameParams,
+      query: tenantQuery,
+      answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
+      async handle({ params }, _request, response) {
+        await changes.remove(params.name, callOf(response));
+        response.status(204).end();
+      },
+    }),
+  ];
+}

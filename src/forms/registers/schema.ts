@@ -1,0 +1,121 @@
+// What the register API takes and answers. Unknown fields are refused.
+import { z } from 'zod';
+import { type EntryProblem, entryProblems, namePattern, registerNamespace } from './register.ts';
+
+const example = {
+  namespace: registerNamespace,
+  name: 'cities',
+  description: 'Cities with an office',
+  entries: [
+    { label: 'Banff', value: 'banff' },
+    { label: 'Red Deer', value: 'red-deer' },
+  ],
+};
+
+const name = z
+  .string()
+  .regex(namePattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores, without a space at either end')
+  .meta({ description: 'Case sensitive', examples: [example.name] });
+
+const description = z
+  .string()
+  .max(10_000, 'must have at most 10000 characters')
+  .meta({ examples: [example.description] });
+
+/** For documents: what validates in its place is quicker and names the failing item. */
+const entriesShape = z
+  .union([z.array(z.string()), z.array(z.record(z.string(), z.unknown()))])
+  .meta({ description: 'All strings or all objects; at most 10,000 and 1 MiB of JSON', examples: [example.entries] });
+
+const entries = z
+  .array(z.unknown(), 'must be an array')
+  .superRefine((value, context) => {
+    for (const { index, detail } of entryProblems(value) satisfies EntryProblem[])
+      context.addIssue({ code: 'custom', path: index === undefined ? [] : [index], message: detail });
+  })
+  .meta({
+    description: 'All strings or all objects; at most 10,000 and 1 MiB of JSON',
+    examples: [example.entries],
+    override: ({ jsonSchema }: { jsonSchema: { items?: unknown; anyOf?: unknown } }) => {
+      delete jsonSchema.items;
+      jsonSchema.anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
+    },
+  });
+
+const namespace = z
+  .literal(registerNamespace, `must be ${registerNamespace}`)
+  .optional()
+  .meta({ description: 'May be left out; nothing else is possible' });
+
+export const createBody = z
+  .strictObject({ namespace, name, description: description.default(''), entries: entries.default([]) })
+  .meta({ examples: [{ name: example.name, description: example.description, entries: example.entries }] });
+
+export const patchBody = z
+  .strictObject({ namespace, description: description.optional(), entries: entries.optional() })
+  .refine((body) => body.description !== undefined || body.entries !== undefined, 'must have description or entries')
+  .meta({ examples: [{ entries: example.entries }] });
+
+export const nameParams = z.object({ name });
+
+const tenantId = z
+  .string()
+  .optional()
+  .meta({
+    description: 'URN of the tenant; required of core users, and of callers without a token',
+    examples: ['urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6'],
+  });
+
+export const tenantQuery = z.object({ tenantId });
+
+/** A page starts after a name. Its cursor says nothing else, and it stays right while registers come and go. */
+export function encodeCursor(lastName: string): string {
+  return Buffer.from(JSON.stringify([lastName])).toString('base64url');
+}
+
+const after = z
+  .string()
+  .max(200)
+  .transform((text, context) => {
+    const parsed = z
+      .tuple([z.string().regex(namePattern)])
+      .safeParse(parseJson(Buffer.from(text, 'base64url').toString()));
+    if (parsed.success) return parsed.data[0];
+    context.addIssue('is not a cursor of this list');
+    return z.NEVER;
+  })
+  .optional()
+  .meta({ description: '`page.next` of the page before' });
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export const listQuery = z.object({
+  tenantId,
+  top: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(100)
+    .default(25)
+    .meta({ description: 'Most registers on a page; it ends earlier once its entries take 8 MiB' }),
+  after,
+});
+
+export const registerAnswer = z
+  .object({ namespace: z.literal(registerNamespace), name, description: z.string(), entries: entriesShape })
+  .meta({ id: 'Register', examples: [example] });
+
+export const listAnswer = z
+  .object({
+    results: z.array(registerAnswer),
+    page: z.object({ after: z.string().nullable(), next: z.string().nullable(), size: z.int() }),
+  })
+  .meta({ examples: [{ results: [example], page: { after: null, next: null, size: 1 } }] });
+
+export const entriesAnswer = entriesShape;
