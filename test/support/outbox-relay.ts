@@ -38,7 +38,7 @@ export const quick: Partial<RelayPace> = {
   outage: { first: 20, cap: 100 },
 };
 
-const permit: DefinitionSource = { read: async (_tenant, id) => ({ id, name: 'Permit' }) };
+const permit: DefinitionSource = { find: async (_tenant, id) => ({ id, name: 'Permit' }) };
 
 export function startTestRelay(options: TestRelayOptions): TestRelay {
   const { clock = systemClock, deleteFiles = false, sinkUrl } = options;

@@ -12,36 +12,27 @@
 //   whether or not there is a form's row to write it to. Acceptance of form-deleted finds it there.
 // - The relay dies after the request and before that. The row is claimed again; the user id finds the same subscriber,
 //   with the form (case as usual) or without it (first case).
-// - A relay that lost its claim (it slept, or the network did) subscribes after all, even after form-deleted. Recording
-//   its subscriber finds neither the form nor a form-deleted to come, and writes the row that removes it.
+// - A relay that lost its claim (it slept, or the network did) or a send-code subscribes after all, even after
+//   form-deleted. Recording its subscriber finds neither the form nor a form-deleted to come, and writes the row that removes it.
 // - form-deleted is accepted and the relay dies before it is marked: it is sent again under the same key. The removal
 //   is inserted by the statement that marks it, so there is never one without the other.
 // - The applicant's information is in no outbox row at any time, so a row that outlives its form tells nothing. The
 //   names of signed-in actors are taken out of the form's rows when form-deleted is accepted.
+import { Problem } from '../../service/problem.ts';
 import type { Urns } from '../../service/urn.ts';
-import { notificationTypeId } from '../notices/notification-type.ts';
 import { type EventDefinition, type FormEvent, renderEvent, wantsData } from './event.ts';
 import { isEventKind, type OutboxRow } from './outbox.ts';
+import { type Subscribing, subscriptionOf } from './subscription.ts';
 
-/** Answers for the definition of a form; undefined when none is configured. Throws when it cannot be known. */
 export interface DefinitionSource {
-  read(tenantId: string, definitionId: string): Promise<EventDefinition | undefined>;
-}
-
-export interface SubscribeRequest {
-  tenantId: string;
-  typeId: string;
-  userId: string;
-  addressAs?: string;
-  channels: { channel: string; address: string }[];
-  criteria: { description: string; correlationId: string };
+  /** Undefined when none is configured. Throws Problem `definition-invalid`, or when it cannot be known. */
+  find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
 }
 
 /** What is needed of the platform's clients. Each call retries by itself and ends within a minute. */
 export interface DeliveryPlatform {
   events: { send(event: FormEvent): Promise<void> };
-  notifications: {
-    subscribe(request: SubscribeRequest): Promise<{ subscriberId: string }>;
+  notifications: Subscribing & {
     /** A subscriber that is gone already is no error. */
     removeSubscriber(tenantId: string, id: string): Promise<void>;
   };
@@ -90,28 +81,33 @@ async function sendEvent(row: Parameters<typeof renderEvent>[0]['row'], options:
   return { outcome: 'accepted' };
 }
 
+/**
+ * A definition that is not usable holds back no notice: the event goes without its name, as if there were none. Only
+ * form-submitted waits for it, because the definition says whether the answers belong into it. And form-deleted waits
+ * for nothing: the removal of the applicant's information waits for it.
+ */
 async function readDefinition(row: OutboxRow, { definitions }: DeliveryOptions): Promise<EventDefinition | undefined> {
   if (row.kind === 'form-archived') return undefined;
-  const read = definitions.read(row.tenantId, row.facts.definitionId);
-  // The definition only lends form-deleted a name; the removal that waits for it must not wait for a name.
-  return row.kind === 'form-deleted' ? read.catch(() => undefined) : read;
+  try {
+    return await definitions.find(row.tenantId, row.facts.definitionId, { permission: false });
+  } catch (error) {
+    const unusable = error instanceof Problem && error.slug === 'definition-invalid';
+    const indispensable = row.kind === 'form-submitted' && row.form !== undefined;
+    if (row.kind === 'form-deleted' || (unusable && !indispensable)) return undefined;
+    throw error;
+  }
 }
 
 async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Delivered> {
   const { form } = row;
   if (form?.subscriberId) return { outcome: 'skipped', subscriberId: form.subscriberId };
-  const channels = form?.applicant.channels ?? [];
-  if (form && channels.length === 0) return { outcome: 'skipped' };
-  const { addressAs } = form?.applicant ?? {};
-  const urn = options.urns.form(row.formId);
-  const { subscriberId } = await options.notifications.subscribe({
-    tenantId: row.tenantId,
-    typeId: notificationTypeId,
-    userId: urn,
-    ...(addressAs && { addressAs }),
-    channels,
-    criteria: { description: row.facts.definitionId, correlationId: urn },
-  });
+  if (form?.applicant.channels.length === 0) return { outcome: 'skipped' };
+  const { formId: id, tenantId, facts } = row;
+  const request = subscriptionOf(
+    { id, tenantId, definitionId: facts.definitionId, applicant: form?.applicant },
+    options.urns,
+  );
+  const { subscriberId } = await options.notifications.subscribe(request);
   return { outcome: 'accepted', subscriberId };
 }
 

@@ -112,9 +112,14 @@ const payloads: Record<EventKind, (source: EventSource) => Record<string, unknow
     id: row.formId,
     deletedBy: actorOf(row.facts),
     definition: renderDefinition(definition),
-    files: row.facts.files ?? [],
+    files: fileUrns(row.facts.files ?? [], urns),
   }),
 };
+
+/** Only file URNs: what else an applicant may have named a file is an answer. */
+function fileUrns(files: readonly string[], urns: Urns): string[] {
+  return files.filter((urn) => urn.startsWith(`${urns.service('file-service')}:v1:/files/`));
+}
 
 /** A row without an actor was written by this service's own expiry. */
 function actorOf(facts: OutboxFacts): Actor {

@@ -3,8 +3,17 @@
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
+import { databaseProblem } from '../../service/postgres.ts';
 import type { FailureSide } from './gate.ts';
 import type { OutboxRow } from './outbox.ts';
+
+/** A delivery that did not end in time. */
+export class DeadlineError extends Error {
+  constructor() {
+    super('the delivery did not end in time');
+    this.name = 'DeadlineError';
+  }
+}
 
 export interface FailureReport {
   sideOf(error: unknown): FailureSide;
@@ -30,7 +39,7 @@ export function createFailureReport({ log, clock }: { log: Logger; clock: Clock 
     sideOf,
     failed(subject, error, row) {
       const now = clock().getTime();
-      const side = sideOf(error);
+      const side = row ? sideOf(error) : 'service';
       const key = side === 'row' ? `${subject}, refused rows` : subject;
       const burst = bursts.get(key) ?? {
         began: now,
@@ -74,9 +83,12 @@ const texts: Record<FailureSide, string> = {
 // An address that does not exist (404, 405) is a wrong configuration of the service and no fault of one row.
 const wrongAddress = new Set([404, 405]);
 
+/** What is neither a failed call, nor the database, nor time, is something about this row that cannot be rendered. */
 function sideOf(error: unknown): FailureSide {
-  if (!(error instanceof PlatformError) || error.kind !== 'rejected') return 'service';
-  return error.upstreamStatus !== undefined && wrongAddress.has(error.upstreamStatus) ? 'service' : 'row';
+  if (error instanceof DeadlineError || databaseProblem(error)) return 'service';
+  if (!(error instanceof PlatformError)) return 'row';
+  const refused = error.kind === 'rejected' && !wrongAddress.has(error.upstreamStatus ?? 0);
+  return refused ? 'row' : 'service';
 }
 
 function describeRow(row: OutboxRow | undefined) {

@@ -4,7 +4,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Clock } from '../../service/clock.ts';
 import type { Deliver } from './delivery.ts';
-import type { FailureReport } from './failure.ts';
+import { DeadlineError, type FailureReport } from './failure.ts';
 import type { Gate } from './gate.ts';
 import { createLatch } from './latch.ts';
 import type { OutboxMetrics } from './metrics.ts';
@@ -145,7 +145,7 @@ async function deliverOne(row: ClaimedRow, options: LaneOptions, recorder: Recor
 async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the delivery did not end in time')), ms);
+    timer = setTimeout(() => reject(new DeadlineError()), ms);
   });
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }

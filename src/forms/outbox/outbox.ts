@@ -112,10 +112,3 @@ export function retryDelay(attempts: number, { first, cap }: Backoff, random: ()
   const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(attempts - 1, 0), 30));
   return Math.round(ceiling * (0.5 + random() / 2));
 }
-
-/** The file URNs among the values of a form's `files`; what is no file URN of this platform is left out. */
-export function fileUrns(files: Record<string, string>, fileService: string): string[] {
-  const prefix = `${fileService}:v1:/files/`;
-  const urns = Object.values(files).flatMap((value) => value.split(';'));
-  return [...new Set(urns.map((urn) => urn.trim()).filter((urn) => urn.startsWith(prefix)))];
-}

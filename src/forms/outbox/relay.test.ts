@@ -10,6 +10,7 @@ import {
   startSink,
 } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import { Problem } from '../../service/problem.ts';
 import { eventKinds } from './outbox.ts';
 
 let database: OutboxDatabase;
@@ -102,6 +103,30 @@ describe('order', () => {
     up = true;
     await delivered();
     expect(events()).toHaveLength(1);
+  });
+});
+
+describe('a definition that is not usable', () => {
+  it('holds back no notice: the event goes without it, but a submission waits until it says whether answers are sent', async () => {
+    const form = await database.addForm();
+    await database.addRow(form, 'form-created');
+    await database.addRow(form, 'form-submitted');
+    let broken = true;
+    start({
+      definitions: {
+        async find(_tenant, id) {
+          if (broken) throw new Problem('definition-invalid');
+          return { id, name: 'Permit' };
+        },
+      },
+    });
+    await vi.waitFor(async () => expect(await database.undelivered()).toBe(1));
+    expect(events()[0]?.body).toMatchObject({ name: 'form-created', payload: { form: { definition: null } } });
+    await sleep(200);
+    expect(events()).toHaveLength(1);
+    broken = false;
+    await delivered();
+    expect(events()[1]?.body).toMatchObject({ payload: { form: { definition: { name: 'Permit' } } } });
   });
 });
 

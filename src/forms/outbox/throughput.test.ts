@@ -38,13 +38,19 @@ it('drains a backlog at 1,000 events a second and more', async () => {
   await database.pool.query('ANALYZE');
   const started = performance.now();
   const cpu = process.cpuUsage();
-  const relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, pace: { poll: { min: 50, max: 1_000 } } });
+  const relay = startTestRelay({
+    databaseUrl: database.url,
+    sinkUrl: sink.url,
+    pace: { poll: { min: 50, max: 1_000 } },
+  });
   while ((await database.undelivered()) > 0) await sleep(100);
   const seconds = (performance.now() - started) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   await relay.stop();
   const rate = Math.round((size * 2) / seconds);
-  process.stdout.write(`relay: ${rate} events/s, ${(((user + system) / 1e6 / size / 2) * 1e6).toFixed(0)} us CPU each, sink included\n`);
+  process.stdout.write(
+    `relay: ${rate} events/s, ${(((user + system) / 1e6 / size / 2) * 1e6).toFixed(0)} us CPU each, sink included\n`,
+  );
   expect(sink.received).toHaveLength(size * 2);
   expect(rate).toBeGreaterThan(1_000);
 }, 120_000);
