@@ -21,7 +21,8 @@ function problemsOf(schema: z.ZodObject, env: NodeJS.ProcessEnv): Record<string,
   try {
     parseConfig(schema, env);
   } catch (error) {
-    if (error instanceof ConfigError) return Object.fromEntries(error.problems.map(({ name, problem }) => [name, problem]));
+    if (error instanceof ConfigError)
+      return Object.fromEntries(error.problems.map(({ name, problem }) => [name, problem]));
     throw error;
   }
   return {};
@@ -102,7 +103,9 @@ describe('the configuration', () => {
 
   it('refuses a variable that is given both by itself and by file', () => {
     const env = { ...needed, CLIENT_SECRET_FILE: file('other', 'another-long-secret-value') };
-    expect(problemsOf(everything, env)).toEqual({ CLIENT_SECRET: 'is given twice, by itself and by CLIENT_SECRET_FILE' });
+    expect(problemsOf(everything, env)).toEqual({
+      CLIENT_SECRET: 'is given twice, by itself and by CLIENT_SECRET_FILE',
+    });
   });
 
   it('refuses a file that is missing or empty, and says which variable named it', () => {
@@ -131,13 +134,32 @@ describe('a duration', () => {
   });
 
   it('is refused without a unit, with years or months, negative, in another order, or beyond a century', () => {
-    const refused = ['', 'P', 'PT', 'P1DT', '15', '15D', 'P1Y', 'P1M', '-P1D', 'P-1D', 'PT1D', 'PT1S1M', 'P1D ', 'p1d', 'P40000D'];
+    const refused = [
+      '',
+      'P',
+      'PT',
+      'P1DT',
+      '15',
+      '15D',
+      'P1Y',
+      'P1M',
+      '-P1D',
+      'P-1D',
+      'PT1D',
+      'PT1S1M',
+      'P1D ',
+      'p1d',
+      'P40000D',
+    ];
     expect(refused.filter((text) => parseDuration(text) !== undefined)).toEqual([]);
   });
 
   it('of any whole number of seconds within a century is exact', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 3_155_760_000 }), (seconds) => parseDuration(`PT${seconds}S`) === seconds * 1_000),
+      fc.property(
+        fc.integer({ min: 0, max: 3_155_760_000 }),
+        (seconds) => parseDuration(`PT${seconds}S`) === seconds * 1_000,
+      ),
     );
   });
 

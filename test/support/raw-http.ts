@@ -25,7 +25,8 @@ export function sendRaw(port: number, bytes: string | Buffer, options: { cut?: b
     socket.on('data', (chunk) => {
       chunks.push(chunk);
       const { headers, body } = answer();
-      if (Buffer.byteLength(body) >= Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY)) socket.destroy();
+      if (Buffer.byteLength(body) >= Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY))
+        socket.destroy();
     });
     socket.on('error', reject);
     socket.on('close', () => resolve(answer()));
@@ -35,6 +36,8 @@ export function sendRaw(port: number, bytes: string | Buffer, options: { cut?: b
 function parseAnswer(text: string): RawAnswer {
   const [head = '', ...rest] = text.split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
-  const headers = new Map(lines.map((line) => [line.split(':', 1)[0]?.toLowerCase() ?? '', line.slice(line.indexOf(':') + 1).trim()]));
+  const headers = new Map(
+    lines.map((line) => [line.split(':', 1)[0]?.toLowerCase() ?? '', line.slice(line.indexOf(':') + 1).trim()]),
+  );
   return { status: Number(statusLine.split(' ')[1] ?? 0), headers, body: rest.join('\r\n\r\n'), text };
 }
