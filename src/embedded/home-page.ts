@@ -19,11 +19,11 @@ export function homePage({ publicUrl, parts }: { publicUrl: string; parts: Recor
 ${!ready && waiting(parts)}</p>
 <h2>Try it</h2>
 <div class="card"><p>In another terminal: a draft from its creation to its submission, with the code taken from the mailbox.</p>
-<pre><code>npm run demo</code></pre></div>
+<pre class="command"><code>npm run demo</code></pre></div>
 <h2>Look around</h2>
 <ul class="grid">${places.map(([href, name, text]) => html`<li class="card"><a href="${href}">${name}</a><p class="quiet small">${text}</p></li>`)}</ul>
 <h2>Accounts</h2>
-<div class="card scroll"><table>
+<div class="card scroll" tabindex="0" role="region" aria-label="Accounts"><table>
 <thead><tr><th scope="col">Who</th><th scope="col">Name</th><th scope="col">Password or secret</th><th scope="col">May</th></tr></thead>
 <tbody>
 ${account('Person', 'alice@example.com', 'alice', 'apply')}

@@ -14,7 +14,7 @@ import { type EmbeddedPostgres, removePostgres, startPostgres } from './postgres
 import { type SupervisedChild, superviseChild } from './processes/child-process.ts';
 import { processEnvironments, serviceSecretName } from './processes/environments.ts';
 import { openSecrets, type Secrets } from './secrets.ts';
-import { createStopStack, type StopStack } from './stop-stack.ts';
+import { createStopStack, StoppedError, type StopStack } from './stop-stack.ts';
 
 export interface Formgate {
   /** Starts everything; rejects, with everything stopped again, when something does not start. */
@@ -39,8 +39,10 @@ export function createFormgate(options: StartOptions, report: Report): Formgate 
       try {
         return await startParts({ options, report, stack, fail: failure.resolve });
       } catch (error) {
+        // What a stop takes away from under a start is no failure of its own.
+        const reason = stack.isStopping ? new StoppedError('Stopped.') : error;
         await stack.stop().catch(() => undefined);
-        throw error;
+        throw reason;
       }
     },
     stop: stack.stop,

@@ -5,6 +5,7 @@ export interface StopStack {
   add(stop: () => Promise<void>): Promise<void>;
   /** Stops everything. Repeated calls wait for the first. Failures are collected into one AggregateError. */
   stop(): Promise<void>;
+  readonly isStopping: boolean;
 }
 
 /** Says that a start was given up because a stop was asked for. */
@@ -27,5 +28,8 @@ export function createStopStack(): StopStack {
       throw new StoppedError('Stopped.');
     },
     stop: () => (stopped ??= stopAll()),
+    get isStopping() {
+      return stopped !== undefined;
+    },
   };
 }

@@ -60,9 +60,9 @@ function formPage(realm: Realm, { email, refused = false }: { email: string; ref
 ${refused && html`<p class="alarm" id="refused" role="alert">This e-mail address and password do not match an account.</p>`}
 <form method="post">
 <label for="username">E-mail address</label>
-<input id="username" name="username" type="email" autocomplete="username" required autofocus value="${email}"${refused && html` aria-describedby="refused"`}>
+<input id="username" name="username" type="email" autocomplete="username" required${!email && html` autofocus`} value="${email}"${refused && html` aria-describedby="refused"`}>
 <label for="password">Password</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required>
+<input id="password" name="password" type="password" autocomplete="current-password" required${email !== '' && html` autofocus`}>
 <div class="actions">
 <button class="main" type="submit">Sign in</button>
 <button type="submit" name="action" value="cancel" formnovalidate>Cancel</button>

@@ -31,7 +31,12 @@ a:hover { text-decoration-thickness: 2px; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 code, pre, .code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; }
 code { overflow-wrap: anywhere; }
+pre code { font-size: 1em; }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+.card > :last-child { margin-bottom: 0; }
+.note { margin: 1rem .25rem 0; }
+nav { margin-bottom: .75rem; }
+.command { background: var(--ground); border: 1px solid var(--line); border-radius: 8px; padding: .65rem .85rem; }
 .card {
   background: var(--surface); border: 1px solid var(--line); border-radius: 12px; padding: 1.5rem;
   box-shadow: 0 1px 3px rgb(0 0 0 / .06);
@@ -42,6 +47,7 @@ input[type=email], input[type=password], input[type=text] {
   background: var(--ground); border: 1px solid var(--quiet); border-radius: 8px;
 }
 button {
+  white-space: nowrap;
   font: inherit; font-weight: 600; padding: .65rem 1.1rem; border-radius: 8px; cursor: pointer;
   color: var(--accent); background: transparent; border: 1px solid var(--accent);
 }
@@ -58,7 +64,9 @@ button:hover { filter: brightness(1.08); }
 .grid p { margin: .35rem 0 0; }
 table { width: 100%; border-collapse: collapse; }
 th { text-align: left; font-size: .875rem; color: var(--quiet); font-weight: 600; }
-th, td { padding: .55rem .75rem; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+th, td { padding: .55rem .75rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td code { white-space: nowrap; }
+td { min-width: 7rem; }
 tr:last-child td { border-bottom: 0; }
 .scroll { overflow-x: auto; padding: .25rem .5rem; }
 .head { display: flex; flex-wrap: wrap; align-items: baseline; gap: .5rem 1rem; justify-content: space-between; margin-bottom: 1rem; }
@@ -73,7 +81,12 @@ ul.list { padding: 0; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; margin: 0 0 1.25rem; }
 dt { color: var(--quiet); }
 dd { margin: 0; overflow-wrap: anywhere; }
-iframe { width: 100%; height: 60vh; border: 1px solid var(--line); border-radius: 8px; background: #ffffff; }
+iframe { width: 100%; height: min(60vh, 26rem); border: 1px solid var(--line); border-radius: 8px; background: #ffffff; }
 .dot { display: inline-block; width: .65em; height: .65em; border-radius: 50%; background: var(--alarm); margin-right: .45em; }
 .dot.good { background: var(--good); }
+@media (max-width: 34rem) {
+  dl { grid-template-columns: 1fr; gap: 0; }
+  dd { margin-bottom: .5rem; }
+  .list a { grid-template-columns: 1fr; }
+}
 `;
