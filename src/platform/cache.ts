@@ -104,7 +104,7 @@ export function createCache<V>(options: CacheOptions): Cache<V> {
     try {
       return await refresh(key, load);
     } catch (error) {
-      if (entry.value === undefined || !isOutage(error) || ageOf(entry, clock) >= limit) throw error;
+      if (!isOutage(error) || ageOf(entry, clock) >= limit) throw error;
       return serveStale(entry);
     }
   }

@@ -1,5 +1,6 @@
 // Cuts off a failing service: once most calls fail, further ones are refused at once, and now and then one probe goes
-// through. It counts only what says that the service is broken; a service that answers 4xx works.
+// through. Whatever an action throws counts as a failure, so an action throws only what says that the service is broken:
+// no connection, no answer in time, a broken answer, a 5xx. A service that answers 4xx works, and its answer is returned.
 import CircuitBreaker from 'opossum';
 import type { Logger } from '../service/log.ts';
 import { PlatformError } from './platform-error.ts';
@@ -38,7 +39,6 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
     rollingPercentilesEnabled: false,
     enableSnapshots: false,
     resetTimeout: resetMs,
-    errorFilter: (error: unknown) => !saysBroken(error),
   });
   let openedAt = 0;
   let failures = 0;
@@ -73,10 +73,4 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
     },
     close: () => breaker.shutdown(),
   };
-}
-
-function saysBroken(error: unknown): boolean {
-  if (!(error instanceof PlatformError)) return true;
-  if (error.kind === 'failed') return error.upstreamStatus === undefined || error.upstreamStatus >= 500;
-  return error.kind === 'unreachable' || error.kind === 'timeout';
 }

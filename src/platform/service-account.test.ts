@@ -104,6 +104,14 @@ describe('the token of the service account', () => {
     expect(server.requests).toHaveLength(2);
   });
 
+  it('that was replaced long ago and is refused late is answered with the current one', async () => {
+    await account.token();
+    await account.renew('token-1');
+    calls.advance(10 * second);
+    expect(await account.renew('token-1')).toBe('token-2');
+    expect(server.requests).toHaveLength(2);
+  });
+
   it('is replaced at most once in 5 s, however many are refused', async () => {
     await account.token();
     expect(await account.renew('token-1')).toBe('token-2');
