@@ -70,10 +70,13 @@ export function platformRoutes(options: PlatformAppOptions): Route[] {
     ...rootRoutes(() => isReachable(pool)),
     ...directoryRoutes({ store: createDirectoryStore(pool), tenants, urnPrefix: config.URN_PREFIX }),
     ...tenantRoutes({ verifier: verifierOf('tenant-service'), store: tenantStore, urns }),
-    ...configurationRoutes({ ...options, urns, configuration, validate }, {
-      verifier: verifierOf('configuration-service'),
-      tenants,
-    }),
+    ...configurationRoutes(
+      { ...options, urns, configuration, validate },
+      {
+        verifier: verifierOf('configuration-service'),
+        tenants,
+      },
+    ),
     ...eventRoutes({
       verifier: verifierOf('event-service'),
       tenants,
@@ -83,10 +86,13 @@ export function platformRoutes(options: PlatformAppOptions): Route[] {
       validate,
       definitions: (tenant, namespace) => configuration.members(tenant, eventsHome, [namespace]),
     }),
-    ...notificationRoutes({ ...options, urns, configuration }, {
-      verifier: verifierOf('notification-service'),
-      tenants,
-    }),
+    ...notificationRoutes(
+      { ...options, urns, configuration },
+      {
+        verifier: verifierOf('notification-service'),
+        tenants,
+      },
+    ),
   ];
 }
 

@@ -5,10 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { testServiceSecret } from '../../test/support/access.ts';
-import { PlatformError } from '../platform/platform-error.ts';
+import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
+import { PlatformError } from '../platform/platform-error.ts';
 import type { Tenant } from '../service/identity.ts';
 import { createMetrics } from '../service/metrics.ts';
 import { createUrns } from '../service/urn.ts';
@@ -71,7 +71,9 @@ async function rejection(promise: Promise<unknown>): Promise<PlatformError> {
 describe('directory and tenants', () => {
   it('the directory resolves an API and refuses a URN without an entry', async () => {
     expect(await platform.directory.resolve(urns.service('event-service:v1'))).toMatch(/\/event\/v1$/);
-    expect(await rejection(platform.directory.resolve(urns.service('no-such-service')))).toMatchObject({ kind: 'failed' });
+    expect(await rejection(platform.directory.resolve(urns.service('no-such-service')))).toMatchObject({
+      kind: 'failed',
+    });
   });
 
   it('a tenant is found by name, id and realm, and as the same one', async () => {
@@ -86,7 +88,10 @@ describe('configuration', () => {
 
   it('a configuration that does not exist reads as empty and is no failure', async () => {
     const { configuration } = platform;
-    expect(await configuration.read(namespace, `none ${unique}`, place())).toEqual({ latest: undefined, active: undefined });
+    expect(await configuration.read(namespace, `none ${unique}`, place())).toEqual({
+      latest: undefined,
+      active: undefined,
+    });
     const cached = await configuration.activeOrLatest(namespace, `none ${unique}`, place());
     expect(cached.value).toBeUndefined();
     expect(await configuration.remove(namespace, `none ${unique}`, place())).toBe(false);
@@ -94,7 +99,9 @@ describe('configuration', () => {
 
   it('goes through its life: definition, entries, revision, pin, in-place edit, history, delete', async () => {
     const { configuration } = platform;
-    const definition = { [`${namespace}:${name}`]: { description: 'Contract', configurationSchema: { type: 'array' } } };
+    const definition = {
+      [`${namespace}:${name}`]: { description: 'Contract', configurationSchema: { type: 'array' } },
+    };
     await configuration.update('platform', 'configuration-service', definition, place());
     expect((await configuration.replace(namespace, name, ['Red Deer'], place())).revision).toBe(0);
     expect((await configuration.createRevision(namespace, name, place())).revision).toBe(1);
@@ -108,7 +115,9 @@ describe('configuration', () => {
     expect(results.map(({ revision }) => revision)).toEqual([1, 0]);
     expect(await configuration.readRevision(namespace, name, 0, place())).toEqual(['Red Deer']);
     expect(await configuration.readRevision(namespace, name, 9, place())).toBeUndefined();
-    expect((await rejection(configuration.replace(namespace, name, { not: 'an array' }, place()))).kind).toBe('rejected');
+    expect((await rejection(configuration.replace(namespace, name, { not: 'an array' }, place()))).kind).toBe(
+      'rejected',
+    );
     expect((await rejection(configuration.setActiveRevision(namespace, name, 9, place()))).kind).toBe('rejected');
     expect(await configuration.remove(namespace, name, place())).toBe(true);
     expect((await configuration.read(namespace, name, place())).latest).toBeUndefined();
@@ -120,9 +129,12 @@ describe('configuration', () => {
     for (const each of names) await configuration.replace(namespace, each, { each }, place());
     await configuration.setActiveRevision(namespace, names[1] ?? '', 0, place());
     const found = [];
-    for await (const entry of configuration.listAll(namespace, { ...place(), top: 2, includeActive: true })) found.push(entry);
+    for await (const entry of configuration.listAll(namespace, { ...place(), top: 2, includeActive: true }))
+      found.push(entry);
     for (const each of names) await configuration.remove(namespace, each, place());
-    expect(found.filter(({ name: each }) => names.includes(each)).map((entry) => [entry.name, entry.active?.revision])).toEqual([
+    expect(
+      found.filter(({ name: each }) => names.includes(each)).map((entry) => [entry.name, entry.active?.revision]),
+    ).toEqual([
       [names[0], undefined],
       [names[1], 0],
       [names[2], undefined],
@@ -145,7 +157,9 @@ describe('registration, events and notifications', () => {
 
   it('a service registers what it brings, and once more without a difference', async () => {
     const registered = {
-      events: [{ name: `contract-${unique}`, description: 'Contract', payloadSchema: { type: 'object', required: ['id'] } }],
+      events: [
+        { name: `contract-${unique}`, description: 'Contract', payloadSchema: { type: 'object', required: ['id'] } },
+      ],
       notificationTypes: {
         [typeId]: {
           id: typeId,
@@ -190,7 +204,13 @@ describe('registration, events and notifications', () => {
 
   it('an event is taken, one that does not fit its definition is rejected', async () => {
     const event = { namespace: 'form-service', name: `contract-${unique}`, timestamp: new Date().toISOString() };
-    const good = { ...event, tenantId: tenant.id, correlationId, context: { idempotencyKey: unique }, payload: { id: '1' } };
+    const good = {
+      ...event,
+      tenantId: tenant.id,
+      correlationId,
+      context: { idempotencyKey: unique },
+      payload: { id: '1' },
+    };
     await platform.events.send(good);
     await platform.events.send(good);
     expect((await rejection(platform.events.send({ ...good, payload: {} }))).kind).toBe('rejected');
@@ -209,7 +229,9 @@ describe('registration, events and notifications', () => {
       criteria: { correlationId },
     });
     const at = { tenantId: tenant.id, subscriberId, channel: 'email', address: 'ana@example.org' };
-    expect(await rejection(platform.notifications.checkCode({ ...at, code: 'AAAAAA' }))).toMatchObject({ upstreamStatus: 400 });
+    expect(await rejection(platform.notifications.checkCode({ ...at, code: 'AAAAAA' }))).toMatchObject({
+      upstreamStatus: 400,
+    });
     await platform.notifications.sendCode({ ...at, reason: 'Contract' });
     expect(await platform.notifications.checkCode({ ...at, code: 'AAAAAA' })).toBe(false);
     if (own) {
@@ -220,7 +242,13 @@ describe('registration, events and notifications', () => {
   });
 
   it('a removed subscriber is gone, and removing it again is no failure', async () => {
-    const { subscriberId } = await platform.notifications.subscribe({ tenantId: tenant.id, typeId, userId, channels: [], criteria: { correlationId } });
+    const { subscriberId } = await platform.notifications.subscribe({
+      tenantId: tenant.id,
+      typeId,
+      userId,
+      channels: [],
+      criteria: { correlationId },
+    });
     await platform.notifications.removeSubscriber(tenant.id, subscriberId);
     expect(await platform.notifications.subscriber(tenant.id, subscriberId)).toBeUndefined();
     await platform.notifications.removeSubscriber(tenant.id, subscriberId);

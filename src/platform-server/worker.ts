@@ -2,7 +2,14 @@
 // and keeps retries coming, for ever. The library alone frees a lock after four hours and gives a job up in the end.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Logger as WorkerLogger, run, type Runner, runMigrations, type TaskList, type WorkerEvents } from 'graphile-worker';
+import {
+  type Runner,
+  run,
+  runMigrations,
+  type TaskList,
+  type WorkerEvents,
+  Logger as WorkerLogger,
+} from 'graphile-worker';
 import type pg from 'pg';
 import type { Logger } from '../service/log.ts';
 import { withTransaction } from '../service/postgres.ts';

@@ -59,7 +59,13 @@ export function createCodeStore(pool: pg.Pool): CodeStore {
     reserveTry: (attempt) => exclusively(attempt, (client) => reserveTry(client, attempt)),
     async settleRight(id, { formId, codeHash, issuer, subject, now }) {
       const { rows } = await pool.query<{ mine: boolean }>(rightSql, [
-        id, formId, codeHash, issuer, subject, new Date(now.getTime() + readSession), now,
+        id,
+        formId,
+        codeHash,
+        issuer,
+        subject,
+        new Date(now.getTime() + readSession),
+        now,
       ]);
       return rows[0]?.mine ?? false;
     },
@@ -94,10 +100,22 @@ async function reserveTry(client: pg.PoolClient, attempt: CodeTry): Promise<TryR
   const used = await findUsed(client, attempt);
   if (used?.open) return { outcome: 'session' };
   const { rows } = await client.query<TryRow>(triesSql, [
-    formId, addressHash, before(now, hour), codeHash, issuer, subject, before(now, abandoned),
+    formId,
+    addressHash,
+    before(now, hour),
+    codeHash,
+    issuer,
+    subject,
+    before(now, abandoned),
   ]);
-  const ofForm = tryWait(rows.filter((row) => row.of_form), now);
-  const ofAddress = tryWait(rows.filter((row) => row.of_address), now);
+  const ofForm = tryWait(
+    rows.filter((row) => row.of_form),
+    now,
+  );
+  const ofAddress = tryWait(
+    rows.filter((row) => row.of_address),
+    now,
+  );
   if (rows.some((row) => row.same)) return { outcome: 'underway' };
   if (ofForm > 0 || ofAddress > 0) return { outcome: 'spent', waitMs: Math.max(ofForm, ofAddress) };
   if (used) return { outcome: 'used' };
@@ -124,7 +142,8 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeTry):
   // The form's codes are void from here on, those that have opened a session included.
   if ((rows[0]?.wrong ?? 0) >= wrongLimit)
     await client.query('UPDATE used_codes SET session_until = $2 WHERE form_id = $1 AND session_until > $2', [
-      attempt.formId, attempt.now,
+      attempt.formId,
+      attempt.now,
     ]);
   return false;
 }

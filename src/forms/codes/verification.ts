@@ -75,7 +75,12 @@ export function createVerification(options: VerificationOptions): Verification {
   async function check(form: Form, to: Channel | undefined, code: string, traceparent?: string): Promise<boolean> {
     // Without a subscriber no code was ever sent.
     if (!form.subscriberId || !to) return false;
-    const place = { tenantId: form.tenantId, subscriberId: form.subscriberId, channel: to.channel, address: to.address };
+    const place = {
+      tenantId: form.tenantId,
+      subscriberId: form.subscriberId,
+      channel: to.channel,
+      address: to.address,
+    };
     try {
       return await options.notifications.checkCode({ ...place, code, traceparent });
     } catch (error) {

@@ -7,21 +7,33 @@ import { fieldErrors, Problem } from '../../service/problem.ts';
 /** Ids as the configuration service allows them for names. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
-const roles = z.array(z.string()).nullish().transform((list) => list ?? []);
+const roles = z
+  .array(z.string())
+  .nullish()
+  .transform((list) => list ?? []);
 // In weeks, days, hours, minutes and seconds: the length of months and years depends on the calendar.
 const duration = z
   .string()
-  .regex(/^P(?=.)(?:\d+W)?(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?$/, 'must be a duration such as P15D');
+  .regex(
+    /^P(?=.)(?:\d+W)?(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?$/,
+    'must be a duration such as P15D',
+  );
 const jsonSchema = z.union([z.looseObject({}), z.boolean()]);
 
 const definitionSchema = z.looseObject({
   name: z.string().optional(),
   description: z.string().nullish(),
-  anonymousApply: z.boolean().nullish().transform((flag) => flag ?? false),
+  anonymousApply: z
+    .boolean()
+    .nullish()
+    .transform((flag) => flag ?? false),
   applicantRoles: roles,
   assessorRoles: roles,
   clerkRoles: roles,
-  oneFormPerApplicant: z.boolean().nullish().transform((flag) => flag ?? true),
+  oneFormPerApplicant: z
+    .boolean()
+    .nullish()
+    .transform((flag) => flag ?? true),
   dataSchema: jsonSchema.nullish().transform((schema) => schema ?? {}),
   uiSchema: z.record(z.string(), z.unknown()).nullish(),
   formDraftUrlTemplate: z.string().nullish(),

@@ -40,7 +40,11 @@ interface Job {
 const queueLimit = 200;
 const tooLong = { unusable: 'Its data schema takes too much time or memory.' };
 
-export function createSchemaValidator({ workers = 2, timeout = 2_000, idle = 60_000 }: SchemaValidatorOptions = {}): SchemaValidator {
+export function createSchemaValidator({
+  workers = 2,
+  timeout = 2_000,
+  idle = 60_000,
+}: SchemaValidatorOptions = {}): SchemaValidator {
   const queue: Job[] = [];
   const idling: Runner[] = [];
   const running = new Set<Runner>();
@@ -80,7 +84,8 @@ export function createSchemaValidator({ workers = 2, timeout = 2_000, idle = 60_
   return {
     async validate(tenantId, definition, data) {
       if (definition.dataSchema === true || isEmpty(definition.dataSchema)) return [];
-      if (queue.length >= queueLimit) throw new Problem('unavailable', 'Too many forms are being validated.', { headers: { 'Retry-After': '2' } });
+      if (queue.length >= queueLimit)
+        throw new Problem('unavailable', 'Too many forms are being validated.', { headers: { 'Retry-After': '2' } });
       const key = `${tenantId}\0${definition.id}\0${definition.schemaKey}`;
       const question = { key, schema: JSON.stringify(definition.dataSchema), data };
       const outcome = await new Promise<WorkerAnswer>((settle) => {

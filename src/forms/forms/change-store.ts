@@ -29,7 +29,9 @@ export interface ChangeStore {
    * Undefined when the form is not in `from`, or not at `revision` where one is given. With the outbox row of the event
    * and, where given, the idempotency record.
    */
-  move(change: Change & { transition: Transition; revision?: string; record?: IdempotencyRecord | undefined }): Promise<Form | undefined>;
+  move(
+    change: Change & { transition: Transition; revision?: string; record?: IdempotencyRecord | undefined },
+  ): Promise<Form | undefined>;
   /** Undefined when there is no such form. Releasing a held form restarts the clock of its status. */
   setHeld(change: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined>;
   /**

@@ -95,7 +95,9 @@ export function maskAddress({ channel, address }: Channel): string {
 }
 
 /** What the answer to a create holds, and every other view begins with. */
-export function createdView(form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>) {
+export function createdView(
+  form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>,
+) {
   return {
     id: form.id,
     definitionId: form.definitionId,
@@ -139,5 +141,7 @@ export function parseIfMatch(header: string | undefined): string[] | undefined |
   const text = header?.trim();
   if (text === undefined || text === '*') return undefined;
   if (!/^(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*$/.test(text)) return null;
-  return [...text.matchAll(/(W\/)?"(\d{1,18})"/g)].flatMap(([, weak, revision]) => (weak || !revision ? [] : [revision]));
+  return [...text.matchAll(/(W\/)?"(\d{1,18})"/g)].flatMap(([, weak, revision]) =>
+    weak || !revision ? [] : [revision],
+  );
 }

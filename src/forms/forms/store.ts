@@ -47,7 +47,12 @@ export interface FormStore {
   /** Of a form deleted after `since`. */
   findTombstone(tenantId: string, formId: string, since: Date): Promise<Tombstone | undefined>;
   /** The form of a definition that a signed-in creator has already, the oldest of them. */
-  findOfCreator(creator: { tenantId: string; definitionId: string; issuer: string; id: string }): Promise<string | undefined>;
+  findOfCreator(creator: {
+    tenantId: string;
+    definitionId: string;
+    issuer: string;
+    id: string;
+  }): Promise<string | undefined>;
   /** Newest first. A page with answers ends early at 8 MiB of them. */
   list(query: {
     tenantId: string;
@@ -87,7 +92,10 @@ export function createFormStore(pool: Queryable): FormStore {
     async list({ tenantId, criteria, after, top, includeData }) {
       const values: unknown[] = [tenantId, top + 1, answersLimit, includeData];
       const bind = (value: unknown) => `$${values.push(value)}`;
-      const conditions = [...criteriaSql(criteria, bind), ...(after ? [`(created, id) < (${bind(after.created)}, ${bind(after.id)})`] : [])];
+      const conditions = [
+        ...criteriaSql(criteria, bind),
+        ...(after ? [`(created, id) < (${bind(after.created)}, ${bind(after.id)})`] : []),
+      ];
       const { rows } = await pool.query<ListRow>(listSql(conditions), values);
       return toList(rows, top, includeData);
     },
@@ -116,7 +124,12 @@ SELECT ${formColumns}, data, files, found FROM sized WHERE rank = 1 OR bytes <= 
 ORDER BY created DESC, id DESC`;
 }
 
-const ranges = { createDate: 'created', lastAccessed: 'last_accessed', locked: 'locked', submitted: 'submitted' } as const;
+const ranges = {
+  createDate: 'created',
+  lastAccessed: 'last_accessed',
+  locked: 'locked',
+  submitted: 'submitted',
+} as const;
 
 function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): string[] {
   const conditions: string[] = [];

@@ -41,7 +41,9 @@ export interface IdempotentRequest {
 export function parseIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   if (/^[\x20-\x7e]{1,255}$/.test(header)) return header;
-  throw invalidRequest([{ pointer: '/headers/idempotency-key', detail: 'must be 1 to 255 printable ASCII characters' }]);
+  throw invalidRequest([
+    { pointer: '/headers/idempotency-key', detail: 'must be 1 to 255 printable ASCII characters' },
+  ]);
 }
 
 export function createClaim(secret: string, key: string, { body, now, ...scope }: IdempotentRequest): IdempotencyClaim {

@@ -31,7 +31,9 @@ export function generateCode(): string {
 }
 
 export function digestCode(key: string, { subscriberId, channel, address }: CodePlace, code: string): Buffer {
-  return createHmac('sha256', key).update(JSON.stringify([subscriberId, channel, address, code])).digest();
+  return createHmac('sha256', key)
+    .update(JSON.stringify([subscriberId, channel, address, code]))
+    .digest();
 }
 
 /**

@@ -1,6 +1,12 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import {
+  type Answered,
+  call,
+  roleToken,
+  startTestPlatform,
+  type TestPlatform,
+} from '../../../test/support/platform.ts';
 
 let platform: TestPlatform;
 let base: string;
@@ -10,12 +16,16 @@ let reader: string;
 let database: pg.Pool;
 
 const role = (...roles: string[]) => ({ 'configuration-service': roles });
-const send = (method: string, path: string, body?: unknown, token = admin) => call(`${base}/${path}`, { method, token, body });
-const update = (path: string, value: unknown, token = admin) => send('PATCH', path, { operation: 'UPDATE', update: value }, token);
-const replace = (path: string, configuration: unknown, token = admin) => send('PATCH', path, { operation: 'REPLACE', configuration }, token);
+const send = (method: string, path: string, body?: unknown, token = admin) =>
+  call(`${base}/${path}`, { method, token, body });
+const update = (path: string, value: unknown, token = admin) =>
+  send('PATCH', path, { operation: 'UPDATE', update: value }, token);
+const replace = (path: string, configuration: unknown, token = admin) =>
+  send('PATCH', path, { operation: 'REPLACE', configuration }, token);
 const remove = (path: string, token = admin) => send('DELETE', path, undefined, token);
 const read = async (path: string, token = admin) => (await call(`${base}/${path}`, { token })).body as Entry;
-const define = (key: string, definition: unknown, token = admin) => update('platform/configuration-service', { [key]: definition }, token);
+const define = (key: string, definition: unknown, token = admin) =>
+  update('platform/configuration-service', { [key]: definition }, token);
 
 interface Entry {
   latest: { revision: number; created: string; lastUpdated: string; configuration: unknown } | null;
@@ -26,7 +36,9 @@ const latestOf = (answered: Answered) => (answered.body as Entry).latest;
 
 /** Events that the configuration service recorded, oldest first; nothing subscribes to them, so they are read as accepted. */
 async function eventsDuring(work: () => Promise<unknown>): Promise<Record<string, unknown>[]> {
-  const { rows: before } = await database.query<{ id: string }>('SELECT coalesce(max(sequence), 0) AS id FROM recorded');
+  const { rows: before } = await database.query<{ id: string }>(
+    'SELECT coalesce(max(sequence), 0) AS id FROM recorded',
+  );
   await work();
   const { rows } = await database.query<Record<string, unknown>>(
     'SELECT namespace, name, correlation_id, tenant, payload FROM recorded WHERE sequence > $1 ORDER BY sequence',
@@ -38,7 +50,10 @@ async function eventsDuring(work: () => Promise<unknown>): Promise<Record<string
 beforeAll(async () => {
   platform = await startTestPlatform();
   base = `${platform.url}/configuration/v2/configuration`;
-  admin = await roleToken(platform.access, role('configuration-admin'), { realm: 'demo', claims: { sub: 'ada', name: 'Ada' } });
+  admin = await roleToken(platform.access, role('configuration-admin'), {
+    realm: 'demo',
+    claims: { sub: 'ada', name: 'Ada' },
+  });
   core = await roleToken(platform.access, role('configuration-admin'));
   reader = await roleToken(platform.access, role('configuration-reader'), { realm: 'demo' });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
@@ -63,7 +78,10 @@ describe('PATCH', () => {
       name: 'new',
       latest: { revision: 0, created: expect.any(String), lastUpdated: expect.any(String), configuration: { a: 1 } },
     });
-    expect(latestOf(await send('PATCH', 'patch/deleted', { operation: 'DELETE', property: 'x' }))).toMatchObject({ revision: 0, configuration: {} });
+    expect(latestOf(await send('PATCH', 'patch/deleted', { operation: 'DELETE', property: 'x' }))).toMatchObject({
+      revision: 0,
+      configuration: {},
+    });
   });
 
   it('edits the latest revision in place, even when it is pinned', async () => {
@@ -120,7 +138,9 @@ describe('PATCH', () => {
 
 describe('definitions', () => {
   it('a value is validated after the merge; a failure answers 400 "Value not valid for …" and changes nothing', async () => {
-    await define('valid:x', { configurationSchema: { type: 'object', required: ['a'], properties: { a: { type: 'number' } } } });
+    await define('valid:x', {
+      configurationSchema: { type: 'object', required: ['a'], properties: { a: { type: 'number' } } },
+    });
     expect((await update('valid/x', { a: 1 })).status).toBe(200);
     expect((await update('valid/x', { b: 1 })).status).toBe(200);
     const refused = await update('valid/x', { a: 'one' });
@@ -134,7 +154,9 @@ describe('definitions', () => {
   });
 
   it('defaults of the schema are written into the value', async () => {
-    await define('default:x', { configurationSchema: { type: 'object', properties: { on: { type: 'boolean', default: true } } } });
+    await define('default:x', {
+      configurationSchema: { type: 'object', properties: { on: { type: 'boolean', default: true } } },
+    });
     expect(latestOf(await update('default/x', { a: 1 }))?.configuration).toEqual({ a: 1, on: true });
   });
 
@@ -157,7 +179,10 @@ describe('definitions', () => {
   });
 
   it('without a definition, or with an unusable schema, anything validates', async () => {
-    for (const [name, schema] of Object.entries({ ref: { $ref: 'https://example.org/none.json' }, type: { $schema: 'https://example.org/meta' } })) {
+    for (const [name, schema] of Object.entries({
+      ref: { $ref: 'https://example.org/none.json' },
+      type: { $schema: 'https://example.org/meta' },
+    })) {
       await define(`unusable:${name}`, { configurationSchema: schema });
       expect((await replace(`unusable/${name}`, ['x'])).status).toBe(200);
     }
@@ -178,15 +203,24 @@ describe('definitions', () => {
     await define('flag:x', { configurationSchema: { type: 'array' }, description: 'new' });
     await define('flag:y', { configurationSchema: {} });
     const all = (await read('platform/configuration-service')).latest?.configuration;
-    expect(all).toMatchObject({ 'flag:x': { anonymousRead: true, description: 'new' }, 'flag:y': { anonymousRead: false } });
+    expect(all).toMatchObject({
+      'flag:x': { anonymousRead: true, description: 'new' },
+      'flag:y': { anonymousRead: false },
+    });
   });
 });
 
 describe('POST', () => {
   it('CREATE-REVISION copies the latest to the next number and answers like PATCH', async () => {
     await replace('post/x', ['a']);
-    expect(latestOf(await send('POST', 'post/x', { operation: 'CREATE-REVISION' }))).toMatchObject({ revision: 1, configuration: ['a'] });
-    expect(latestOf(await send('POST', 'post/none', { operation: 'CREATE-REVISION' }))).toMatchObject({ revision: 0, configuration: {} });
+    expect(latestOf(await send('POST', 'post/x', { operation: 'CREATE-REVISION' }))).toMatchObject({
+      revision: 1,
+      configuration: ['a'],
+    });
+    expect(latestOf(await send('POST', 'post/none', { operation: 'CREATE-REVISION' }))).toMatchObject({
+      revision: 0,
+      configuration: {},
+    });
   });
 
   it('SET-ACTIVE-REVISION answers the number, also by the older property setActiveRevision', async () => {
@@ -233,10 +267,25 @@ describe('events', () => {
     });
     const urn = 'urn:example:platform:configuration-service:v2:/configuration/told/x';
     const ada = { id: 'ada', name: 'Ada' };
-    expect(events.map(({ name }) => name)).toEqual(['configuration-updated', 'revision-created', 'active-revision-set', 'configuration-deleted']);
+    expect(events.map(({ name }) => name)).toEqual([
+      'configuration-updated',
+      'revision-created',
+      'active-revision-set',
+      'configuration-deleted',
+    ]);
     for (const event of events)
-      expect(event).toMatchObject({ namespace: 'configuration-service', correlation_id: 'told:x', tenant: '65f0c2a9e4b0a1d2c3f4a5b6', payload: { namespace: 'told', name: 'x', urn } });
-    expect(events[0]?.payload).toMatchObject({ revision: 0, lastUpdated: expect.any(String), update: { operation: 'UPDATE', data: { a: 1 } }, updatedBy: ada });
+      expect(event).toMatchObject({
+        namespace: 'configuration-service',
+        correlation_id: 'told:x',
+        tenant: '65f0c2a9e4b0a1d2c3f4a5b6',
+        payload: { namespace: 'told', name: 'x', urn },
+      });
+    expect(events[0]?.payload).toMatchObject({
+      revision: 0,
+      lastUpdated: expect.any(String),
+      update: { operation: 'UPDATE', data: { a: 1 } },
+      updatedBy: ada,
+    });
     expect(events[1]?.payload).toMatchObject({ revision: 1, createdBy: ada });
     expect(events[2]?.payload).toMatchObject({ revision: 1, from: null, setBy: ada });
     expect(events[3]?.payload).toMatchObject({ deletedBy: ada });
@@ -262,18 +311,24 @@ describe('concurrency and size', () => {
     const keys = Array.from({ length: 50 }, (_, n) => `key ${n}`);
     const answers = await Promise.all(keys.map((key) => update('race/update', { [key]: 1 })));
     expect(answers.map(({ status }) => status)).toEqual(keys.map(() => 200));
-    expect(Object.keys((await read('race/update')).latest?.configuration as object).toSorted()).toEqual(keys.toSorted());
+    expect(Object.keys((await read('race/update')).latest?.configuration as object).toSorted()).toEqual(
+      keys.toSorted(),
+    );
   });
 
   it('20 revisions created at once are 20, numbered without a gap', async () => {
     await replace('race/revision', ['a']);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => send('POST', 'race/revision', { operation: 'CREATE-REVISION' })));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => send('POST', 'race/revision', { operation: 'CREATE-REVISION' })),
+    );
     const numbers = answers.map((answered) => latestOf(answered)?.revision ?? -1).toSorted((a, b) => a - b);
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
   });
 
   it('writes racing deletes all succeed, and what is left is whole', async () => {
-    const work = Array.from({ length: 30 }, (_, n) => (n % 3 === 0 ? remove('race/delete') : update('race/delete', { [`k${n}`]: n })));
+    const work = Array.from({ length: 30 }, (_, n) =>
+      n % 3 === 0 ? remove('race/delete') : update('race/delete', { [`k${n}`]: n }),
+    );
     expect(new Set((await Promise.all(work)).map(({ status }) => status))).toEqual(new Set([200]));
     const { latest } = await read('race/delete');
     expect(latest === null || latest.revision === 0).toBe(true);
@@ -282,7 +337,10 @@ describe('concurrency and size', () => {
   it('10,000 entries of objects: write, unchanged write, read and pin take less than 1 s each', async () => {
     const items = { type: 'object', properties: { label: { type: 'string' }, value: { type: 'string' } } };
     await define('big:list', { configurationSchema: { type: 'array', items } });
-    const entries = Array.from({ length: 10_000 }, (_, n) => ({ label: `Municipality number ${n} of the province`, value: `m-${n}` }));
+    const entries = Array.from({ length: 10_000 }, (_, n) => ({
+      label: `Municipality number ${n} of the province`,
+      value: `m-${n}`,
+    }));
     const times: number[] = [];
     const timed = async (work: () => Promise<Answered>) => {
       const started = performance.now();

@@ -4,7 +4,15 @@ import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type Queryable, withTransaction } from '../../service/postgres.ts';
 import { invalidRequest, Problem } from '../../service/problem.ts';
-import { applyEdit, type ConfigurationKey, coreScope, type Edit, EditError, isUnchanged, type Revision } from './configuration.ts';
+import {
+  applyEdit,
+  type ConfigurationKey,
+  coreScope,
+  type Edit,
+  EditError,
+  isUnchanged,
+  type Revision,
+} from './configuration.ts';
 import { type ConfigurationStore, createConfigurationStore } from './store.ts';
 import type { Validate } from './validation.ts';
 

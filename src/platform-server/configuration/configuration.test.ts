@@ -18,9 +18,21 @@ describe('UPDATE', () => {
   });
 
   it('takes only the first of an array of objects, in place of the first entry with an equal url', () => {
-    const latest = { links: [{ url: 'x', n: 1 }, { url: 'y', n: 2 }, { url: 'y', n: 3 }] };
+    const latest = {
+      links: [
+        { url: 'x', n: 1 },
+        { url: 'y', n: 2 },
+        { url: 'y', n: 3 },
+      ],
+    };
     const update = { links: [{ url: 'y', n: 9 }, { url: 'z' }] };
-    expect(mergeUpdate(latest, update)).toEqual({ links: [{ url: 'x', n: 1 }, { url: 'y', n: 9 }, { url: 'y', n: 3 }] });
+    expect(mergeUpdate(latest, update)).toEqual({
+      links: [
+        { url: 'x', n: 1 },
+        { url: 'y', n: 9 },
+        { url: 'y', n: 3 },
+      ],
+    });
   });
 
   it('takes an absent url for equal to an absent url', () => {
@@ -28,7 +40,9 @@ describe('UPDATE', () => {
   });
 
   it('appends the first of an array of objects whose url is new, and starts an array with it alone', () => {
-    expect(mergeUpdate({ links: [{ url: 'x' }] }, { links: [{ url: 'z' }] })).toEqual({ links: [{ url: 'x' }, { url: 'z' }] });
+    expect(mergeUpdate({ links: [{ url: 'x' }] }, { links: [{ url: 'z' }] })).toEqual({
+      links: [{ url: 'x' }, { url: 'z' }],
+    });
     expect(mergeUpdate({}, { links: [{ url: 'x' }, { url: 'z' }] })).toEqual({ links: [{ url: 'x' }] });
   });
 
@@ -78,7 +92,9 @@ describe('UPDATE', () => {
   });
 
   it('reaches no prototype', () => {
-    const update = JSON.parse('{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}') as Record<string, unknown>;
+    const update = JSON.parse(
+      '{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}',
+    ) as Record<string, unknown>;
     const merged = mergeUpdate({}, update);
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
     expect(Object.getPrototypeOf(merged)).toBe(Object.prototype);

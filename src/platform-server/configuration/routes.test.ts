@@ -24,7 +24,11 @@ const replace = (path: string, configuration: unknown, token = admin, query?: Re
   patch(path, { operation: 'REPLACE', configuration }, token, query);
 
 async function define(key: string, definition: Record<string, unknown>, token = admin) {
-  const answered = await patch('platform/configuration-service', { operation: 'UPDATE', update: { [key]: definition } }, token);
+  const answered = await patch(
+    'platform/configuration-service',
+    { operation: 'UPDATE', update: { [key]: definition } },
+    token,
+  );
   expect(answered.status).toBe(200);
 }
 
@@ -57,7 +61,9 @@ describe('whose configuration', () => {
     await replace('scope/three', { of: 'core' }, service);
     for (const core of ['', 'true', 'no']) {
       expect((await get('scope/three/latest', reader, { core })).body).toEqual({ of: 'core' });
-      expect((await get('scope/three', reader, { core })).body).toMatchObject({ latest: { configuration: { of: 'core' } } });
+      expect((await get('scope/three', reader, { core })).body).toMatchObject({
+        latest: { configuration: { of: 'core' } },
+      });
     }
     expect((await get('scope/three/active', reader, { core: '', orLatest: 'true' })).text).toBe('');
     expect((await get('scope/three/revisions', reader, { core: '' })).body).toMatchObject({ results: [] });
@@ -90,7 +96,10 @@ describe('reads', () => {
   it('/active answers the pinned revision, with orLatest else the latest', async () => {
     await replace('reads/pin', ['a']);
     expect((await get('reads/pin/active', reader)).text).toBe('');
-    expect((await get('reads/pin/active', reader, { orLatest: 'true' })).body).toMatchObject({ revision: 0, configuration: ['a'] });
+    expect((await get('reads/pin/active', reader, { orLatest: 'true' })).body).toMatchObject({
+      revision: 0,
+      configuration: ['a'],
+    });
     await post('reads/pin', { operation: 'CREATE-REVISION' });
     await replace('reads/pin', ['b']);
     await post('reads/pin', { operation: 'SET-ACTIVE-REVISION', revision: 0 });
@@ -129,14 +138,16 @@ describe('reads', () => {
   });
 
   it('top is 1 to 5000 for revisions', async () => {
-    for (const top of ['0', '5001', 'x']) expect((await get('reads/history/revisions', reader, { top })).status).toBe(400);
+    for (const top of ['0', '5001', 'x'])
+      expect((await get('reads/history/revisions', reader, { top })).status).toBe(400);
     expect((await get('reads/history/revisions', reader, { top: '5000' })).status).toBe(200);
   });
 });
 
 describe('the list of a namespace', () => {
   beforeAll(async () => {
-    for (let n = 0; n < 12; n += 1) await replace(`listed/entry ${String(n).padStart(2, '0')}`, { n, kind: n % 2 ? 'odd' : 'even' });
+    for (let n = 0; n < 12; n += 1)
+      await replace(`listed/entry ${String(n).padStart(2, '0')}`, { n, kind: n % 2 ? 'odd' : 'even' });
     await post('listed/entry 03', { operation: 'SET-ACTIVE-REVISION', revision: 0 });
   });
 
@@ -144,11 +155,14 @@ describe('the list of a namespace', () => {
     results: { name: string; latest: unknown; active?: unknown }[];
     page: { after: string | null; next: string | null; size: number; total: number };
   }
-  const list = async (query: Record<string, string> = {}, token = admin) => (await get('listed', token, query)).body as Listed;
+  const list = async (query: Record<string, string> = {}, token = admin) =>
+    (await get('listed', token, query)).body as Listed;
 
   it('has 10 entries unless told, by name, with total and next', async () => {
     const { results, page } = await list();
-    expect(results.map(({ name }) => name)).toEqual(Array.from({ length: 10 }, (_, n) => `entry ${String(n).padStart(2, '0')}`));
+    expect(results.map(({ name }) => name)).toEqual(
+      Array.from({ length: 10 }, (_, n) => `entry ${String(n).padStart(2, '0')}`),
+    );
     expect(page).toMatchObject({ after: null, size: 10, total: 12, next: expect.any(String) });
   });
 
@@ -159,7 +173,11 @@ describe('the list of a namespace', () => {
     const third = await list({ top: '5', after: second.page.next ?? '' });
     await call(urlOf('listed/entry 005'), { method: 'DELETE', token: admin });
     expect([...first.results, ...second.results, ...third.results].map(({ name }) => name)).toHaveLength(12);
-    expect([first.page.next, second.page.next, third.page.next]).toEqual([expect.any(String), expect.any(String), null]);
+    expect([first.page.next, second.page.next, third.page.next]).toEqual([
+      expect.any(String),
+      expect.any(String),
+      null,
+    ]);
     expect(second.page.after).toBe(first.page.next);
   });
 
@@ -176,7 +194,8 @@ describe('the list of a namespace', () => {
   });
 
   it('criteria choose by part of the name, by creation and by fields of the configuration, all or with useOr any', async () => {
-    const names = async (criteria: unknown) => (await list({ top: '100', criteria: JSON.stringify(criteria) })).results.map(({ name }) => name);
+    const names = async (criteria: unknown) =>
+      (await list({ top: '100', criteria: JSON.stringify(criteria) })).results.map(({ name }) => name);
     expect(await names({ nameContains: 'ENTRY 1' })).toEqual(['entry 10', 'entry 11']);
     expect(await names({ kind: 'odd', nameContains: 'entry 1' })).toEqual(['entry 11']);
     expect(await names({ n: 3, nameContains: 'entry 1', useOr: true })).toEqual(['entry 03', 'entry 10', 'entry 11']);
@@ -186,10 +205,18 @@ describe('the list of a namespace', () => {
   });
 
   it('malformed criteria or cursors answer 400 with the place', async () => {
-    for (const query of [{ criteria: '{' }, { criteria: '[]' }, { criteria: '{"useOr":"x"}' }, { after: 'MTA=' }, { after: 'x' }]) {
+    for (const query of [
+      { criteria: '{' },
+      { criteria: '[]' },
+      { criteria: '{"useOr":"x"}' },
+      { after: 'MTA=' },
+      { after: 'x' },
+    ]) {
       const answered = await get('listed', admin, query);
       expect(answered.status).toBe(400);
-      expect(answered.body).toMatchObject({ errors: [{ pointer: expect.stringMatching(/^\/query\/(criteria|after)$/) }] });
+      expect(answered.body).toMatchObject({
+        errors: [{ pointer: expect.stringMatching(/^\/query\/(criteria|after)$/) }],
+      });
     }
   });
 
@@ -203,29 +230,88 @@ describe('the list of a namespace', () => {
 
 describe('roles', () => {
   const urns = { resolver: 'directory-service', exporter: 'export-service' };
-  const cases: { title: string; roles: Record<string, string[]>; read: number; patch: number; post: number; list: number; coreList: number }[] = [
-    { title: 'configuration-reader', roles: role('configuration-reader'), read: 200, patch: 403, post: 403, list: 403, coreList: 403 },
-    { title: 'configuration-admin', roles: role('configuration-admin'), read: 200, patch: 200, post: 200, list: 200, coreList: 403 },
-    { title: 'configured-service', roles: role('configured-service'), read: 200, patch: 200, post: 403, list: 200, coreList: 200 },
-    { title: 'resource-resolver of the directory', roles: { [urns.resolver]: ['resource-resolver'] }, read: 200, patch: 403, post: 403, list: 403, coreList: 403 },
-    { title: 'export-job of the export service', roles: { [urns.exporter]: ['export-job'] }, read: 200, patch: 403, post: 403, list: 200, coreList: 200 },
-    { title: 'a like-named role of another service', roles: { 'form-service': ['configuration-admin'] }, read: 403, patch: 403, post: 403, list: 403, coreList: 403 },
+  const cases: {
+    title: string;
+    roles: Record<string, string[]>;
+    read: number;
+    patch: number;
+    post: number;
+    list: number;
+    coreList: number;
+  }[] = [
+    {
+      title: 'configuration-reader',
+      roles: role('configuration-reader'),
+      read: 200,
+      patch: 403,
+      post: 403,
+      list: 403,
+      coreList: 403,
+    },
+    {
+      title: 'configuration-admin',
+      roles: role('configuration-admin'),
+      read: 200,
+      patch: 200,
+      post: 200,
+      list: 200,
+      coreList: 403,
+    },
+    {
+      title: 'configured-service',
+      roles: role('configured-service'),
+      read: 200,
+      patch: 200,
+      post: 403,
+      list: 200,
+      coreList: 200,
+    },
+    {
+      title: 'resource-resolver of the directory',
+      roles: { [urns.resolver]: ['resource-resolver'] },
+      read: 200,
+      patch: 403,
+      post: 403,
+      list: 403,
+      coreList: 403,
+    },
+    {
+      title: 'export-job of the export service',
+      roles: { [urns.exporter]: ['export-job'] },
+      read: 200,
+      patch: 403,
+      post: 403,
+      list: 200,
+      coreList: 200,
+    },
+    {
+      title: 'a like-named role of another service',
+      roles: { 'form-service': ['configuration-admin'] },
+      read: 403,
+      patch: 403,
+      post: 403,
+      list: 403,
+      coreList: 403,
+    },
     { title: 'no role', roles: {}, read: 403, patch: 403, post: 403, list: 403, coreList: 403 },
   ];
 
-  it.each(cases)('$title: read $read, PATCH $patch, POST and DELETE $post, list $list, list by core $coreList', async (expected) => {
-    const token = await roleToken(platform.access, expected.roles, { realm: 'demo' });
-    const core = await roleToken(platform.access, expected.roles);
-    expect((await get('roles/x', token)).status).toBe(expected.read);
-    expect((await get('roles/x/latest', token)).status).toBe(expected.read);
-    expect((await get('roles/x/active', token)).status).toBe(expected.read);
-    expect((await get('roles/x/revisions', token)).status).toBe(expected.read);
-    expect((await replace('roles/x', { a: 1 }, token)).status).toBe(expected.patch);
-    expect((await post('roles/x', { operation: 'CREATE-REVISION' }, token)).status).toBe(expected.post);
-    expect((await call(urlOf('roles/x'), { method: 'DELETE', token })).status).toBe(expected.post);
-    expect((await get('roles', token)).status).toBe(expected.list);
-    expect((await get('roles', core, ofTenant())).status).toBe(expected.coreList);
-  });
+  it.each(cases)(
+    '$title: read $read, PATCH $patch, POST and DELETE $post, list $list, list by core $coreList',
+    async (expected) => {
+      const token = await roleToken(platform.access, expected.roles, { realm: 'demo' });
+      const core = await roleToken(platform.access, expected.roles);
+      expect((await get('roles/x', token)).status).toBe(expected.read);
+      expect((await get('roles/x/latest', token)).status).toBe(expected.read);
+      expect((await get('roles/x/active', token)).status).toBe(expected.read);
+      expect((await get('roles/x/revisions', token)).status).toBe(expected.read);
+      expect((await replace('roles/x', { a: 1 }, token)).status).toBe(expected.patch);
+      expect((await post('roles/x', { operation: 'CREATE-REVISION' }, token)).status).toBe(expected.post);
+      expect((await call(urlOf('roles/x'), { method: 'DELETE', token })).status).toBe(expected.post);
+      expect((await get('roles', token)).status).toBe(expected.list);
+      expect((await get('roles', core, ofTenant())).status).toBe(expected.coreList);
+    },
+  );
 
   it('a realm role of the same name passes', async () => {
     const token = await roleToken(platform.access, {}, { realm: 'demo', realmRoles: ['configuration-reader'] });
@@ -233,7 +319,10 @@ describe('roles', () => {
   });
 
   it('any audience will do, as nowhere else', async () => {
-    const token = await roleToken(platform.access, role('configuration-reader'), { realm: 'demo', audience: ['something-else'] });
+    const token = await roleToken(platform.access, role('configuration-reader'), {
+      realm: 'demo',
+      audience: ['something-else'],
+    });
     expect((await get('roles/x', token)).status).toBe(200);
   });
 
@@ -257,7 +346,9 @@ describe('anonymous read', () => {
   it('serves latest and active where the definition has anonymousRead, the tenant by tenant or tenantId', async () => {
     for (const query of [{ tenantId: platform.tenant.id }, { tenant: platform.tenant.id }, { tenant: 'demo' }]) {
       expect((await get('open/list/latest', undefined, query)).body).toEqual(['x']);
-      expect((await get('open/list/active', undefined, { ...query, orLatest: 'true' })).body).toMatchObject({ configuration: ['x'] });
+      expect((await get('open/list/active', undefined, { ...query, orLatest: 'true' })).body).toMatchObject({
+        configuration: ['x'],
+      });
     }
   });
 

@@ -180,7 +180,10 @@ export function configurationWriteRoutes({ guards, changes, urnOf }: Configurati
       params: nameParams,
       body: postBody,
       answers: {
-        200: { description: 'The new revision, or the number of the active one', schema: latestAnswer.or(activeSetAnswer) },
+        200: {
+          description: 'The new revision, or the number of the active one',
+          schema: latestAnswer.or(activeSetAnswer),
+        },
         ...refusals,
       },
       async handle({ params, body }, _request, response) {

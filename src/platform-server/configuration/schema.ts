@@ -10,7 +10,10 @@ export const namespaceParams = z.object({ namespace: namePart });
 export const nameParams = z.object({ namespace: namePart, name: namePart });
 export const revisionParams = nameParams.extend({ revision: z.coerce.number().int().min(0).max(2_147_483_647) });
 
-const flagParameter = z.string().transform((text) => text === 'true').default(false);
+const flagParameter = z
+  .string()
+  .transform((text) => text === 'true')
+  .default(false);
 
 /** `core` in any value reads core configuration; `tenant` and `tenantId` are read by the guards. */
 export const readQuery = z.object({ core: z.string().optional() });
@@ -27,13 +30,15 @@ export const criteriaSchema = z
     useOr: z.boolean().default(false),
   })
   .catchall(z.json())
-  .transform(({ nameContains, createDateAfter, createDateBefore, useOr, ...fields }): Criteria => ({
-    ...(nameContains !== undefined && { nameContains }),
-    ...(createDateAfter && { createDateAfter }),
-    ...(createDateBefore && { createDateBefore }),
-    useOr,
-    fields,
-  }));
+  .transform(
+    ({ nameContains, createDateAfter, createDateBefore, useOr, ...fields }): Criteria => ({
+      ...(nameContains !== undefined && { nameContains }),
+      ...(createDateAfter && { createDateAfter }),
+      ...(createDateBefore && { createDateBefore }),
+      useOr,
+      fields,
+    }),
+  );
 
 export const listQuery = z.object({
   top: top(10, 1_000),
@@ -104,5 +109,8 @@ const pageAnswer = z.object({
   size: z.int(),
   total: z.int(),
 });
-export const listAnswer = z.object({ results: z.array(latestAnswer.extend({ active: revisionAnswer.nullish() })), page: pageAnswer });
+export const listAnswer = z.object({
+  results: z.array(latestAnswer.extend({ active: revisionAnswer.nullish() })),
+  page: pageAnswer,
+});
 export const revisionsAnswer = z.object({ results: z.array(revisionAnswer), page: pageAnswer });

@@ -25,7 +25,9 @@ export function idempotencyKey(context: Record<string, unknown>): string | undef
 
 /** Whether each member of `wanted` stands in `context` with an equal value. */
 export function contextMatches(wanted: Record<string, unknown>, context: Record<string, unknown>): boolean {
-  return Object.entries(wanted).every(([key, value]) => Object.hasOwn(context, key) && isDeepStrictEqual(context[key], value));
+  return Object.entries(wanted).every(
+    ([key, value]) => Object.hasOwn(context, key) && isDeepStrictEqual(context[key], value),
+  );
 }
 
 const definitionSchema = {

@@ -55,7 +55,11 @@ afterAll(async () => {
 describe('sending', () => {
   it('an accepted event answers 200 with the text OK, and is stored by then', async () => {
     const answered = await send(event());
-    expect([answered.status, answered.text, answered.headers.get('content-type')]).toEqual([200, 'OK', 'text/plain; charset=utf-8']);
+    expect([answered.status, answered.text, answered.headers.get('content-type')]).toEqual([
+      200,
+      'OK',
+      'text/plain; charset=utf-8',
+    ]);
     expect(await accepted()).toMatchObject([
       {
         tenant: '65f0c2a9e4b0a1d2c3f4a5b6',
@@ -72,7 +76,9 @@ describe('sending', () => {
   it('an event that nobody is to be told of leaves nothing behind', async () => {
     await send(event());
     await expect.poll(async () => (await database.query('SELECT 1 FROM events')).rowCount, { timeout: 5_000 }).toBe(0);
-    expect((await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'route-event'")).rowCount).toBe(0);
+    expect(
+      (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'route-event'")).rowCount,
+    ).toBe(0);
   });
 
   it.each([
@@ -99,7 +105,10 @@ describe('tenant', () => {
     const other = `?tenantId=${encodeURIComponent(platform.otherTenant.id)}`;
     expect((await send(event(), core, other)).status).toBe(200);
     expect((await send(event({ tenantId: undefined }), core, other)).status).toBe(200);
-    expect((await accepted()).map(({ tenant }) => tenant)).toEqual(['65f0c2a9e4b0a1d2c3f4a5b7', '65f0c2a9e4b0a1d2c3f4a5b7']);
+    expect((await accepted()).map(({ tenant }) => tenant)).toEqual([
+      '65f0c2a9e4b0a1d2c3f4a5b7',
+      '65f0c2a9e4b0a1d2c3f4a5b7',
+    ]);
   });
 
   it('other senders send for their own tenant, whatever the body names', async () => {
@@ -112,7 +121,11 @@ describe('roles', () => {
   it('needs event-sender: 401 without a token or with another audience, 403 without the role', async () => {
     const elsewhere = await roleToken(platform.access, sendRole, { audience: ['urn:example:platform:tenant-service'] });
     const without = await roleToken(platform.access, { 'event-service': ['event-reader'] });
-    const foreign = await roleToken(platform.access, { 'form-service': ['event-sender'] }, { audience: ['urn:example:platform:event-service'] });
+    const foreign = await roleToken(
+      platform.access,
+      { 'form-service': ['event-sender'] },
+      { audience: ['urn:example:platform:event-service'] },
+    );
     expect((await call(`${platform.url}/event/v1/events`, { method: 'POST', body: event() })).status).toBe(401);
     expect((await send(event(), elsewhere)).status).toBe(401);
     expect((await send(event(), without)).status).toBe(403);
@@ -123,7 +136,11 @@ describe('roles', () => {
 
 describe('definitions', () => {
   it('a payload that does not fit its definition answers 400 with the place; an undefined event passes', async () => {
-    const schema = { type: 'object', properties: { deleteOn: { type: 'string', format: 'date-time' } }, required: ['deleteOn'] };
+    const schema = {
+      type: 'object',
+      properties: { deleteOn: { type: 'string', format: 'date-time' } },
+      required: ['deleteOn'],
+    };
     expect(await defineEvents('defined', schema)).toBe(200);
     expect((await send(event({ namespace: 'defined' }))).status).toBe(200);
     const refused = await send(event({ namespace: 'defined', payload: { deleteOn: 'soon' } }));
@@ -139,15 +156,20 @@ describe('definitions', () => {
     await defineEvents('tenants', { type: 'object', required: ['x'] }, ofTenant);
     expect((await send(event({ namespace: 'both', payload: {} }))).status).toBe(200);
     expect((await send(event({ namespace: 'tenants', payload: {} }))).status).toBe(400);
-    expect((await send(event({ namespace: 'tenants', payload: {}, tenantId: platform.otherTenant.id }))).status).toBe(200);
+    expect((await send(event({ namespace: 'tenants', payload: {}, tenantId: platform.otherTenant.id }))).status).toBe(
+      200,
+    );
   });
 
   it('a definition that is not of the documented shape is refused by the configuration service', async () => {
     const token = await roleToken(platform.access, { 'configuration-service': ['configured-service'] });
     const url = `${platform.url}/configuration/v2/configuration/platform/event-service`;
-    const update = (value: unknown) => call(url, { method: 'PATCH', token, body: { operation: 'UPDATE', update: { bad: value } } });
+    const update = (value: unknown) =>
+      call(url, { method: 'PATCH', token, body: { operation: 'UPDATE', update: { bad: value } } });
     const definition = { name: 'x', description: 'x', payloadSchema: {} };
-    expect((await update({ name: 'bad', definitions: { x: { ...definition, interval: {}, log: {} } } })).status).toBe(200);
+    expect((await update({ name: 'bad', definitions: { x: { ...definition, interval: {}, log: {} } } })).status).toBe(
+      200,
+    );
     expect((await update({ name: 'bad', definitions: { x: { ...definition, more: 1 } } })).status).toBe(400);
     expect((await update({ name: 'bad', definitions: { x: {} } })).status).toBe(400);
     expect((await update({ name: 'bad', more: 1 })).status).toBe(400);

@@ -51,7 +51,10 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
         }
         const { namespace, name, timestamp: occurred, payload } = body;
         const correlationId = body.correlationId ?? undefined;
-        await store.accept({ tenant, namespace, name, occurred, correlationId, context: body.context ?? {}, payload }, clock());
+        await store.accept(
+          { tenant, namespace, name, occurred, correlationId, context: body.context ?? {}, payload },
+          clock(),
+        );
         response.type('text/plain').send('OK');
       },
     }),

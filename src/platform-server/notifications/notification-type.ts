@@ -60,7 +60,11 @@ function overrideTemplates(core: NotificationType, own: NotificationType): Notif
 }
 
 /** The types that tell of an event. The notification service's own events are told to nobody. */
-export function typesOfEvent(types: Map<string, NotificationType>, namespace: string, name: string): NotificationType[] {
+export function typesOfEvent(
+  types: Map<string, NotificationType>,
+  namespace: string,
+  name: string,
+): NotificationType[] {
   if (namespace === 'notification-service') return [];
   return [...types.values()].filter((type) => templatesOf(type, namespace, name) !== undefined);
 }

@@ -31,7 +31,13 @@ interface Subscription {
   subscriber: Subscriber;
 }
 
-async function send(method: string, path: string, body?: unknown, token: string | null = app, query: Record<string, string> = {}) {
+async function send(
+  method: string,
+  path: string,
+  body?: unknown,
+  token: string | null = app,
+  query: Record<string, string> = {},
+) {
   const search = new URLSearchParams({ tenantId: platform.tenant.id, ...query });
   return call(`${platform.url}/subscription/v1/${path}?${search}`, { method, body, token: token ?? undefined });
 }
@@ -57,14 +63,20 @@ beforeAll(async () => {
   const claims = () => ({ iat: Math.floor(now.getTime() / 1000), exp: Math.floor(now.getTime() / 1000) + 36_000 });
   app = await roleToken(platform.access, role('subscription-app'), { claims: claims() });
   admin = await roleToken(platform.access, role('subscription-admin'), { claims: claims() });
-  const configurer = await roleToken(platform.access, { 'configuration-service': ['configured-service'] }, { claims: claims() });
+  const configurer = await roleToken(
+    platform.access,
+    { 'configuration-service': ['configured-service'] },
+    { claims: claims() },
+  );
   const update = {
     [type]: {
       id: type,
       name: 'Form updates',
       description: 'About forms',
       channels: ['email', 'sms'],
-      events: [{ namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 'Locked', body: 'Locked' } } }],
+      events: [
+        { namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 'Locked', body: 'Locked' } } },
+      ],
     },
   };
   await call(`${platform.url}/configuration/v2/configuration/platform/notification-service`, {
@@ -82,7 +94,13 @@ afterAll(async () => {
 
 describe('types', () => {
   it('are listed and read by id; an unknown one is 404', async () => {
-    const shown = { id: type, name: 'Form updates', publicSubscribe: false, subscriberRoles: [], channels: ['email', 'sms'] };
+    const shown = {
+      id: type,
+      name: 'Form updates',
+      publicSubscribe: false,
+      subscriberRoles: [],
+      channels: ['email', 'sms'],
+    };
     expect((await send('GET', 'types')).body).toMatchObject([shown]);
     expect((await send('GET', `types/${type}`)).body).toMatchObject(shown);
     expect((await send('GET', 'types/none')).status).toBe(404);
@@ -99,20 +117,32 @@ describe('roles', () => {
   const subscriber = 'subscribers/aaaaaaaaaaaaaaaaaaaaaaaa';
 
   it('there is no anonymous access, and no access with another audience', async () => {
-    const elsewhere = await roleToken(platform.access, role('subscription-app'), { audience: ['urn:example:platform:form-service'], claims: { exp: 2_000_000_000, iat: now.getTime() / 1000 } });
+    const elsewhere = await roleToken(platform.access, role('subscription-app'), {
+      audience: ['urn:example:platform:form-service'],
+      claims: { exp: 2_000_000_000, iat: now.getTime() / 1000 },
+    });
     for (const token of [null, elsewhere])
-      for (const [method, path] of [['GET', 'types'], ['GET', subscriber], ['POST', subscriber], ['DELETE', subscriber], ['GET', subscriptions]] as const)
+      for (const [method, path] of [
+        ['GET', 'types'],
+        ['GET', subscriber],
+        ['POST', subscriber],
+        ['DELETE', subscriber],
+        ['GET', subscriptions],
+      ] as const)
         expect((await send(method, path, method === 'POST' ? {} : undefined, token)).status).toBe(401);
   });
 
   it('a caller without the role gets 401 where it would create, subscribe or unsubscribe, and 403 elsewhere', async () => {
-    const none = await roleToken(platform.access, role('code-sender'), { claims: { exp: 2_000_000_000, iat: now.getTime() / 1000 } });
+    const none = await roleToken(platform.access, role('code-sender'), {
+      claims: { exp: 2_000_000_000, iat: now.getTime() / 1000 },
+    });
     expect((await send('POST', subscriptions, request(), none)).status).toBe(401);
     expect((await send('POST', one, {}, none)).status).toBe(401);
     expect((await send('DELETE', one, undefined, none)).status).toBe(401);
     expect((await send('DELETE', `${one}/criteria`, undefined, none, { criteria: '{}' })).status).toBe(401);
     expect((await send('DELETE', subscriber, undefined, none)).status).toBe(401);
-    for (const path of ['types', `types/${type}`, subscriptions, one, subscriber]) expect((await send('GET', path, undefined, none)).status).toBe(403);
+    for (const path of ['types', `types/${type}`, subscriptions, one, subscriber])
+      expect((await send('GET', path, undefined, none)).status).toBe(403);
     expect((await send('POST', subscriber, {}, none)).status).toBe(403);
   });
 
@@ -152,7 +182,10 @@ describe('subscribing', () => {
 
   it('with the userId of before finds the same subscriber, ignores the sent address, and repeats nothing', async () => {
     const first = await subscribe({ userId: 'form:urn:1' });
-    const second = await subscribe({ userId: 'form:urn:1', channels: [{ channel: 'email', address: 'other@example.org' }] });
+    const second = await subscribe({
+      userId: 'form:urn:1',
+      channels: [{ channel: 'email', address: 'other@example.org' }],
+    });
     expect(second).toEqual(first);
     expect((await subscribe({ userId: 'form:urn:2' })).subscriberId).not.toBe(first.subscriberId);
   });
@@ -180,8 +213,12 @@ describe('subscribing', () => {
   it('criteria are added one by one, or replaced by an array, which a first subscription refuses', async () => {
     const { subscriberId: id } = await subscribe();
     const path = `${subscriptions}/${id}`;
-    expect((await send('POST', path, { criteria: { correlationId: 'form:2' } })).body).toMatchObject({ criteria: [{}, {}] });
-    expect((await send('POST', path, { criteria: [{ correlationId: 'form:3' }] })).body).toMatchObject({ criteria: [{ correlationId: 'form:3' }] });
+    expect((await send('POST', path, { criteria: { correlationId: 'form:2' } })).body).toMatchObject({
+      criteria: [{}, {}],
+    });
+    expect((await send('POST', path, { criteria: [{ correlationId: 'form:3' }] })).body).toMatchObject({
+      criteria: [{ correlationId: 'form:3' }],
+    });
     await send('DELETE', path);
     expect((await send('POST', path, { criteria: [{ correlationId: 'form:3' }] })).status).toBe(400);
     expect((await send('GET', path, undefined, admin)).text).toBe('');
@@ -204,7 +241,10 @@ describe('subscribing', () => {
 
   it.each([
     { title: 'an address that is none', changes: { channels: [{ channel: 'email', address: 'nobody' }] } },
-    { title: 'a header in an address', changes: { channels: [{ channel: 'email', address: 'a@example.org\r\nBcc: b@example.org' }] } },
+    {
+      title: 'a header in an address',
+      changes: { channels: [{ channel: 'email', address: 'a@example.org\r\nBcc: b@example.org' }] },
+    },
     { title: 'an unknown channel', changes: { channels: [{ channel: 'pigeon', address: 'x' }] } },
     { title: 'an id of another shape', changes: { id: 'x' } },
     { title: 'criteria that are a text', changes: { criteria: 'x' } },
@@ -215,8 +255,13 @@ describe('subscribing', () => {
   it('lists the subscriptions of a type page by page, and those that match', async () => {
     await subscribe({ criteria: { correlationId: 'form:listed' } });
     const { body } = await send('GET', subscriptions, undefined, admin, { top: '2' });
-    expect(body).toMatchObject({ results: [{ subscriber: { addressAs: 'Ana' } }, {}], page: { size: 2, next: expect.any(String) } });
-    const match = await send('GET', subscriptions, undefined, admin, { subscriptionMatch: '{"correlationId":"form:listed"}' });
+    expect(body).toMatchObject({
+      results: [{ subscriber: { addressAs: 'Ana' } }, {}],
+      page: { size: 2, next: expect.any(String) },
+    });
+    const match = await send('GET', subscriptions, undefined, admin, {
+      subscriptionMatch: '{"correlationId":"form:listed"}',
+    });
     expect(match.body).toMatchObject({ page: { size: 1, next: null } });
   });
 });
@@ -226,19 +271,31 @@ describe('subscribers', () => {
     const { subscriber } = await subscribe();
     expect((await send('GET', `subscribers/${subscriber.id}`)).body).toEqual(subscriber);
     expect((await send('GET', `subscribers/${'f'.repeat(24)}`)).status).toBe(404);
-    expect((await send('GET', `subscribers/${subscriber.id}`, undefined, app, { tenantId: platform.otherTenant.id })).status).toBe(404);
-    expect((await send('DELETE', `subscribers/${subscriber.id}`, undefined, app, { tenantId: platform.otherTenant.id })).status).toBe(404);
+    expect(
+      (await send('GET', `subscribers/${subscriber.id}`, undefined, app, { tenantId: platform.otherTenant.id })).status,
+    ).toBe(404);
+    expect(
+      (await send('DELETE', `subscribers/${subscriber.id}`, undefined, app, { tenantId: platform.otherTenant.id }))
+        .status,
+    ).toBe(404);
     expect((await send('GET', 'subscribers/x')).status).toBe(400);
   });
 
   it('removing one removes its address, subscriptions, codes and jobs, and is 404 the second time', async () => {
     const { subscriber } = await subscribe({ channels: [{ channel: 'email', address: 'removed@example.org' }] });
-    await send('POST', `subscribers/${subscriber.id}`, { operation: 'send-code', channel: 'email', address: 'removed@example.org', reason: 'x' });
+    await send('POST', `subscribers/${subscriber.id}`, {
+      operation: 'send-code',
+      channel: 'email',
+      address: 'removed@example.org',
+      reason: 'x',
+    });
     await platform.mailbox.waitFor(({ to }) => to === 'removed@example.org');
     expect((await send('DELETE', `subscribers/${subscriber.id}`)).body).toEqual({ deleted: true });
     expect((await send('DELETE', `subscribers/${subscriber.id}`)).status).toBe(404);
     for (const table of ['subscriber_channels', 'subscriptions', 'subscription_criteria', 'codes', 'deliveries'])
-      expect((await database.query(`SELECT 1 FROM ${table} WHERE subscriber_id = $1`, [subscriber.id])).rowCount).toBe(0);
+      expect((await database.query(`SELECT 1 FROM ${table} WHERE subscriber_id = $1`, [subscriber.id])).rowCount).toBe(
+        0,
+      );
     expect(await everythingStored()).not.toContain('removed@example.org');
   });
 });
@@ -248,7 +305,9 @@ async function everythingStored(): Promise<string> {
   const { rows: tables } = await database.query<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
   );
-  const texts = await Promise.all(tables.map(async ({ name }) => JSON.stringify((await database.query(`SELECT * FROM ${name}`)).rows)));
+  const texts = await Promise.all(
+    tables.map(async ({ name }) => JSON.stringify((await database.query(`SELECT * FROM ${name}`)).rows)),
+  );
   return texts.join('\n');
 }
 
@@ -265,7 +324,10 @@ describe('codes', () => {
     const check = (code: string) => operate({ operation: 'check-code', ...at, code });
     async function sendCode(): Promise<string> {
       await platform.mailbox.clear();
-      expect(await operate({ operation: 'send-code', ...at, reason: 'Continue your form' })).toMatchObject({ status: 200, body: { sent: true } });
+      expect(await operate({ operation: 'send-code', ...at, reason: 'Continue your form' })).toMatchObject({
+        status: 200,
+        body: { sent: true },
+      });
       const { text } = await platform.mailbox.waitFor(({ to }) => to === address);
       return codePattern.exec(text)?.[0] ?? '';
     }
@@ -307,7 +369,8 @@ describe('codes', () => {
   it('the tenth failure removes the code', async () => {
     const { sendCode, check } = await newSubscriber();
     const code = await sendCode();
-    for (let failure = 1; failure <= 10; failure += 1) expect((await check('AAAAAA')).body).toEqual({ verified: false });
+    for (let failure = 1; failure <= 10; failure += 1)
+      expect((await check('AAAAAA')).body).toEqual({ verified: false });
     expect((await check(code)).body).toEqual({ verified: false });
   });
 
@@ -343,7 +406,11 @@ describe('codes', () => {
 
   it('400: a text message has no provider', async () => {
     const { subscriberId } = await subscribe({ channels: [{ channel: 'sms', address: '+15550100' }] });
-    const answered = await send('POST', `subscribers/${subscriberId}`, { operation: 'send-code', channel: 'sms', address: '+15550100' });
+    const answered = await send('POST', `subscribers/${subscriberId}`, {
+      operation: 'send-code',
+      channel: 'sms',
+      address: '+15550100',
+    });
     expect(answered.status).toBe(400);
     expect(answered.body).toMatchObject({ errorMessage: expect.stringContaining('no provider') });
   });
