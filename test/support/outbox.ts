@@ -8,8 +8,8 @@ import { inject } from 'vitest';
 import type { OutboxFacts, OutboxKind } from '../../src/forms/outbox/outbox.ts';
 import { createTestDatabase } from './postgres.ts';
 
-export const formMigrations = new URL('../../src/forms/migrations', import.meta.url).pathname;
-export const testTenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
+const formMigrations = new URL('../../src/forms/migrations', import.meta.url).pathname;
+const testTenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
 
 export interface OutboxDatabase {
   url: string;

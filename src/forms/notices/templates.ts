@@ -55,7 +55,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     title: 'Draft saved',
     paragraphs: [
       `<p>We saved a draft of your ${formName}. It is not submitted yet.</p>`,
-      '<p>You can come back and finish it. If you do not open it for some time, it will be locked and later deleted; we will tell you before that happens.</p>',
+      '<p>You can come back and finish it. If you do not open it for some time, it will be locked and later deleted; we will write to you before it is deleted.</p>',
       link('Continue your draft'),
     ],
     sms: `We saved a draft of your ${formName}. It is not submitted yet.${plainLink}`,

@@ -1,0 +1,150 @@
+// The default texts, and the French ones that the documentation offers, rendered for real events as the platform's own
+// notification service renders them.
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { createNoticeRenderer, type Notice } from '../../platform-server/notifications/template.ts';
+import { createUrns } from '../../service/urn.ts';
+import { type EventDefinition, renderEvent } from '../outbox/event.ts';
+import type { OutboxForm, OutboxRow } from '../outbox/outbox.ts';
+import { type NotificationType, notificationType, notificationTypeId } from './notification-type.ts';
+import type { NoticeKind } from './templates.ts';
+
+const urns = createUrns('urn:example');
+const render = createNoticeRenderer();
+const formId = '0198f6aa-7f5e-7c3a-9d57-3f6f0e1d2c3b';
+const link = `https://forms.example.org/permit/${formId}?a=1&b=2`;
+
+const permit: EventDefinition = {
+  id: 'permit',
+  name: "Baker's permit",
+  formDraftUrlTemplate: 'https://forms.example.org/permit/{{id}}?a=1&b=2',
+};
+
+const form: OutboxForm = {
+  status: 'Draft',
+  created: new Date('2026-08-01T09:00:00.000Z'),
+  createdBy: { id: 'subject', name: 'Intake' },
+  lastAccessed: new Date('2026-08-05T09:00:00.000Z'),
+  locked: null,
+  submitted: null,
+  applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
+  subscriberId: null,
+};
+
+interface Source {
+  definition?: EventDefinition | undefined;
+  form?: OutboxForm | undefined;
+  facts?: Partial<OutboxRow['facts']>;
+  addressAs?: string;
+}
+
+const dates = { lockOn: '2026-08-23T17:00:00.000Z', deleteOn: '2026-09-04T17:00:00.000Z' };
+
+function notice(
+  type: Pick<NotificationType, 'events'>,
+  kind: NoticeKind,
+  channel: 'email' | 'sms',
+  source: Source = {},
+): Notice {
+  const { definition = 'definition' in source ? undefined : permit, facts = dates, addressAs = 'Ana' } = source;
+  const row = {
+    sequence: '1',
+    formId,
+    tenantId: urns.tenant('t'),
+    kind,
+    facts: { definitionId: 'permit', ...facts },
+    created: new Date('2026-08-20T17:00:00.000Z'),
+    attempts: 1,
+    form: 'form' in source ? source.form : form,
+  };
+  const event = JSON.parse(JSON.stringify(renderEvent({ row, definition, data: null, urns }))) as Record<
+    string,
+    unknown
+  >;
+  const template = type.events.find(({ name }) => name === kind)?.templates[channel];
+  if (!template) throw new Error(`no template for ${kind} by ${channel}`);
+  const tenant = { id: urns.tenant('t'), name: 'Blue River' };
+  return render(template, { tenant, event, subscriber: { addressAs }, managementUrl: '' });
+}
+
+const french = JSON.parse(await readFile(new URL('../../../docs/notices/fr.json', import.meta.url), 'utf8')) as Record<
+  string,
+  NotificationType
+>;
+const frenchType = french[notificationTypeId];
+if (!frenchType) throw new Error('docs/notices/fr.json does not name the type');
+
+const languages = [
+  ['English', notificationType],
+  ['French', frenchType],
+] as const;
+
+describe.each(languages)('notices in %s', (language, type) => {
+  const kinds = type.events.map(({ name }) => name);
+
+  it('exist by email and sms for created, expiring, locked, unlocked, to-draft, submitted and deleted', () => {
+    expect([...kinds].sort()).toEqual([
+      'form-created',
+      'form-deleted',
+      'form-expiring',
+      'form-locked',
+      'form-submitted',
+      'form-to-draft',
+      'form-unlocked',
+    ]);
+    for (const { templates } of type.events) expect(Object.keys(templates).sort()).toEqual(['email', 'sms']);
+  });
+
+  describe.each(kinds)('%s', (kind) => {
+    const sources: [string, Source][] = [
+      ['everything known', {}],
+      ['no definition', { definition: undefined }],
+      ['no draft link', { definition: { id: 'permit', name: 'Permit' } }],
+      ['no dates', { facts: {} }],
+      ['the form gone', { form: undefined }],
+      ['no name', { addressAs: '' }],
+    ];
+
+    it.each(sources)('reads well with %s', (_, source) => {
+      for (const channel of ['email', 'sms'] as const) {
+        const { subject, text, html } = notice(type, kind, channel, source);
+        for (const part of [subject, text, html]) {
+          expect(part).not.toMatch(/undefined|null|\[object|\{\{|\}\}/);
+          expect(part.trim()).not.toBe('');
+        }
+        expect(text).not.toMatch(/ {2}| \.| ,|\.\./);
+        expect(subject).not.toMatch(/[<>\n]/);
+      }
+    });
+
+    it('keeps markup in names out of the page, and names as they are in plain text', () => {
+      const definition = { ...permit, name: '<script>alert("x")</script>' };
+      const email = notice(type, kind, 'email', { definition, addressAs: '<img src=x onerror=alert(1)>' });
+      expect(email.html).not.toMatch(/<script|<img/);
+      expect(email.html).toContain('&lt;img');
+      expect(notice(type, kind, 'email').subject).toContain("Baker's permit");
+      expect(notice(type, kind, 'sms').text).toContain("Baker's permit");
+    });
+
+    it('fits a text message of three parts', () => {
+      expect(notice(type, kind, 'sms').text.length).toBeLessThanOrEqual(3 * 153);
+    });
+  });
+
+  it('say when the draft will be locked and deleted', () => {
+    const day = language === 'French' ? /4 septembre 2026/ : /September 4, 2026/;
+    for (const kind of ['form-expiring', 'form-locked'] as const) expect(notice(type, kind, 'email').text).toMatch(day);
+    expect(notice(type, 'form-locked', 'sms').text).toMatch(day);
+    const lock = language === 'French' ? /23 août 2026/ : /August 23, 2026/;
+    expect(notice(type, 'form-expiring', 'sms').text).toMatch(lock);
+  });
+
+  it('link to the draft while it can be opened', () => {
+    for (const kind of ['form-created', 'form-expiring', 'form-unlocked', 'form-to-draft'] as const) {
+      expect(notice(type, kind, 'email').text).toContain(link);
+      expect(notice(type, kind, 'email').html).toContain('href="https://forms.example.org/permit/');
+      expect(notice(type, kind, 'sms').text).toContain(link);
+    }
+    expect(notice(type, 'form-locked', 'email').text).not.toContain(link);
+  });
+});

@@ -1,0 +1,166 @@
+// Outbox to mailbox through the real platform: registration, subscription, events checked against their registered
+// schemas, templates, mail, removal. Nothing is played by a stand-in.
+import { readFile } from 'node:fs/promises';
+import pg from 'pg';
+import pino from 'pino';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
+import { quick } from '../../../test/support/outbox-relay.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { createPlatform, type Platform } from '../../platform/platform.ts';
+import { createMetrics } from '../../service/metrics.ts';
+import { createDefinitionSource } from '../definitions/source.ts';
+import { registered } from '../registration.ts';
+import { createDelivery } from './delivery.ts';
+import { createOutboxMetrics } from './metrics.ts';
+import { eventKinds } from './outbox.ts';
+import { type Relay, startRelay } from './relay.ts';
+import { createOutboxStore } from './store.ts';
+
+let services: TestPlatform;
+let database: OutboxDatabase;
+let platformDatabase: pg.Pool;
+let platform: Platform;
+let relay: Relay;
+let shift = 0;
+const clock = () => new Date(Date.now() + shift);
+const log = pino({ level: 'silent' });
+
+beforeAll(async () => {
+  services = await startTestPlatform();
+  database = await createOutboxDatabase();
+  platformDatabase = new pg.Pool({ connectionString: services.databaseUrl, max: 2 });
+  platformDatabase.on('error', () => undefined);
+  const { access } = services;
+  const metrics = createMetrics();
+  platform = createPlatform({
+    config: {
+      ACCESS_SERVICE_URL: access.url,
+      DIRECTORY_URL: services.directoryUrl,
+      CLIENT_SECRET: access.clientSecret('core', 'form-service'),
+      PLATFORM_CACHE_TTL: 60_000,
+      PLATFORM_TIMEOUT: 10_000,
+    },
+    service: 'form-service',
+    urns: access.urns,
+    metrics,
+    log,
+    env: {},
+  });
+  await platform.register(registered).done;
+  const permit = {
+    id: 'permit',
+    name: 'Permit',
+    anonymousApply: true,
+    applicantRoles: [],
+    assessorRoles: [],
+    formDraftUrlTemplate: 'https://forms.example.org/permit/{{id}}',
+  };
+  await platform.configuration.update('platform', 'form-service', { permit }, { tenantId: services.tenant.id });
+  const store = createOutboxStore({ pool: database.pool, removalDelay: 900_000, deleteFiles: false });
+  const deliver = createDelivery({
+    events: platform.events,
+    notifications: platform.notifications,
+    files: undefined,
+    definitions: createDefinitionSource(platform.configuration),
+    readData: store.readData,
+    urns: access.urns,
+  });
+  const outboxMetrics = createOutboxMetrics({ metrics, store, clock });
+  relay = startRelay({ store, deliver, metrics: outboxMetrics, clock, log, callTimeout: 10_000, pace: quick });
+});
+
+afterAll(async () => {
+  await relay?.stop();
+  await platform?.close();
+  await platformDatabase?.end();
+  await services?.close();
+  await database?.close();
+});
+
+const facts = {
+  actor: { id: 'subject', name: 'Intake' },
+  lockOn: '2026-08-23T17:00:00.000Z',
+  deleteOn: '2026-09-04T17:00:00.000Z',
+};
+
+async function tell(form: string, kinds: readonly Parameters<OutboxDatabase['addRow']>[1][]): Promise<void> {
+  for (const kind of kinds) {
+    await database.addRow(form, kind, { facts, at: clock() });
+    await database.pool.query('UPDATE outbox SET tenant_id = $1', [services.tenant.id]);
+  }
+  relay.nudge();
+}
+
+const mailsTo = (address: string) =>
+  services.mailbox.messages().filter(({ to }) => JSON.stringify(to).includes(address));
+const waitForMails = (address: string, count: number) =>
+  vi.waitFor(() => expect(mailsTo(address)).toHaveLength(count), { timeout: 15_000, interval: 50 });
+
+it('tells the applicant of the whole life of a form, and leaves no trace of them after its end', async () => {
+  const address = 'canary-ana@example.org';
+  const form = await database.addForm({ channels: [{ channel: 'email', address }], data: { trade: 'canary-answer' } });
+  await tell(form, ['subscribe', ...eventKinds.filter((kind) => kind !== 'form-deleted')]);
+  await waitForMails(address, 6);
+  await database.removeForm(form);
+  await tell(form, ['form-deleted']);
+  await waitForMails(address, 7);
+  const subjects = mailsTo(address).map(({ subject }) => subject);
+  expect([...subjects].sort()).toEqual(
+    [
+      'Your Permit draft is saved',
+      'We received your Permit',
+      'Your Permit draft will soon be locked',
+      'Your Permit draft is locked',
+      'Your Permit draft is unlocked',
+      'Your Permit needs changes',
+      'Your Permit is deleted',
+    ].sort(),
+  );
+  const locked = mailsTo(address).find(({ subject }) => subject.includes('is locked'));
+  expect(locked?.text).toContain('September 4, 2026');
+  const saved = mailsTo(address).find(({ subject }) => subject.includes('is saved'));
+  expect(saved?.text).toContain(`https://forms.example.org/permit/${form}`);
+  expect(saved?.text).toContain('Hello Ana');
+
+  const subscribers = async () => (await platformDatabase.query('SELECT id FROM subscribers')).rows.length;
+  expect(await subscribers()).toBe(1);
+  shift = 15 * 60_000 + 1_000;
+  await vi.waitFor(async () => expect(await database.undelivered()).toBe(0), { timeout: 15_000 });
+  expect(await subscribers()).toBe(0);
+  for (const table of [
+    'subscribers',
+    'subscriber_channels',
+    'subscriptions',
+    'subscription_criteria',
+    'deliveries',
+    'events',
+  ]) {
+    const { rows } = await platformDatabase.query(`SELECT to_jsonb(t) AS row FROM ${table} t`);
+    expect(JSON.stringify(rows), table).not.toMatch(/canary-/);
+  }
+});
+
+it('speaks French where the tenant’s configuration says so', async () => {
+  const update = JSON.parse(
+    await readFile(new URL('../../../docs/notices/fr.json', import.meta.url), 'utf8'),
+  ) as Record<string, unknown>;
+  await platform.configuration.update('platform', 'notification-service', update, { tenantId: services.tenant.id });
+  const address = 'jean@example.org';
+  const form = await database.addForm({ channels: [{ channel: 'email', address }] });
+  await tell(form, ['subscribe', 'form-created']);
+  await waitForMails(address, 1);
+  expect(mailsTo(address)[0]?.subject).toBe('Votre brouillon « Permit » est enregistré');
+});
+
+it('an event that was delivered twice is told once', async () => {
+  const address = 'bob@example.org';
+  const form = await database.addForm({ channels: [{ channel: 'email', address }] });
+  await tell(form, ['subscribe', 'form-created']);
+  await waitForMails(address, 1);
+  await database.pool.query("UPDATE outbox SET accepted = NULL WHERE form_id = $1 AND kind = 'form-created'", [form]);
+  relay.nudge();
+  await vi.waitFor(async () => expect(await database.undelivered()).toBe(0));
+  await tell(form, ['form-unlocked']);
+  await waitForMails(address, 2);
+});

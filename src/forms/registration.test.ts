@@ -1,0 +1,71 @@
+// What is registered, as the platform's services will judge it.
+import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
+import { describe, expect, it } from 'vitest';
+import { definitionSchema, registered } from './registration.ts';
+
+const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, strictRequired: false });
+addFormats.default(ajv);
+
+const permit = { id: 'permit', name: 'Permit', anonymousApply: true, applicantRoles: [], assessorRoles: ['assessor'] };
+
+describe('the schema of form definitions', () => {
+  const validate = ajv.compile(definitionSchema);
+
+  it.each([
+    ['the required fields alone', permit],
+    [
+      'every field',
+      {
+        ...permit,
+        description: 'A permit',
+        clerkRoles: ['clerk'],
+        oneFormPerApplicant: false,
+        dataSchema: { type: 'object' },
+        uiSchema: { type: 'VerticalLayout' },
+        formDraftUrlTemplate: 'https://forms.example.org/{{id}}',
+        includeDataInSubmission: true,
+        retention: { warnBefore: 'P3D', lockAfter: 'P2W', deleteAfter: 'PT36H' },
+      },
+    ],
+    ['fields of the older platform', { ...permit, ministry: 'Trade', dispositionStates: [{ id: 'a', name: 'A' }] }],
+  ])('takes %s', (_, definition) => {
+    expect(validate(definition), JSON.stringify(validate.errors)).toBe(true);
+  });
+
+  it.each([
+    ['no name', { ...permit, name: undefined }],
+    ['an id that the configuration service refuses', { ...permit, id: 'a:b' }],
+    ['roles that are no list', { ...permit, applicantRoles: 'assessor' }],
+    ['a retention in months', { ...permit, retention: { lockAfter: 'P1M' } }],
+    ['an empty retention', { ...permit, retention: { lockAfter: 'P' } }],
+    ['a link that is no web address', { ...permit, formDraftUrlTemplate: 'javascript:alert(1)' }],
+  ])('refuses %s', (_, definition) => {
+    expect(validate(JSON.parse(JSON.stringify(definition)))).toBe(false);
+  });
+
+  it('sets no defaults, which the configuration service would write into what a tenant stored', () => {
+    expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
+  });
+});
+
+describe('the registration', () => {
+  it('defines both homes of form definitions, each with a schema that compiles', () => {
+    expect(Object.keys(registered.definitions ?? {})).toEqual(['platform:form-service', 'form-service']);
+    for (const { configurationSchema } of Object.values(registered.definitions ?? {})) ajv.compile(configurationSchema);
+  });
+
+  it('brings the roles form-admin, which tenant administrators get, and intake-application, which nobody gets by default', () => {
+    expect(registered.roles?.map(({ role, inTenantAdmin }) => [role, inTenantAdmin])).toEqual([
+      ['form-admin', true],
+      ['intake-application', false],
+    ]);
+  });
+
+  it('holds no null, which the configuration service cannot merge, and only what JSON can carry', () => {
+    expect(JSON.parse(JSON.stringify(registered))).toEqual(registered);
+    const values = (value: unknown): unknown[] =>
+      typeof value === 'object' && value !== null ? Object.values(value).flatMap(values) : [value];
+    expect(values(registered)).not.toContain(null);
+  });
+});
