@@ -1,14 +1,13 @@
 // `npm start`: all of Formgate on this machine.
 import { parseStartOptions, UsageError } from './options.ts';
-import { importQuietly } from './quiet-import.ts';
 import { describeStart, startHelp } from './report.ts';
+import { createFormgate } from './start.ts';
 import { StoppedError } from './stop-stack.ts';
 
 async function main(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2), process.env);
   if (options.help) return console.log(startHelp);
   const started = Date.now();
-  const { createFormgate } = await importQuietly();
   const formgate = createFormgate(options, {
     done: (part) => console.log(`  ready  ${part.padEnd(28)}${((Date.now() - started) / 1000).toFixed(1)} s`),
     warn: (text) => console.warn(`  !      ${text}`),

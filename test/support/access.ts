@@ -2,7 +2,7 @@
 // to the test's liking, and a way to sign tokens that no honest provider would issue.
 import { randomUUID } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
-import { createAccessService } from '../../src/embedded/access/access.ts';
+import { type AccessService, createAccessService } from '../../src/embedded/access/access.ts';
 import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
 import { createMemoryEntityStore, type EntityStore } from '../../src/embedded/access/entity-store.ts';
 import type { Realm, RealmClient, RealmDefinition, RealmUser } from '../../src/embedded/access/realm.ts';
@@ -51,11 +51,11 @@ export interface TestAccessOptions {
 
 export async function startTestAccess(options: TestAccessOptions = {}): Promise<TestAccess> {
   const urns = createUrns(options.urnPrefix ?? 'urn:example');
-  let handle: ReturnType<typeof createAccessService>['app'] | undefined;
+  let handle: AccessService['app'] | undefined;
   const listening = await listen((req, res) => handle?.(req, res));
   const url = `http://127.0.0.1:${listening.port}/auth`;
   const store = options.store ?? createMemoryEntityStore(systemClock);
-  const access = createAccessService({ publicUrl: url, store, cookieKeys: ['test cookie key'] });
+  const access = await createAccessService({ publicUrl: url, store, cookieKeys: ['test cookie key'] });
   handle = access.app;
   const defaults = defaultRealms({ urns, serviceSecret: testServiceSecret });
   for (const realm of [...defaults, ...(options.realms ?? [])]) await access.addRealm(realm);

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { EntityStore } from './entity-store.ts';
+import { loadOidcLibrary } from './oidc-library.ts';
 import { createProvider } from './provider.ts';
 import { createRealm, profileClaims, type Realm, type RealmDefinition } from './realm.ts';
 import { createSignInRoutes } from './sign-in.ts';
@@ -25,11 +26,12 @@ interface RunningRealm {
 }
 
 /** `publicUrl` ends in `/auth`: issuers are `<publicUrl>/realms/<realm>`. */
-export function createAccessService(options: {
+export async function createAccessService(options: {
   publicUrl: string;
   store: EntityStore;
   cookieKeys: string[];
-}): AccessService {
+}): Promise<AccessService> {
+  const library = await loadOidcLibrary();
   const realms = new Map<string, RunningRealm>();
   const app = express();
   app.disable('x-powered-by');
@@ -44,7 +46,11 @@ export function createAccessService(options: {
       const realm = createRealm(definition);
       const key = await options.store.signingKey(definition.name, createSigningKey);
       const issuer = `${options.publicUrl}/realms/${definition.name}`;
-      realms.set(definition.name, { realm, key, routes: createRoutes({ ...options, realm, issuer, signingKey: key }) });
+      realms.set(definition.name, {
+        realm,
+        key,
+        routes: createRoutes({ ...options, library, realm, issuer, signingKey: key }),
+      });
       return realm;
     },
     realm: (name) => realms.get(name)?.realm,

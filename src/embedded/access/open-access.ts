@@ -9,7 +9,7 @@ import { migrate } from '../../service/migrate.ts';
 import { createPool, isReachable } from '../../service/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
 import { listen } from '../listen.ts';
-import { createAccessService } from './access.ts';
+import { type AccessService, createAccessService } from './access.ts';
 import { defaultRealms } from './default-realms.ts';
 import { createPostgresEntityStore } from './postgres-entity-store.ts';
 
@@ -41,7 +41,7 @@ export async function openAccess(options: AccessOptions): Promise<RunningAccess>
   await migrate({ url: options.databaseUrl, directory: join(import.meta.dirname, 'migrations'), log });
   const pool = createPool({ url: options.databaseUrl, size: 5, log, metrics: createMetrics() });
   const store = createPostgresEntityStore(pool, systemClock);
-  const service = createAccessService({ publicUrl: options.publicUrl, store, cookieKeys: [options.cookieKey] });
+  const service = await createAccessService({ publicUrl: options.publicUrl, store, cookieKeys: [options.cookieKey] });
   const listening = await listen(service.app);
   const url = `http://127.0.0.1:${listening.port}/auth`;
   await addDefaultRealms(service.addRealm, options);
@@ -68,7 +68,7 @@ export async function openAccess(options: AccessOptions): Promise<RunningAccess>
 }
 
 async function addDefaultRealms(
-  addRealm: ReturnType<typeof createAccessService>['addRealm'],
+  addRealm: AccessService['addRealm'],
   { urns, serviceSecret }: AccessOptions,
 ): Promise<void> {
   const secrets = new Map<string, string>();

@@ -1,6 +1,7 @@
 // Keycloak's direct access grant (RFC 6749, section 4.3), so that a terminal or a test can act as a person. Only clients
 // that name the grant have it, which of the embedded ones is demo-cli alone.
-import Provider, { errors, type TokenEndpointGrantContext } from 'oidc-provider';
+import type { Provider, TokenEndpointGrantContext } from 'oidc-provider';
+import type { OidcLibrary } from './oidc-library.ts';
 import type { Realm } from './realm.ts';
 
 interface Parameters {
@@ -9,19 +10,26 @@ interface Parameters {
   scope?: string;
 }
 
-export function addPasswordGrant(provider: Provider, realm: Realm, resource: string): void {
-  const handle = (ctx: TokenEndpointGrantContext<Parameters>) => grantByPassword(ctx, realm, resource);
-  provider.registerGrantType<Parameters>('password', handle, ['username', 'password', 'scope']);
+interface PasswordGrant {
+  library: OidcLibrary;
+  provider: Provider;
+  realm: Realm;
+  /** What the tokens are for. */
+  resource: string;
+}
+
+export function addPasswordGrant(grant: PasswordGrant): void {
+  const handle = (ctx: TokenEndpointGrantContext<Parameters>) => grantByPassword(ctx, grant);
+  grant.provider.registerGrantType<Parameters>('password', handle, ['username', 'password', 'scope']);
 }
 
 async function grantByPassword(
   ctx: TokenEndpointGrantContext<Parameters>,
-  realm: Realm,
-  resource: string,
+  { library, realm, resource }: PasswordGrant,
 ): Promise<void> {
   const { client, params, provider } = ctx.oidc;
   const account = realm.authenticate(params.username ?? '', params.password ?? '');
-  if (!account) throw new errors.InvalidGrant('Invalid user credentials');
+  if (!account) throw new library.errors.InvalidGrant('Invalid user credentials');
   const scope = params.scope ?? 'openid profile email';
   const grant = new provider.Grant({ clientId: client.clientId, accountId: account.id });
   grant.addOIDCScope(scope);

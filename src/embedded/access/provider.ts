@@ -2,10 +2,11 @@
 // consent, because every client of the embedded service is a first-party one.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { JWK } from 'jose';
-import Provider, { type Configuration, type KoaContextWithOIDC } from 'oidc-provider';
+import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { createAdapterFactory } from './adapter.ts';
 import type { EntityStore } from './entity-store.ts';
 import { answerError, askToLogOut, confirmLogOut } from './notices.ts';
+import type { OidcLibrary } from './oidc-library.ts';
 import { addPasswordGrant } from './password-grant.ts';
 import { type Account, accessTokenClaims, profileClaims, type Realm } from './realm.ts';
 
@@ -25,6 +26,7 @@ const keycloakRoutes = {
 };
 
 export interface ProviderOptions {
+  library: OidcLibrary;
   realm: Realm;
   /** `<public address>/auth/realms/<realm>`: what tokens say. All URLs that the provider hands out begin with it. */
   issuer: string;
@@ -35,9 +37,9 @@ export interface ProviderOptions {
 }
 
 export function createProvider(options: ProviderOptions): Provider {
-  const { realm } = options;
-  const provider = new Provider(options.issuer, createConfiguration(options));
-  addPasswordGrant(provider, realm, platformResource);
+  const { library, realm } = options;
+  const provider = new library.Provider(options.issuer, createConfiguration(options));
+  addPasswordGrant({ library, provider, realm, resource: platformResource });
   // Keycloak says when the refresh token ends; the library has no place for it.
   provider.use(async (ctx, next) => {
     await next();
