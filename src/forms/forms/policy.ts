@@ -56,11 +56,8 @@ const rules: Record<Action, Rule> = {
   delete: { admin: any, creator: draft, intake: draft },
 };
 
-/** What the form itself says about who the caller is to it. A tombstone says as much. */
-export type Reached = Pick<Form, 'anonymousApplicant'> & Partial<Pick<Form, 'issuer' | 'createdBy'>>;
-
 /** Whether roles of the definition could give the caller a part in the action that it does not have without them. */
-export function needsDefinition(action: Action, caller: Caller, form: Reached): boolean {
+export function needsDefinition(action: Action, caller: Caller, form: Form | Remains): boolean {
   const rule = rules[action];
   const parts = partsOf(caller, form, undefined);
   const depends = (['applicant', 'clerk', 'assessor'] as const).some((part) => rule[part] !== undefined);
@@ -76,35 +73,62 @@ export function decide(action: Action, caller: Caller, form: Form, roles: Defini
   const entries = Object.entries(rules[action]) as [Part, readonly FormStatus[]][];
   const mine = entries.filter(([part]) => parts.has(part));
   for (const [part, statuses] of mine) if (statuses.includes(form.status)) return part;
-  const [part] = mine[0] ?? [];
-  if (!part) throw refusal(caller, form);
-  throw wrongStatus(action, form.status, mine.map(([name]) => name));
+  if (mine.length === 0) throw refusal(caller, form);
+  throw wrongStatus(
+    action,
+    form.status,
+    mine.map(([part]) => part),
+  );
 }
 
-/** Whether the caller has any part in the action, whatever the status: of a tombstone no more is known. */
-export function hasPart(action: Action, caller: Caller, form: Reached, roles: DefinitionRoles | undefined): boolean {
-  const parts = partsOf(caller, form, roles);
-  return Object.keys(rules[action]).some((part) => parts.has(part as Part));
+/** The statuses in which a part may do the action. */
+export function statusesOf(action: Action, part: Part): readonly FormStatus[] {
+  return rules[action][part] ?? [];
 }
 
-function partsOf(caller: Caller, form: Reached, roles: DefinitionRoles | undefined): ReadonlySet<Part> {
+/** What is known of a deleted form: not who created it. */
+export interface Remains {
+  anonymousApplicant: boolean;
+}
+
+/** Throws Problem `forbidden` for a caller who could have had no part in the action, whoever created the form. */
+export function decideDeleted(
+  action: Action,
+  caller: Caller,
+  remains: Remains,
+  roles: DefinitionRoles | undefined,
+): void {
+  const parts = partsOf(caller, remains, roles);
+  if (!Object.keys(rules[action]).some((part) => parts.has(part as Part))) throw refusal(caller, remains);
+}
+
+function partsOf(caller: Caller, form: Form | Remains, roles: DefinitionRoles | undefined): ReadonlySet<Part> {
   const parts = new Set<Part>();
   const hasOne = (names: readonly string[] | undefined) => names?.some((role) => caller.roles.has(role)) ?? false;
   if (caller.roles.has(adminRole)) parts.add('admin');
   if (caller.roles.has(intakeRole) && form.anonymousApplicant) parts.add('intake');
-  // A subject is unique only for its issuer. A form of an anonymous applicant has no creator in this sense: an intake
-  // application does not get round the code by being the account that created it.
-  const isCreator = form.createdBy?.id === caller.subject && form.issuer === caller.issuer && !form.anonymousApplicant;
-  if (isCreator) parts.add('creator');
-  const isClerk = hasOne(roles?.clerkRoles);
-  if (isCreator && (isClerk || hasOne(roles?.applicantRoles))) parts.add('applicant');
-  if (isClerk) parts.add('clerk');
+  const creator = isCreator(caller, form);
+  if (creator) parts.add('creator');
+  const clerk = hasOne(roles?.clerkRoles);
+  if (creator && (clerk || hasOne(roles?.applicantRoles))) parts.add('applicant');
+  if (clerk) parts.add('clerk');
   if (hasOne(roles?.assessorRoles)) parts.add('assessor');
   return parts;
 }
 
+/**
+ * A subject is unique only for its issuer. A form of an anonymous applicant has no creator in this sense: an intake
+ * application does not get round the code by being the account that created it. Of a deleted form anybody signed in may
+ * have been the creator.
+ */
+function isCreator(caller: Caller, form: Form | Remains): boolean {
+  if (form.anonymousApplicant) return false;
+  if (!('createdBy' in form)) return !caller.roles.has(intakeRole);
+  return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
+}
+
 /** 403 for a caller without a part, with the reason that helps an intake application's developer. */
-export function refusal(caller: Caller, form: Reached): Problem {
+function refusal(caller: Caller, form: Remains): Problem {
   const outOfReach = caller.roles.has(intakeRole) && !form.anonymousApplicant;
   return new Problem(
     'forbidden',
@@ -116,9 +140,11 @@ export function refusal(caller: Caller, form: Reached): Problem {
 
 function wrongStatus(action: Action, status: FormStatus, parts: Part[]): Problem {
   const onlyAssessor = parts.every((part) => part === 'assessor');
-  if (status === 'Locked' && !onlyAssessor) return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
+  if (status === 'Locked' && !onlyAssessor)
+    return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
   // Reading is not a change: a clerk of a submitted form, or an assessor of a draft, simply has no access to it.
-  if (action === 'read-data') return new Problem('forbidden', `The caller may not read the answers of a form that is ${status}.`);
+  if (action === 'read-data')
+    return new Problem('forbidden', `The caller may not read the answers of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
 }
 

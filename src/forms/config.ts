@@ -1,0 +1,24 @@
+// The configuration of the form service, from its environment.
+import { z } from 'zod';
+import { platformFields } from '../platform/platform-fields.ts';
+import { flag, isoDuration, secret } from '../service/config.ts';
+import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
+
+const { TENANT_HEADER: _unused, ...process } = processFields;
+
+export const configSchema = z.object({
+  ...process,
+  ...accessFields,
+  ...databaseFields,
+  ...platformFields,
+  CODE_KEY: secret(32).describe(
+    'Key of the HMACs under which codes, addresses and idempotency keys are remembered; the same in every pod',
+  ),
+  CODE_LIFETIME: isoDuration('PT10M').describe('How long the notification service’s codes live; answered by send-code'),
+  SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
+    'Time between a deleted form’s last notice and the removal of its subscriber',
+  ),
+  DELETE_FILES: flag(false).describe('Whether files of a deleted form are deleted at the file service'),
+});
+
+export type FormsConfig = z.output<typeof configSchema>;

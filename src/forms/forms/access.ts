@@ -1,0 +1,71 @@
+// How a request reaches a form: finds it in the caller's tenant and asks the policy in what part the caller comes. Every
+// route of a single form goes through here, but for the two statements of the data routes that hold the policy of an
+// intake application in their own conditions.
+import type { Clock } from '../../service/clock.ts';
+import type { Caller } from '../../service/identity.ts';
+import { Problem } from '../../service/problem.ts';
+import type { FormDefinition } from '../definitions/definition.ts';
+import type { DefinitionSource } from '../definitions/source.ts';
+import type { Form } from './form.ts';
+import { type Action, decide, decideDeleted, needsDefinition, type Part } from './policy.ts';
+import type { FormStore } from './store.ts';
+
+/** Who asks, in which tenant, for which form. */
+export interface Approach {
+  caller: Caller;
+  tenantId: string;
+  formId: string;
+}
+
+export interface Reached {
+  form: Form;
+  part: Part;
+}
+
+export interface FormAccess {
+  /**
+   * Throws Problem `not-found` (also for another tenant's form), `gone` for one that was deleted, `forbidden`, or the
+   * conflict of its status.
+   */
+  reach(action: Action, approach: Approach): Promise<Reached>;
+  /** The form's definition, to validate answers with; a conflict where it is not configured any more. */
+  definitionOf(form: Form): Promise<FormDefinition>;
+}
+
+/** Milliseconds that a deleted form is remembered. */
+const tombstonePeriod = 30 * 24 * 60 * 60 * 1000;
+
+export function createFormAccess(options: {
+  forms: FormStore;
+  definitions: DefinitionSource;
+  clock: Clock;
+}): FormAccess {
+  const { forms, definitions, clock } = options;
+  const rolesOf = (tenantId: string, definitionId: string) =>
+    definitions.find(tenantId, definitionId, { permission: true });
+
+  async function missing(action: Action, { caller, tenantId, formId }: Approach): Promise<Problem> {
+    const since = new Date(clock().getTime() - tombstonePeriod);
+    const tombstone = await forms.findTombstone(tenantId, formId, since);
+    if (!tombstone) return new Problem('not-found', 'There is no such form.');
+    const asks = needsDefinition(action, caller, tombstone);
+    const roles = asks ? await rolesOf(tenantId, tombstone.definitionId) : undefined;
+    decideDeleted(action, caller, tombstone, roles);
+    return new Problem('gone', 'The form was deleted.');
+  }
+
+  return {
+    async reach(action, approach) {
+      const { caller, tenantId, formId } = approach;
+      const form = await forms.find(tenantId, formId);
+      if (!form) throw await missing(action, approach);
+      const roles = needsDefinition(action, caller, form) ? await rolesOf(tenantId, form.definitionId) : undefined;
+      return { form, part: decide(action, caller, form, roles) };
+    },
+    async definitionOf({ tenantId, definitionId }) {
+      const definition = await definitions.find(tenantId, definitionId, { permission: false });
+      if (definition) return definition;
+      throw new Problem('conflict', 'The definition of this form does not exist any more.');
+    },
+  };
+}

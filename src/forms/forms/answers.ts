@@ -1,0 +1,80 @@
+// The schemas of what the form endpoints answer, for the OpenAPI document. Nothing is validated with them but in tests.
+import { z } from 'zod';
+import { formStatuses } from './form.ts';
+
+const example = '2026-08-20T17:00:00.000Z';
+const timestamp = z.iso.datetime().meta({ examples: [example] });
+const status = z.enum(formStatuses).meta({ id: 'FormStatus' });
+const problems = z.array(z.strictObject({ pointer: z.string(), detail: z.string() }));
+
+export const createdForm = z
+  .strictObject({
+    id: z.uuid(),
+    definitionId: z.string(),
+    status,
+    created: timestamp,
+    createdBy: z.strictObject({ id: z.string(), name: z.string() }),
+    lastAccessed: timestamp,
+  })
+  .meta({ id: 'CreatedForm' });
+
+export const form = z
+  .strictObject({
+    ...createdForm.shape,
+    locked: timestamp.nullable(),
+    submitted: timestamp.nullable(),
+    held: z.boolean().meta({ description: 'On hold: neither locked nor deleted' }),
+    anonymousApplicant: z.boolean(),
+    applicant: z.strictObject({
+      addressAs: z.string().optional(),
+      channels: z
+        .array(z.strictObject({ channel: z.string(), address: z.string() }))
+        .optional()
+        .meta({
+          description: 'To form-admin only, addresses masked',
+          examples: [[{ channel: 'email', address: 'a***@example.org' }]],
+        }),
+    }),
+  })
+  .meta({ id: 'Form' });
+
+const answers = {
+  data: z.record(z.string(), z.unknown()),
+  files: z.record(z.string(), z.string()).meta({ description: 'File URNs by name' }),
+};
+
+export const formAnswers = z.strictObject(answers).meta({ id: 'FormAnswers' });
+
+export const savedAnswers = z
+  .strictObject({
+    ...answers,
+    problems: problems.optional().meta({ description: 'With validate=true: what a submit would refuse' }),
+  })
+  .meta({ id: 'SavedAnswers' });
+
+export const formList = z
+  .strictObject({
+    results: z.array(z.strictObject({ ...form.shape, data: answers.data.optional(), files: answers.files.optional() })),
+    page: z.strictObject({
+      after: z.string().nullable().meta({ description: 'The cursor that was given' }),
+      next: z.string().nullable().meta({ description: 'The cursor of the next page, null on the last' }),
+      size: z.int(),
+    }),
+  })
+  .meta({ id: 'FormList' });
+
+export const operationAnswer = z.union([
+  z
+    .strictObject({ id: z.uuid(), status: z.literal('Submitted'), submitted: timestamp })
+    .meta({ description: 'submit' }),
+  form.meta({ description: 'Every other operation' }),
+]);
+
+export const sentCode = z
+  .strictObject({
+    id: z.uuid(),
+    sent: z.literal(true),
+    channel: z.enum(['email', 'sms']),
+    expires: timestamp.meta({ description: 'When the code stops working' }),
+  })
+  .meta({ id: 'SentCode' });

@@ -1,0 +1,189 @@
+// Reads and saves answers. An intake application's read in an open session and its save are one statement each, which
+// holds the policy in its conditions; only when that finds nothing are the reasons looked for.
+import type { Response } from 'express';
+import type { z } from 'zod';
+import type { Clock } from '../../service/clock.ts';
+import { type Guard, type Route, route } from '../../service/http-app.ts';
+import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
+import type { CodeHashes } from '../codes/code.ts';
+import type { CodeStore } from '../codes/store.ts';
+import type { Verification } from '../codes/verification.ts';
+import type { SchemaValidator } from '../definitions/schema-validator.ts';
+import type { Approach, FormAccess } from './access.ts';
+import { formAnswers, savedAnswers } from './answers.ts';
+import type { AnswersText, DataStore, Save } from './data-store.ts';
+import { entityTag } from './form.ts';
+import { intakeRole, statusesOf } from './policy.ts';
+import { accountOf, approachOf, codeOf, revisionsOf } from './request.ts';
+import { codeQuery, type createDataBody, formParams, updateQuery } from './schema.ts';
+
+export interface DataRoutesOptions {
+  answers: DataStore;
+  access: FormAccess;
+  codes: Pick<CodeStore, 'hasSession'>;
+  hashes: Pick<CodeHashes, 'code'>;
+  verification: Verification;
+  validator: SchemaValidator;
+  clock: Clock;
+  dataBody: ReturnType<typeof createDataBody>;
+}
+
+const path = '/form/v1/forms/:formId/data';
+const etag = { ETag: 'Names these answers; for If-Match' };
+
+export function readDataRoute(guards: Guard[], options: DataRoutesOptions): Route {
+  return route({
+    method: 'get',
+    path,
+    summary: 'Read the answers of a form',
+    description:
+      'An intake application needs the applicant’s code. A verified code opens a read session: for 30 minutes the same code works again from the same service account. Without a code: the signed-in creator who may apply, clerks while it is a draft, assessors from Submitted on, form-admin. Sets lastAccessed.',
+    guards,
+    params: formParams,
+    query: codeQuery,
+    headers: { 'X-Form-Code': 'The code that the applicant received; preferred to the query parameter' },
+    answers: {
+      200: { description: 'The answers', schema: formAnswers, headers: etag },
+      400: { description: 'An intake application gave no code' },
+      403: { description: 'The caller may not read these answers, or the code is wrong, expired or used' },
+      404: { description: 'There is no such form in the tenant' },
+      409: { description: 'The form is locked' },
+      410: { description: 'The form was deleted' },
+      429: { description: 'Too many wrong codes', headers: { 'Retry-After': 'Seconds until a code works again' } },
+    },
+    async handle({ params, query }, request, response) {
+      const approach = approachOf(response, params.formId);
+      const code = codeOf(request, query.code);
+      sendAnswers(response, await read(options, approach, code, response.locals.traceparent));
+    },
+  });
+}
+
+async function read(
+  options: DataRoutesOptions,
+  approach: Approach,
+  code: string | undefined,
+  traceparent: string | undefined,
+): Promise<AnswersText> {
+  const { answers, access, hashes, verification, clock } = options;
+  const { caller, tenantId, formId } = approach;
+  const account = accountOf(caller);
+  const inSession = () =>
+    code === undefined || !caller.roles.has(intakeRole)
+      ? undefined
+      : answers.readInSession({ tenantId, formId, now: clock(), ...account, codeHash: hashes.code(formId, code) });
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const found = await inSession();
+    if (found) return found;
+    const { form, part } = await access.reach('read-data', approach);
+    if (part === 'intake') {
+      if (code === undefined) throw new Problem('code-required', 'Reading the answers takes the applicant’s code.');
+      await verification.verify({ form, account, code, traceparent });
+    } else {
+      const open = await answers.read({ tenantId, formId, now: clock() }, statusesOf('read-data', part));
+      if (open) return open;
+    }
+  }
+  throw keepsChanging();
+}
+
+export function updateDataRoute(guards: Guard[], options: DataRoutesOptions): Route {
+  return route({
+    method: 'put',
+    path,
+    summary: 'Save the answers of a draft',
+    description:
+      'By an intake application, the creator who may apply, and clerks. What is sent replaces what was there; what is not sent stays. An intake application without an open read session must send both members. Sets lastAccessed.',
+    guards,
+    params: formParams,
+    query: updateQuery,
+    body: options.dataBody,
+    headers: { 'If-Match': 'Save only over these answers; without it the last save wins' },
+    answers: {
+      200: { description: 'The answers as saved', schema: savedAnswers, headers: etag },
+      400: { description: 'The body is not valid, or a member is missing' },
+      403: { description: 'The caller may not change this form' },
+      404: { description: 'There is no such form in the tenant' },
+      409: { description: 'The form is locked, or it is no draft' },
+      410: { description: 'The form was deleted' },
+      412: { description: 'The answers have changed since they were read' },
+    },
+    async handle({ params, query, body }, request, response) {
+      const approach = approachOf(response, params.formId);
+      const revisions = revisionsOf(request);
+      if (!query.validate) return sendAnswers(response, await save(options, approach, body, revisions));
+      const problems = await findProblems(options, approach, body.data);
+      sendAnswers(response, await save(options, approach, body, revisions), problems);
+    },
+  });
+}
+
+type DataBody = z.output<ReturnType<typeof createDataBody>>;
+
+async function save(
+  { answers, access, codes, clock }: DataRoutesOptions,
+  approach: Approach,
+  body: DataBody,
+  revisions: string[] | undefined,
+): Promise<AnswersText> {
+  const { caller, tenantId, formId } = approach;
+  const account = accountOf(caller);
+  const data = body.data && JSON.stringify(body.data);
+  const files = body.files && JSON.stringify(body.files);
+  const isWhole = data !== undefined && files !== undefined;
+  const common = { tenantId, formId, data, files, revisions };
+  const asIntake = (): Save => ({
+    ...common,
+    now: clock(),
+    anonymousOnly: true,
+    session: isWhole ? undefined : account,
+  });
+  const saved = caller.roles.has(intakeRole) ? await answers.save(asIntake()) : undefined;
+  if (saved) return saved;
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const { form, part } = await access.reach('update-data', approach);
+    if (revisions && !revisions.includes(form.revision)) throw stale();
+    if (part === 'intake' && !isWhole && !(await codes.hasSession({ formId, ...account, now: clock() })))
+      throw missingMember(data === undefined ? '/data' : '/files');
+    const done = await answers.save(
+      part === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },
+    );
+    if (done) return done;
+  }
+  throw keepsChanging();
+}
+
+/** What a submit of these answers would refuse. Asked before the save, so that a failure to tell saves nothing. */
+async function findProblems(
+  { access, answers, validator }: DataRoutesOptions,
+  approach: Approach,
+  data: Record<string, unknown> | undefined,
+): Promise<FieldError[]> {
+  const { form } = await access.reach('update-data', approach);
+  const definition = await access.definitionOf(form);
+  const text = data ? JSON.stringify(data) : (await answers.peek(approach))?.data;
+  return validator.validate(form.tenantId, definition, text ?? '{}');
+}
+
+/** The text goes out as it came from the database: nothing here parses or writes it again. */
+function sendAnswers(response: Response, { body, revision }: AnswersText, problems?: FieldError[]): void {
+  const text = problems ? `${body.slice(0, -1)},"problems":${JSON.stringify(problems)}}` : body;
+  response.setHeader('ETag', entityTag(revision));
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', Buffer.byteLength(text));
+  response.end(text);
+}
+
+function stale(): Problem {
+  return new Problem('stale', 'The answers have changed since they were read.');
+}
+
+/** Without a session the answer may disclose only what was sent. */
+function missingMember(pointer: string): Problem {
+  const detail = 'is required of an intake application that has no open read session';
+  return invalidRequest([{ pointer, detail }]);
+}
+
+function keepsChanging(): Problem {
+  return new Problem('conflict', 'The form keeps changing.');
+}

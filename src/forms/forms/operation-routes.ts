@@ -1,0 +1,180 @@
+// The operations on a form: send-code and submit of the applicant's side, the others of administrators and assessors.
+import type { Request, Response } from 'express';
+import type { Clock } from '../../service/clock.ts';
+import { type Guard, type Route, route } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import type { Verification } from '../codes/verification.ts';
+import type { SchemaValidator } from '../definitions/schema-validator.ts';
+import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
+import type { IdempotencyStore } from '../idempotency/store.ts';
+import type { Approach, FormAccess } from './access.ts';
+import { operationAnswer, sentCode } from './answers.ts';
+import type { ChangeStore } from './change-store.ts';
+import type { DataStore } from './data-store.ts';
+import { formView, transitions } from './form.ts';
+import { accountOf, approachOf } from './request.ts';
+import { formParams, type Operation, operationBody, tenantQuery } from './schema.ts';
+
+export interface OperationRoutesOptions {
+  answers: Pick<DataStore, 'peek'>;
+  changes: ChangeStore;
+  access: FormAccess;
+  idempotency: IdempotencyStore;
+  verification: Verification;
+  validator: SchemaValidator;
+  /** Key of the HMACs of idempotency keys and bodies. */
+  secret: string;
+  clock: Clock;
+  /** Called after a commit that wrote to the outbox. */
+  changed(): void;
+}
+
+export function operateFormRoute(guards: Guard[], options: OperationRoutesOptions): Route {
+  return route({
+    method: 'post',
+    path: '/form/v1/forms/:formId',
+    summary: 'Do an operation with a form',
+    description: [
+      '`send-code` (intake application, draft): sends the applicant a code.',
+      '`submit` (intake application, creator who may apply, clerk; draft): validates the answers and submits.',
+      '`unlock` (form-admin): Locked to Draft. `archive` (form-admin): Submitted to Archived.',
+      '`to-draft` (form-admin, assessor): Submitted to Draft.',
+      '`hold` and `release` (form-admin): a held form is neither locked nor deleted; its release restarts the clock.',
+    ].join('\n\n'),
+    guards,
+    params: formParams,
+    query: tenantQuery,
+    body: operationBody,
+    headers: { 'Idempotency-Key': 'Of submit: a repeat with the same key gets the first answer for 24 hours' },
+    answers: {
+      200: { description: 'Done', schema: operationAnswer },
+      202: { description: 'The code is on its way', schema: sentCode },
+      400: { description: 'The body is not valid or, of submit, the answers are not: every failing pointer' },
+      403: { description: 'The caller may not do this with this form' },
+      404: { description: 'There is no such form in the tenant' },
+      409: { description: 'The form’s status does not fit, or the applicant has no channel' },
+      410: { description: 'The form was deleted' },
+      422: { description: 'The idempotency key was used with another body' },
+      429: {
+        description: 'Codes were sent too often',
+        headers: { 'Retry-After': 'Seconds until another may be sent' },
+      },
+    },
+    async handle({ params, body: { operation } }, request, response) {
+      await handlers[operation](options, approachOf(response, params.formId), request, response);
+    },
+  });
+}
+
+type Handler = (
+  options: OperationRoutesOptions,
+  approach: Approach,
+  request: Request,
+  response: Response,
+) => Promise<void>;
+
+const handlers: Record<Operation, Handler> = {
+  'send-code': sendCode,
+  submit,
+  unlock: (...given) => move('unlock', ...given),
+  archive: (...given) => move('archive', ...given),
+  'to-draft': (...given) => move('to-draft', ...given),
+  hold: (...given) => setHeld('hold', ...given),
+  release: (...given) => setHeld('release', ...given),
+};
+
+async function sendCode(
+  { access, verification }: OperationRoutesOptions,
+  approach: Approach,
+  _request: Request,
+  response: Response,
+) {
+  const { form } = await access.reach('send-code', approach);
+  const { channel, expires } = await verification.send({ form, traceparent: response.locals.traceparent });
+  response.status(202).json({ id: form.id, sent: true, channel, expires: expires.toISOString() });
+}
+
+async function submit(options: OperationRoutesOptions, approach: Approach, request: Request, response: Response) {
+  const { caller, tenantId, formId } = approach;
+  const key = parseIdempotencyKey(request.get('idempotency-key'));
+  const scope = {
+    tenantId,
+    ...accountOf(caller),
+    route: `POST /form/v1/forms/${formId}`,
+    body: { operation: 'submit' },
+    now: options.clock(),
+  };
+  const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
+  response.json(await submitOnce(options, approach, claim));
+}
+
+/** Validates and submits the same revision: answers that are saved in between are validated too. */
+async function submitOnce(
+  options: OperationRoutesOptions,
+  approach: Approach,
+  claim: IdempotencyClaim | undefined,
+): Promise<object> {
+  const { access, answers, validator, changes, idempotency, clock } = options;
+  const { caller, tenantId, formId } = approach;
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const reached = await access.reach('submit', approach).catch(async (error: unknown) => {
+      const first = claim && isNotDraft(error) ? await idempotency.find(claim) : undefined;
+      if (claim && first) return replay(claim, first);
+      throw error;
+    });
+    if (!('form' in reached)) return reached;
+    const found = await answers.peek({ tenantId, formId });
+    if (!found) continue;
+    const definition = await access.definitionOf(reached.form);
+    const errors = await validator.validate(tenantId, definition, found.data);
+    if (errors.length > 0)
+      throw new Problem('invalid-request', 'The answers do not fit the form definition.', { errors });
+    const now = clock();
+    const answer = { id: formId, status: transitions.submit.to, submitted: now.toISOString() };
+    const actor = { id: caller.subject, name: caller.name };
+    const change = { tenantId, formId, actor, now, transition: transitions.submit, revision: found.revision };
+    if (!(await changes.move({ ...change, record: claim && { ...claim, answer } }))) continue;
+    options.changed();
+    return answer;
+  }
+  throw new Problem('conflict', 'The form keeps changing.');
+}
+
+function isNotDraft(error: unknown): boolean {
+  return error instanceof Problem && error.slug === 'form-not-draft';
+}
+
+async function move(
+  operation: 'unlock' | 'archive' | 'to-draft',
+  { access, changes, clock, changed }: OperationRoutesOptions,
+  approach: Approach,
+  _request: Request,
+  response: Response,
+) {
+  const { caller, tenantId, formId } = approach;
+  const transition = transitions[operation];
+  const { part } = await access.reach(operation, approach);
+  const actor = { id: caller.subject, name: caller.name };
+  const moved = await changes.move({ tenantId, formId, actor, now: clock(), transition });
+  if (!moved) {
+    const { status } = (await access.reach(operation, approach)).form;
+    const detail = `The form is ${status}; ${operation} takes one that is ${transition.from}.`;
+    throw new Problem('conflict', detail, { members: { formStatus: status } });
+  }
+  changed();
+  response.json(formView(moved, { administrator: part === 'admin' }));
+}
+
+async function setHeld(
+  operation: 'hold' | 'release',
+  { access, changes, clock }: OperationRoutesOptions,
+  approach: Approach,
+  _request: Request,
+  response: Response,
+) {
+  const { tenantId, formId } = approach;
+  await access.reach(operation, approach);
+  const form = await changes.setHeld({ tenantId, formId, now: clock(), held: operation === 'hold' });
+  if (!form) throw new Problem('gone', 'The form was deleted.');
+  response.json(formView(form, { administrator: true }));
+}

@@ -1,0 +1,220 @@
+// Creates, lists, shows and deletes forms.
+import { randomUUIDv7 } from 'node:crypto';
+import type { Response } from 'express';
+import type { Clock } from '../../service/clock.ts';
+import { type Guard, type Route, route } from '../../service/http-app.ts';
+import type { Caller } from '../../service/identity.ts';
+import { invalidRequest, Problem } from '../../service/problem.ts';
+import { callerOf, tenantOf } from '../../service/request-context.ts';
+import type { Verification } from '../codes/verification.ts';
+import type { DefinitionSource } from '../definitions/source.ts';
+import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
+import type { IdempotencyStore } from '../idempotency/store.ts';
+import type { FormAccess } from './access.ts';
+import { createdForm, form as formAnswer, formList } from './answers.ts';
+import type { ChangeStore, NewForm } from './change-store.ts';
+import { type Applicant, type ApplicantInput, createdView, formView, normaliseApplicant } from './form.ts';
+import { type CreatingPart, decideCreate, statusesOf } from './policy.ts';
+import { accountOf, approachOf, codeOf } from './request.ts';
+import { codeQuery, createBody, cursorOf, formParams, listQuery, tenantQuery } from './schema.ts';
+import type { FormStore } from './store.ts';
+
+export interface FormRoutesOptions {
+  forms: FormStore;
+  changes: ChangeStore;
+  access: FormAccess;
+  definitions: DefinitionSource;
+  idempotency: IdempotencyStore;
+  verification: Verification;
+  /** Key of the HMACs of idempotency keys and bodies. */
+  secret: string;
+  clock: Clock;
+  /** Called after a commit that wrote to the outbox. */
+  changed(): void;
+}
+
+const collection = '/form/v1/forms';
+
+export function createFormRoute(guards: Guard[], options: FormRoutesOptions): Route {
+  return route({
+    method: 'post',
+    path: collection,
+    summary: 'Create a draft form',
+    description:
+      'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles.',
+    guards,
+    query: tenantQuery,
+    body: createBody,
+    headers: { 'Idempotency-Key': 'The same key and body get the same answer for 24 hours' },
+    answers: {
+      201: { description: 'The draft', schema: createdForm, headers: { Location: 'Path of the form' } },
+      400: { description: 'The body is not valid, or an intake application names no channel of the applicant' },
+      403: { description: 'The caller may not create forms of this definition' },
+      404: { description: 'There is no such definition' },
+      409: { description: 'The applicant has a form of this definition already: `formId`' },
+      422: { description: 'The idempotency key was used with another body' },
+    },
+    async handle({ body }, request, response) {
+      const caller = callerOf(response);
+      const tenantId = tenantOf(response).id;
+      const definition = await options.definitions.find(tenantId, body.definitionId, { permission: true });
+      if (!definition) throw new Problem('not-found', 'There is no such form definition.');
+      const part = decideCreate(caller, definition, body.applicant !== undefined);
+      const now = options.clock();
+      const key = parseIdempotencyKey(request.get('idempotency-key'));
+      const scope = { tenantId, ...accountOf(caller), route: `POST ${collection}`, body, now };
+      const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
+      const form: NewForm = {
+        id: randomUUIDv7(),
+        tenantId,
+        definitionId: body.definitionId,
+        created: now,
+        createdBy: { id: caller.subject, name: caller.name },
+        issuer: caller.issuer,
+        anonymousApplicant: part === 'intake',
+        onePerApplicant: part === 'applicant' && definition.oneFormPerApplicant,
+        applicant: applicantOf(part, caller, body.applicant),
+      };
+      sendCreated(response, await create(options, form, claim));
+    },
+  });
+}
+
+function applicantOf(part: CreatingPart, caller: Caller, given: ApplicantInput | undefined): Applicant {
+  if (part === 'intake' && !given?.channels?.length) {
+    const pointer = given ? '/applicant/channels' : '/applicant';
+    throw invalidRequest([{ pointer, detail: 'is required of an intake application, with at least one channel' }]);
+  }
+  const { email } = caller;
+  const channels = email === undefined ? [] : [{ channel: 'email' as const, address: email }];
+  return normaliseApplicant(given ?? { addressAs: caller.name, channels });
+}
+
+/** The answer of this create or, for a repeated one, of the first. */
+async function create(
+  { changes, forms, idempotency, changed }: FormRoutesOptions,
+  form: NewForm,
+  claim: IdempotencyClaim | undefined,
+): Promise<object> {
+  const answer = createdView({ ...form, status: 'Draft', lastAccessed: form.created });
+  // What was in the way may be gone when it is looked for: an idempotency record goes with its form.
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    if (await changes.create(form, claim && { ...claim, answer })) {
+      changed();
+      return answer;
+    }
+    const first = claim && (await idempotency.find(claim));
+    if (first) return replay(claim, first);
+    const { tenantId, definitionId, issuer, createdBy } = form;
+    const formId = form.onePerApplicant
+      ? await forms.findOfCreator({ tenantId, definitionId, issuer, id: createdBy.id })
+      : undefined;
+    if (formId) throw new Problem('form-exists', undefined, { members: { formId } });
+  }
+  throw new Problem('conflict', 'The same form is being created by another request.');
+}
+
+function sendCreated(response: Response, answer: object): void {
+  const id = 'id' in answer ? String(answer.id) : '';
+  response.status(201).set('Location', `${collection}/${id}`).json(answer);
+}
+
+export function listFormsRoute(guards: Guard[], { forms }: Pick<FormRoutesOptions, 'forms'>): Route {
+  return route({
+    method: 'get',
+    path: collection,
+    summary: 'List forms, newest first',
+    guards,
+    query: listQuery,
+    answers: {
+      200: { description: 'A page of forms', schema: formList },
+      403: { description: 'The caller is no form-admin' },
+    },
+    async handle({ query: { criteria, after, top, includeData } }, _request, response) {
+      const page = await forms.list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
+      response.json({
+        results: page.forms.map(({ form, answers }) => ({ ...formView(form, { administrator: true }), ...answers })),
+        page: {
+          after: after?.text ?? null,
+          next: page.next ? cursorOf(page.next) : null,
+          size: page.forms.length,
+        },
+      });
+    },
+  });
+}
+
+export function readFormRoute(guards: Guard[], { access }: Pick<FormRoutesOptions, 'access'>): Route {
+  return route({
+    method: 'get',
+    path: `${collection}/:formId`,
+    summary: 'Read a form without its answers',
+    description:
+      'By form-admin, an intake application, the creator who may apply, and clerks and assessors of the definition. Sets no lastAccessed.',
+    guards,
+    params: formParams,
+    query: tenantQuery,
+    answers: {
+      200: { description: 'The form', schema: formAnswer },
+      403: { description: 'The caller may not read this form' },
+      404: { description: 'There is no such form in the tenant' },
+      410: { description: 'The form was deleted' },
+    },
+    async handle({ params }, _request, response) {
+      const { form, part } = await access.reach('read', approachOf(response, params.formId));
+      response.json(formView(form, { administrator: part === 'admin' }));
+    },
+  });
+}
+
+export function deleteFormRoute(guards: Guard[], options: FormRoutesOptions): Route {
+  return route({
+    method: 'delete',
+    path: `${collection}/:formId`,
+    summary: 'Delete a form and the applicant’s information',
+    description:
+      'By form-admin; while it is a draft, also by its signed-in creator and by an intake application with a verified code. Repeating it is no error.',
+    guards,
+    params: formParams,
+    query: codeQuery,
+    headers: { 'X-Form-Code': 'The code that the applicant received' },
+    answers: {
+      204: { description: 'The form is deleted' },
+      400: { description: 'An intake application gave no code' },
+      403: { description: 'The caller may not delete this form, or the code is wrong, expired or used' },
+      404: { description: 'There is no such form in the tenant' },
+      409: { description: 'The form is on hold, or it is no draft' },
+      429: { description: 'Too many wrong codes' },
+    },
+    async handle({ params, query }, request, response) {
+      const approach = approachOf(response, params.formId);
+      await remove(options, approach, codeOf(request, query.code), response.locals.traceparent).catch(forgiveGone);
+      response.status(204).end();
+    },
+  });
+}
+
+async function remove(
+  { access, changes, verification, clock, changed }: FormRoutesOptions,
+  approach: ReturnType<typeof approachOf>,
+  code: string | undefined,
+  traceparent: string | undefined,
+): Promise<void> {
+  const { caller, tenantId, formId } = approach;
+  const actor = { id: caller.subject, name: caller.name };
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const { form, part } = await access.reach('delete', approach);
+    if (part === 'intake') {
+      if (code === undefined) throw new Problem('code-required', 'Deleting a draft takes the applicant’s code.');
+      await verification.verify({ form, account: accountOf(caller), code, traceparent });
+    }
+    if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
+    const statuses = statusesOf('delete', part);
+    if (await changes.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
+  }
+  throw new Problem('conflict', 'The form keeps changing.');
+}
+
+function forgiveGone(error: unknown): void {
+  if (!(error instanceof Problem) || error.slug !== 'gone') throw error;
+}

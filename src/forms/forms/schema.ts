@@ -1,0 +1,161 @@
+// What the form endpoints take and answer. Unknown fields of bodies are refused. The same schemas make the OpenAPI
+// document, so descriptions and examples stand here.
+import { z } from 'zod';
+import { formStatuses } from './form.ts';
+
+const example = {
+  id: '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11',
+  definitionId: 'business-licence',
+  created: '2026-08-20T17:00:00.000Z',
+  file: 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553',
+};
+
+const email = z.email('must be an email address').max(254, 'must have at most 254 characters');
+// Digits as people write them; E.164 allows 15.
+const phone = z
+  .string()
+  .regex(/^\+?(?:[\s().-]*\d){6,15}[\s().-]*$/, 'must be a telephone number')
+  .max(40);
+
+const channel = z
+  .discriminatedUnion('channel', [
+    z.strictObject({ channel: z.literal('email'), address: email }),
+    z.strictObject({ channel: z.literal('sms'), address: phone }),
+  ])
+  .meta({ id: 'Channel', description: 'Codes go to the first email channel, else to the first channel' });
+
+const applicant = z
+  .strictObject({
+    addressAs: z.string().trim().min(1).max(200).optional().meta({ description: 'How notices address the applicant' }),
+    channels: z.array(channel).max(10).optional(),
+  })
+  .meta({ examples: [{ addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] }] });
+
+const definitionId = z
+  .string()
+  .regex(/^[a-zA-Z0-9-_ ]{1,50}$/, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
+  .meta({ examples: [example.definitionId] });
+
+export const createBody = z.strictObject({
+  definitionId,
+  applicant: applicant
+    .optional()
+    .meta({ description: 'Required of an intake application, with at least one channel; else the caller by default' }),
+});
+
+const operations = ['send-code', 'submit', 'unlock', 'archive', 'to-draft', 'hold', 'release'] as const;
+
+export const operationBody = z
+  .strictObject({ operation: z.enum(operations) })
+  .meta({ examples: [{ operation: 'submit' }] });
+
+export type Operation = (typeof operations)[number];
+
+/** `prefix` is the URN prefix: values of `files` are file URNs of its platform, several of them with semicolons between. */
+export function createDataBody(prefix: string) {
+  const one = `${RegExp.escape(`${prefix}:platform:file-service:v1:/files/`)}[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
+  const fileUrn = z.string().regex(new RegExp(`^${one}(?:;${one})*$`), 'must be the URN of a file');
+  const files = z.record(z.string(), fileUrn).meta({ examples: [{ 'floor-plan.pdf': example.file }] });
+  return z
+    .strictObject({ data: z.record(z.string(), z.unknown()).optional(), files: files.optional() })
+    .refine(({ data, files }) => data !== undefined || files !== undefined, 'must have data or files')
+    .meta({
+      description: 'What is sent replaces what was there',
+      examples: [{ data: { businessName: 'Ana’s Bakery' }, files: {} }],
+    });
+}
+
+export const formParams = z.object({
+  formId: z
+    .guid('must be a UUID')
+    .toLowerCase()
+    .meta({ examples: [example.id] }),
+});
+
+const tenantId = z
+  .string()
+  .optional()
+  .meta({ description: 'URN of the tenant; required of core users, who have none of their own' });
+const flag = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((text) => text === 'true');
+const code = z.string().max(64).optional().meta({
+  description: 'The code that the applicant received. X-Form-Code is better: addresses end up in access logs',
+});
+
+export const tenantQuery = z.object({ tenantId });
+export const codeQuery = z.object({ tenantId, code });
+export const updateQuery = z.object({
+  tenantId,
+  validate: flag.meta({
+    description: 'Answer the problems against the definition’s dataSchema as well, and save all the same',
+  }),
+});
+
+const moment = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], 'must be an ISO 8601 date or date-time')
+  .transform((text) => new Date(text));
+
+/** Any case. */
+const status = z.string().transform((text, context) => {
+  const known = formStatuses.find((one) => one.toLowerCase() === text.toLowerCase());
+  if (!known) context.addIssue(`must be one of ${formStatuses.join(', ')}`);
+  return known ?? 'Draft';
+});
+
+const criteria = z.strictObject({
+  definitionIdEquals: z.string().optional(),
+  statusEquals: status.optional(),
+  anonymousApplicantEquals: z.boolean().optional(),
+  createDateAfter: moment.optional(),
+  createDateBefore: moment.optional(),
+  lastAccessedAfter: moment.optional(),
+  lastAccessedBefore: moment.optional(),
+  lockedAfter: moment.optional(),
+  lockedBefore: moment.optional(),
+  submittedAfter: moment.optional(),
+  submittedBefore: moment.optional(),
+});
+
+const criteriaText = z
+  .string()
+  .default('{}')
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue('must be JSON');
+      return z.NEVER;
+    }
+  })
+  .pipe(criteria)
+  .meta({
+    description: `JSON with any of ${Object.keys(criteria.shape).join(', ')}; bounds are exclusive, statuses in any case`,
+    examples: ['{"statusEquals":"Locked","lockedBefore":"2026-08-01"}'],
+  });
+
+/** Opaque to clients: the creation time and the id of the last form of the page before. */
+const cursor = z
+  .string()
+  .transform((text, context) => {
+    const [, created, id] =
+      /^(\d{1,15})\.([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
+    if (created && z.guid().safeParse(id).success) return { text, created: new Date(Number(created)), id: id ?? '' };
+    context.addIssue('must be the cursor of another page');
+    return z.NEVER;
+  })
+  .optional()
+  .meta({ description: 'page.next of the page before' });
+
+export function cursorOf({ created, id }: { created: Date; id: string }): string {
+  return Buffer.from(`${created.getTime()}.${id}`).toString('base64url');
+}
+
+export const listQuery = z.object({
+  tenantId,
+  criteria: criteriaText,
+  top: z.coerce.number().int().min(1).max(100).default(25).meta({ description: 'Forms on a page, 1 to 100' }),
+  after: cursor,
+  includeData: flag.meta({ description: 'With data and files; such a page ends early at 8 MiB of answers' }),
+});

@@ -1,0 +1,30 @@
+// What `GET /health` asks: one cheap question to each service that the form service depends on, and to its database.
+// It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
+import type pg from 'pg';
+import type { Platform } from '../platform/platform.ts';
+import { isReachable } from '../service/postgres.ts';
+import type { Urns } from '../service/urn.ts';
+
+export function createHealthChecks(options: { platform: Platform; urns: Urns; pool: pg.Pool }) {
+  const { platform, urns, pool } = options;
+  const place = { core: true } as const;
+  const answers = async (question: Promise<unknown>) => {
+    await question;
+    return true;
+  };
+  return {
+    access: () => answers(platform.account.token()),
+    directory: () => answers(platform.directory.resolve(urns.service('event-service:v1'))),
+    tenant: () => answers(platform.tenants.preload()),
+    configuration: () => answers(platform.configuration.latest('platform', 'form-service', place)),
+    event: async () => responds(await platform.directory.resolve(urns.service('event-service:v1'))),
+    db: () => isReachable(pool),
+  };
+}
+
+/** Any answer but a failure will do: behind an ingress, the address of a service's health is not known. */
+async function responds(url: string): Promise<boolean> {
+  const response = await fetch(new URL('/health', url), { signal: AbortSignal.timeout(5_000) });
+  await response.body?.cancel();
+  return response.status < 500;
+}

@@ -1,0 +1,15 @@
+// The form service's process.
+import { parseConfig } from '../service/config.ts';
+import { createLogger } from '../service/log.ts';
+import { runMain } from '../service/run-main.ts';
+import { stopOnSignals } from '../service/serve.ts';
+import { configSchema } from './config.ts';
+import { startForms } from './start.ts';
+
+const name = 'form-service';
+
+await runMain(name, async () => {
+  const config = parseConfig(configSchema);
+  const log = createLogger({ name, level: config.LOG_LEVEL });
+  stopOnSignals(await startForms({ config, log, env: process.env }), log);
+});

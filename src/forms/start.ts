@@ -1,0 +1,106 @@
+// Starts a form service from its configuration: database, platform clients, the relay of the outbox, and the port.
+import { join } from 'node:path';
+import { createPlatform, type Platform } from '../platform/platform.ts';
+import { type Clock, systemClock } from '../service/clock.ts';
+import type { Logger } from '../service/log.ts';
+import { createMetrics, type Metrics } from '../service/metrics.ts';
+import { migrate } from '../service/migrate.ts';
+import { createPool, isReachable } from '../service/postgres.ts';
+import { type RunningService, serve } from '../service/serve.ts';
+import { createUrns, type Urns } from '../service/urn.ts';
+import { createFormsApp } from './app.ts';
+import type { FormsConfig } from './config.ts';
+import { createSchemaValidator } from './definitions/schema-validator.ts';
+import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
+import { createDelivery } from './outbox/delivery.ts';
+import { createFileService } from './outbox/files.ts';
+import { createOutboxMetrics } from './outbox/metrics.ts';
+import { type Relay, type RelayPace, startRelay } from './outbox/relay.ts';
+import { createOutboxStore } from './outbox/store.ts';
+import { registered } from './registration.ts';
+
+export const migrationsDirectory = join(import.meta.dirname, 'migrations');
+
+export interface StartOptions {
+  config: FormsConfig;
+  log: Logger;
+  /** Where `DIR_…` overrides of the directory are read from. */
+  env: NodeJS.ProcessEnv;
+  clock?: Clock;
+  /** Times of the relay, where they should differ. */
+  pace?: Partial<RelayPace>;
+}
+
+/** Throws ConfigError for an unusable `DIR_…` override. */
+export async function startForms({
+  config,
+  log,
+  env,
+  clock = systemClock,
+  pace,
+}: StartOptions): Promise<RunningService> {
+  const metrics = createMetrics();
+  const urns = createUrns(config.URN_PREFIX);
+  const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
+  await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
+  const database = { url: config.DATABASE_URL, log, metrics };
+  const pool = createPool({ ...database, size: config.DATABASE_POOL_SIZE });
+  // A relay with connections of its own: a flood of requests must not hold up the events, nor the other way round.
+  const relayPool = createPool({ ...database, size: 3 });
+  const validator = createSchemaValidator();
+  const definitions = createDefinitionSource(platform.configuration);
+  const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
+  platform.register(registered);
+  void platform.preload();
+  return serve({
+    app: createFormsApp({
+      config,
+      pool,
+      platform,
+      definitions,
+      validator,
+      urns,
+      log,
+      metrics,
+      clock,
+      changed: relay.nudge,
+    }),
+    host: config.HOST,
+    port: config.PORT,
+    metrics,
+    metricsPort: config.METRICS_PORT,
+    ready: { database: () => isReachable(pool) },
+    drainDeadline: config.DRAIN_DEADLINE,
+    drainDelay: config.DRAIN_DELAY,
+    log,
+    async close() {
+      await relay.stop();
+      await Promise.all([validator.close(), platform.close(), pool.end(), relayPool.end()]);
+    },
+  });
+}
+
+interface RelayParts extends Required<Omit<StartOptions, 'pace' | 'env'>> {
+  pool: ReturnType<typeof createPool>;
+  platform: Platform;
+  definitions: DefinitionSource;
+  urns: Urns;
+  metrics: Metrics;
+  pace: Partial<RelayPace> | undefined;
+}
+
+function createRelay({ config, pool, platform, definitions, urns, metrics, log, clock, pace }: RelayParts): Relay {
+  const deleteFiles = config.DELETE_FILES;
+  const store = createOutboxStore({ pool, removalDelay: config.SUBSCRIBER_REMOVAL_DELAY, deleteFiles });
+  const { events, notifications } = platform;
+  const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
+  return startRelay({
+    store,
+    deliver: createDelivery({ events, notifications, files, definitions, readData: store.readData, urns }),
+    metrics: createOutboxMetrics({ metrics, store, clock }),
+    clock,
+    log,
+    callTimeout: config.PLATFORM_TIMEOUT,
+    pace,
+  });
+}
