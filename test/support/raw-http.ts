@@ -22,7 +22,7 @@ export function sendRaw(port: number, bytes: string | Buffer, options: { cut?: b
     });
     const answer = () => parseAnswer(Buffer.concat(chunks).toString('utf8'));
     socket.setTimeout(8_000, () => socket.destroy(new Error('no complete answer in 8 s')));
-    socket.on('data', (chunk) => {
+    socket.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       const { headers, body } = answer();
       if (Buffer.byteLength(body) >= Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY))
