@@ -33,13 +33,14 @@ export async function processEnvironments(
       ...common(around, around.platformServer),
       SMTP_URL: `smtp://127.0.0.1:${around.smtpPort}`,
       MAIL_FROM: 'Formgate <no-reply@example.com>',
-      CODE_KEY: await secrets.get('code-key'),
+      CODE_KEY: await secrets.get('platform-server-code-key'),
       SEED_FILE: around.seedFile,
     },
     forms: {
       ...common(around, around.forms),
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
+      CODE_KEY: await secrets.get('form-service-code-key'),
     },
   };
 }

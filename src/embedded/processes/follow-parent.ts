@@ -1,9 +1,14 @@
 // Loaded into each child process before its main: ends the child when its parent is gone, even if the parent was killed
 // and could say nothing. The parent holds the other end of standard input, and the system closes it.
-process.stdin.on('end', () => {
-  process.kill(process.pid, 'SIGTERM');
-  setTimeout(() => process.exit(1), 15_000).unref();
-});
-process.stdin.resume();
-// Waiting for the parent's end must not itself keep the child alive.
-if ('unref' in process.stdin) process.stdin.unref();
+import { isMainThread } from 'node:worker_threads';
+
+// Worker threads load this too, and their own standard input ends at once.
+if (isMainThread) {
+  process.stdin.on('end', () => {
+    process.kill(process.pid, 'SIGTERM');
+    setTimeout(() => process.exit(1), 15_000).unref();
+  });
+  process.stdin.resume();
+  // Waiting for the parent's end must not itself keep the child alive.
+  if ('unref' in process.stdin) process.stdin.unref();
+}
