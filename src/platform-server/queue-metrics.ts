@@ -3,30 +3,35 @@ import prom from 'prom-client';
 import type { Clock } from '../service/clock.ts';
 import type { Metrics } from '../service/metrics.ts';
 
-/** What waits, and since when the oldest of it does. */
-export type Waiting = () => Promise<{ count: number; oldest: Date | null }>;
+interface Queue {
+  count: number;
+  oldest: Date | null;
+}
 
-/** Gauges of the queue; while the database is away they keep their last value. */
+/** What waits, and since when the oldest of it does. */
+export type Waiting = () => Promise<Queue>;
+
+/** Gauges of the queues; while the database is away they keep their last value. */
 export function registerQueueMetrics(metrics: Metrics, clock: Clock, queues: Record<string, Waiting>): void {
-  const registers = [metrics.registry];
-  const lag = new prom.Gauge({
-    name: 'platform_queue_lag_seconds',
-    help: 'Age of the oldest thing that waits',
-    labelNames: ['queue'],
-    registers,
-  });
-  new prom.Gauge({
-    name: 'platform_queue_depth',
-    help: 'Events that wait to be routed and notices that wait to be delivered',
-    labelNames: ['queue'],
-    registers,
-    async collect() {
-      for (const [queue, waiting] of Object.entries(queues)) {
-        const found = await waiting().catch(() => undefined);
-        if (!found) continue;
-        this.set({ queue }, found.count);
-        lag.set({ queue }, found.oldest ? Math.max(0, (clock().getTime() - found.oldest.getTime()) / 1000) : 0);
-      }
-    },
-  });
+  const gauge = (name: string, help: string, valueOf: (queue: Queue) => number) =>
+    new prom.Gauge({
+      name,
+      help,
+      labelNames: ['queue'],
+      registers: [metrics.registry],
+      async collect() {
+        for (const [queue, waiting] of Object.entries(queues)) {
+          const found = await waiting().catch(() => undefined);
+          if (found) this.set({ queue }, valueOf(found));
+        }
+      },
+    });
+  gauge(
+    'platform_queue_depth',
+    'Events that wait to be routed and notices that wait to be delivered',
+    ({ count }) => count,
+  );
+  gauge('platform_queue_lag_seconds', 'Age of the oldest thing that waits', ({ oldest }) =>
+    oldest ? Math.max(0, (clock().getTime() - oldest.getTime()) / 1000) : 0,
+  );
 }

@@ -52,8 +52,10 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount === 1;
     },
 
-    /** The message was taken, or there is nobody to take it. */
+    /** The message was taken, or there is nobody to take it. The last delivery takes its event along. In a transaction. */
     async finish(delivery: Delivery): Promise<void> {
+      // Of two last deliveries that end at once, the second must see that the first is gone.
+      await database.query('SELECT 1 FROM events WHERE sequence = $1 FOR UPDATE', [delivery.event]);
       await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));
       await database.query(
         `DELETE FROM events e WHERE sequence = $1 AND routed IS NOT NULL

@@ -1,0 +1,216 @@
+// Kills real processes of the platform server with SIGKILL, and looks at what the next one makes of what is left.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ParsedMail, simpleParser } from 'mailparser';
+import pg from 'pg';
+import { SMTPServer } from 'smtp-server';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
+import { call, roleToken } from '../../test/support/platform.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import { migrationsDirectory } from './start.ts';
+
+const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
+
+let access: TestAccess;
+let database: TestDatabase;
+let pool: pg.Pool;
+let smtp: SMTPServer;
+let directory: string;
+/** Message-IDs of what the mail server was given, in order. */
+let received: (string | undefined)[];
+/** Called once a message is there; the server answers when it resolves. */
+let onMessage: (message: ParsedMail) => Promise<void> | void;
+const children = new Set<ChildProcess>();
+
+beforeAll(async () => {
+  access = await startTestAccess();
+  directory = await mkdtemp(join(tmpdir(), 'platform-server-'));
+  const tenants = [{ id: tenantKey, name: 'Demo', realm: 'demo' }];
+  await writeFile(join(directory, 'seed.json'), JSON.stringify({ tenants }));
+});
+
+beforeEach(async () => {
+  received = [];
+  onMessage = () => undefined;
+  database = await createTestDatabase(migrationsDirectory);
+  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  smtp = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    async onData(stream, _session, done) {
+      const message = await simpleParser(stream);
+      received.push(message.messageId);
+      await onMessage(message);
+      done();
+    },
+  });
+  smtp.on('error', () => undefined);
+  smtp.listen(0, '127.0.0.1');
+  await once(smtp.server, 'listening');
+});
+
+afterEach(async () => {
+  for (const child of children) await kill(child);
+  await new Promise<void>((resolve) => smtp.close(() => resolve()));
+  await pool.end();
+  await database.drop();
+});
+
+afterAll(async () => {
+  await access.close();
+  await rm(directory, { recursive: true });
+});
+
+/** A platform server in a process of its own. */
+async function start(env: Record<string, string> = {}): Promise<{ child: ChildProcess; url: string }> {
+  const address = smtp.server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      METRICS_PORT: '0',
+      DATABASE_URL: database.url,
+      ACCESS_SERVICE_URL: access.url,
+      SMTP_URL: `smtp://127.0.0.1:${port}`,
+      MAIL_FROM: 'forms@platform.example.org',
+      CODE_KEY: 'a key of tests with more than 32 characters',
+      SEED_FILE: join(directory, 'seed.json'),
+      WORKER_STALE_AFTER: 'PT2S',
+      ...env,
+    },
+  });
+  children.add(child);
+  let text = '';
+  const { promise, resolve, reject } = Promise.withResolvers<{ child: ChildProcess; url: string }>();
+  child.once('exit', () => reject(new Error(`the platform server ended: ${text}`)));
+  child.stdout?.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+    const listening = /"port":(\d+)/.exec(text);
+    if (listening) resolve({ child, url: `http://127.0.0.1:${listening[1]}` });
+  });
+  return promise;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  children.delete(child);
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
+
+async function tokenOf(): Promise<string> {
+  return roleToken(access, {
+    'configuration-service': ['configured-service', 'configuration-admin'],
+    'event-service': ['event-sender'],
+    'notification-service': ['subscription-app'],
+  });
+}
+
+const tenantId = () => access.urns.tenant(tenantKey);
+const ofTenant = () => `?tenantId=${encodeURIComponent(tenantId())}`;
+
+async function prepare(url: string, token: string, addresses: string[]): Promise<void> {
+  const events = [{ namespace: 'n', name: 'e', templates: { email: { subject: 'Notice', body: 'x' } } }];
+  const update = { updates: { id: 'updates', name: 'Updates', channels: ['email'], events } };
+  const home = `${url}/configuration/v2/configuration/platform/notification-service`;
+  expect((await call(home, { method: 'PATCH', token, body: { operation: 'UPDATE', update } })).status).toBe(200);
+  for (const address of addresses) {
+    const body = { addressAs: 'Ana', channels: [{ channel: 'email', address }] };
+    const path = `${url}/subscription/v1/types/updates/subscriptions${ofTenant()}`;
+    expect((await call(path, { method: 'POST', token, body })).status).toBe(200);
+  }
+}
+
+const send = (url: string, token: string, key: string) =>
+  call(`${url}/event/v1/events`, {
+    method: 'POST',
+    token,
+    body: { namespace: 'n', name: 'e', timestamp: new Date().toISOString(), tenantId: tenantId(), context: { idempotencyKey: key }, payload: {} },
+  });
+
+async function settled(): Promise<void> {
+  const sql = 'SELECT ((SELECT count(*) FROM events) + (SELECT count(*) FROM graphile_worker.jobs))::integer AS n';
+  await expect.poll(async () => (await pool.query<{ n: number }>(sql)).rows[0]?.n, { timeout: 15_000, interval: 100 }).toBe(0);
+}
+
+describe('a platform server that is killed', () => {
+  it('in the middle of a delivery: the next one takes the job over and sends with the same Message-ID', async () => {
+    const first = await start();
+    const token = await tokenOf();
+    await prepare(first.url, token, ['ana@example.org']);
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+    // The server has the whole message and does not answer: whether it counts, the sender cannot know.
+    onMessage = () => {
+      arrive();
+      return new Promise(() => undefined);
+    };
+    await send(first.url, token, 'k');
+    await arrived;
+    await kill(first.child);
+    onMessage = () => undefined;
+
+    await start();
+    await settled();
+    expect(received).toHaveLength(2);
+    expect(received[0]).toMatch(/^<[0-9a-f]{40}@platform\.example\.org>$/);
+    expect(received[1]).toBe(received[0]);
+  });
+
+  it('right after an event was accepted: the notice goes out all the same, once to each subscriber, and a repeat adds none', async () => {
+    const first = await start({ WORKER_CONCURRENCY: '1' });
+    const token = await tokenOf();
+    await prepare(first.url, token, ['a@example.org', 'b@example.org', 'c@example.org']);
+    const { status } = await send(first.url, token, 'k');
+    await kill(first.child);
+    expect(status).toBe(200);
+
+    const second = await start();
+    expect((await send(second.url, token, 'k')).status).toBe(200);
+    await settled();
+    expect(new Set(received).size).toBe(3);
+  });
+
+  it('while many write configuration: every answered write is there, and none is half', async () => {
+    const first = await start();
+    const token = await tokenOf();
+    const home = (url: string) => `${url}/configuration/v2/configuration/n/x${ofTenant()}`;
+    const answered: string[] = [];
+    const writers = Array.from({ length: 40 }, async (_, n) => {
+      const update = { [`k${n}`]: { n, twice: n } };
+      const { status } = await call(home(first.url), { method: 'PATCH', token, body: { operation: 'UPDATE', update } });
+      if (status === 200) answered.push(`k${n}`);
+      if (answered.length === 10) await kill(first.child);
+    });
+    await Promise.allSettled(writers);
+    expect(answered.length).toBeGreaterThanOrEqual(10);
+
+    const second = await start();
+    const { body } = await call(home(second.url), { token });
+    const { configuration } = (body as { latest: { configuration: Record<string, { n: number; twice: number }> } }).latest;
+    for (const key of answered) expect(configuration).toHaveProperty(key);
+    for (const { n, twice } of Object.values(configuration)) expect(twice).toBe(n);
+    await settled();
+  });
+
+  it('ends by SIGTERM with exit code 0, and starts again on the same database', async () => {
+    const { child } = await start();
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    const again = await start();
+    expect((await call(`${again.url}/health`)).body).toMatchObject({ db: true });
+  });
+
+  it('two that start at once on an empty database both serve', async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    for (const { url } of [one, other]) expect((await call(`${url}/health`)).body).toMatchObject({ db: true });
+  });
+});

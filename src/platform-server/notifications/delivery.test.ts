@@ -1,0 +1,262 @@
+import { once } from 'node:events';
+import { type ParsedMail, simpleParser } from 'mailparser';
+import pg from 'pg';
+import { SMTPServer } from 'smtp-server';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
+import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+
+/** A mail server that keeps what it gets, and may be told to answer otherwise once a message is there. */
+interface MailServer {
+  port: number;
+  received: ParsedMail[];
+  behave(answer: (message: ParsedMail) => Promise<void> | void): void;
+  close(): Promise<void>;
+}
+
+async function startMailServer(port = 0): Promise<MailServer> {
+  const received: ParsedMail[] = [];
+  let behaviour: (message: ParsedMail) => Promise<void> | void = () => undefined;
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    async onData(stream, _session, done) {
+      try {
+        const message = await simpleParser(stream);
+        received.push(message);
+        await behaviour(message);
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+  server.on('error', () => undefined);
+  server.listen(port, '127.0.0.1');
+  await once(server.server, 'listening');
+  const address = server.server.address();
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    received,
+    behave: (answer) => {
+      behaviour = answer;
+    },
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+const typeId = 'updates';
+const template = { subject: 'Locked {{event.payload.reference}}', title: 'Permit', body: '<p>Hi {{subscriber.addressAs}}, until {{formatDate event.payload.deleteOn}}.</p>' };
+const types = {
+  [typeId]: {
+    id: typeId,
+    name: 'Updates',
+    description: 'Updates',
+    channels: ['email', 'sms'],
+    events: [{ namespace: 'form-service', name: 'form-locked', templates: { email: template, sms: { body: 'Locked' } } }],
+  },
+};
+
+interface Caller {
+  platform: TestPlatform;
+  url: string;
+  token: string;
+}
+
+async function callerOf(platform: TestPlatform, url = platform.url): Promise<Caller> {
+  const roles = { 'configuration-service': ['configured-service'], 'event-service': ['event-sender'], 'notification-service': ['subscription-app'] };
+  return { platform, url, token: await roleToken(platform.access, roles) };
+}
+
+const withTenant = ({ platform }: Caller) => `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
+
+async function putTypes({ url, token }: Caller, update: Record<string, unknown> = types, query = ''): Promise<void> {
+  const home = `${url}/configuration/v2/configuration/platform/notification-service${query}`;
+  expect(await call(home, { method: 'PATCH', token, body: { operation: 'UPDATE', update } })).toMatchObject({ status: 200 });
+}
+
+async function subscribe(caller: Caller, address: string, criteria?: unknown, changes: Record<string, unknown> = {}): Promise<string> {
+  const body = { addressAs: `Ana <${address}>`, channels: [{ channel: 'email', address }], criteria, ...changes };
+  const path = `${caller.url}/subscription/v1/types/${changes.type ?? typeId}/subscriptions${withTenant(caller)}`;
+  const answered = await call(path, { method: 'POST', token: caller.token, body });
+  expect(answered.status).toBe(200);
+  return (answered.body as { subscriberId: string }).subscriberId;
+}
+
+async function send(caller: Caller, changes: Record<string, unknown> = {}): Promise<void> {
+  const body = {
+    namespace: 'form-service',
+    name: 'form-locked',
+    timestamp: '2026-08-20T17:00:00Z',
+    tenantId: caller.platform.tenant.id,
+    payload: { reference: 'A-1', deleteOn: '2026-09-04T17:00:00Z' },
+    ...changes,
+  };
+  expect(await call(`${caller.url}/event/v1/events`, { method: 'POST', token: caller.token, body })).toMatchObject({ status: 200 });
+}
+
+/** Nothing waits any more. */
+async function settled(database: pg.Pool): Promise<void> {
+  const count = async () => {
+    const { rows } = await database.query<{ n: number }>(
+      'SELECT ((SELECT count(*) FROM deliveries) + (SELECT count(*) FROM events) + (SELECT count(*) FROM graphile_worker.jobs))::integer AS n',
+    );
+    return rows[0]?.n;
+  };
+  await expect.poll(count, { timeout: 20_000, interval: 50 }).toBe(0);
+}
+
+describe('routing', () => {
+  let platform: TestPlatform;
+  let caller: Caller;
+  let database: pg.Pool;
+
+  beforeAll(async () => {
+    platform = await startTestPlatform();
+    caller = await callerOf(platform);
+    database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+    await putTypes(caller);
+    await subscribe(caller, 'everything@example.org');
+    await subscribe(caller, 'form1@example.org', { correlationId: 'form:1' });
+    await subscribe(caller, 'form2@example.org', { correlationId: 'form:2' });
+    await subscribe(caller, 'permit@example.org', { context: { definitionId: 'permit' } });
+    await subscribe(caller, 'both@example.org', { correlationId: 'form:1', context: { definitionId: 'permit', n: 1 } });
+    await subscribe(caller, 'nested@example.org', { context: { tags: ['a'] } });
+  });
+
+  afterAll(async () => {
+    await database.end();
+    await platform.close();
+  });
+
+  async function recipients(changes: Record<string, unknown>): Promise<string[]> {
+    await platform.mailbox.clear();
+    await send(caller, changes);
+    await settled(database);
+    return platform.mailbox.messages().map(({ to }) => to.split('@')[0] ?? '').toSorted();
+  }
+
+  it('a subscription matches if one of its criteria has no correlation id or an equal one, and every context key equal', async () => {
+    expect(await recipients({})).toEqual(['everything']);
+    expect(await recipients({ correlationId: 'form:1' })).toEqual(['everything', 'form1']);
+    expect(await recipients({ correlationId: 'form:2', context: { definitionId: 'permit' } })).toEqual(['everything', 'form2', 'permit']);
+    expect(await recipients({ correlationId: 'form:1', context: { definitionId: 'permit', n: 1 } })).toEqual(['both', 'everything', 'form1', 'permit']);
+    expect(await recipients({ context: { definitionId: 'permit', n: 2 } })).toEqual(['everything', 'permit']);
+    expect(await recipients({ context: { tags: ['a', 'b'] } })).toEqual(['everything']);
+    expect(await recipients({ context: { tags: ['a'] } })).toEqual(['everything', 'nested']);
+  });
+
+  it('events that no type lists, of another tenant, and of the notification service itself reach nobody', async () => {
+    expect(await recipients({ name: 'form-created' })).toEqual([]);
+    expect(await recipients({ namespace: 'elsewhere' })).toEqual([]);
+    expect(await recipients({ tenantId: platform.otherTenant.id })).toEqual([]);
+    await putTypes(caller, { own: { id: 'own', name: 'Own', channels: ['email'], events: [{ namespace: 'notification-service', name: 'sent', templates: { email: template } }] } });
+    await subscribe(caller, 'own@example.org', undefined, { type: 'own' });
+    expect(await recipients({ namespace: 'notification-service', name: 'sent' })).toEqual([]);
+  });
+
+  it('the notice is rendered from the template, as text and as HTML, with the data escaped in the HTML', async () => {
+    await recipients({ correlationId: 'form:1', payload: { reference: '<b>&', deleteOn: '2026-09-04T17:00:00Z' } });
+    const message = platform.mailbox.messages().find(({ to }) => to === 'form1@example.org');
+    expect(message?.subject).toBe('Locked <b>&');
+    expect(message?.text.trim()).toBe('Permit\n\nHi Ana <form1@example.org>, until September 4, 2026 at 5:00 p.m. UTC.');
+    expect(message?.html).toContain('<p>Hi Ana &lt;form1@example.org&gt;, until');
+  });
+
+  it("a tenant's document overrides templates and sender, and nothing else of the type", async () => {
+    const override = { id: typeId, name: 'X', channels: ['pigeon'], events: [{ namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 'Verrouillé', body: 'x' } } }] };
+    const query = withTenant(caller);
+    await putTypes(caller, { [typeId]: override, email: { fromEmail: 'town@example.org' } }, query);
+    await recipients({ correlationId: 'form:1' });
+    expect(platform.mailbox.messages()[0]).toMatchObject({ subject: 'Verrouillé', from: expect.stringContaining('town@example.org') });
+    await call(`${platform.url}/configuration/v2/configuration/platform/notification-service${query}`, {
+      method: 'PATCH',
+      token: caller.token,
+      body: { operation: 'DELETE', property: typeId },
+    });
+  });
+
+  it('the first channel that type, template and a provider have is used; a subscriber with none is passed over', async () => {
+    const channels = [{ channel: 'sms', address: '+15550100' }, { channel: 'email', address: 'second@example.org' }];
+    await subscribe(caller, '', { correlationId: 'form:sms' }, { channels });
+    await subscribe(caller, '', { correlationId: 'form:sms' }, { channels: channels.slice(0, 1) });
+    expect(await recipients({ correlationId: 'form:sms' })).toEqual(['everything', 'second']);
+  });
+
+  it('an event sent twice with one idempotency key is told once', async () => {
+    const repeated = { correlationId: 'form:2', context: { idempotencyKey: 'k1' } };
+    await send(caller, repeated);
+    await settled(database);
+    const first = platform.mailbox.messages().length;
+    expect(await recipients(repeated)).toEqual([]);
+    expect(first).toBeGreaterThan(0);
+  });
+});
+
+describe('mail that is away for a while', () => {
+  it('is delivered exactly once to each subscriber when the server is back; meanwhile neither jobs nor log hold an address', async () => {
+    const logged: CapturedLog = captureLog();
+    const mailbox: TestMailbox = await startTestMailbox();
+    const platform = await startTestPlatform({ mailbox, log: logged.log });
+    const database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+    const caller = await callerOf(platform);
+    await putTypes(caller);
+    await Promise.all(Array.from({ length: 30 }, (_, n) => subscribe(caller, `waiting${n}@example.org`)));
+    const removed = await subscribe(caller, 'removed@example.org');
+    await mailbox.close();
+
+    await send(caller);
+    await expect.poll(async () => (await database.query('SELECT 1 FROM graphile_worker.jobs WHERE last_error IS NOT NULL')).rowCount, { timeout: 10_000 }).toBe(31);
+    const { rows: stored } = await database.query('SELECT * FROM graphile_worker.jobs');
+    const { rows: payloads } = await database.query('SELECT * FROM graphile_worker._private_jobs');
+    const { rows: deliveries } = await database.query('SELECT * FROM deliveries');
+    expect(JSON.stringify([stored, payloads, deliveries])).not.toMatch(/example\.org|Ana|Locked/);
+    expect(logged.text()).not.toContain('example.org>');
+    expect(logged.text()).not.toContain('waiting1');
+    const metrics = await (await fetch(`${platform.metricsUrl}/metrics`)).text();
+    expect(metrics).toContain('platform_queue_depth{queue="deliveries"} 31');
+    expect(metrics).toMatch(/platform_queue_lag_seconds\{queue="deliveries"\} [0-9.]+/);
+    expect(metrics).toMatch(/platform_mails_total\{outcome="failed"\} [1-9]/);
+
+    const code = { operation: 'send-code', channel: 'email', address: 'removed@example.org' };
+    const path = `${platform.url}/subscription/v1/subscribers/${removed}${withTenant(caller)}`;
+    const refused = await call(path, { method: 'POST', token: caller.token, body: code });
+    expect(refused.status).toBe(500);
+    expect(refused.text).not.toContain('removed@');
+    expect((await call(path, { method: 'DELETE', token: caller.token })).status).toBe(200);
+    expect((await database.query("SELECT 1 FROM graphile_worker.jobs WHERE key LIKE '%' || $1", [removed])).rowCount).toBe(0);
+
+    const back = await startTestMailbox({ port: mailbox.port });
+    await settled(database);
+    const recipients = back.messages().map(({ to }) => to).toSorted();
+    expect(recipients).toEqual(Array.from({ length: 30 }, (_, n) => `waiting${n}@example.org`).toSorted());
+    expect(logged.text()).not.toMatch(/waiting\d|removed@/);
+    await database.end();
+    await platform.close();
+    await back.close();
+  });
+
+  it('a message that the server refuses is tried again and delivered once it is taken', async () => {
+    const server = await startMailServer();
+    const platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` } });
+    const database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+    const caller = await callerOf(platform);
+    await putTypes(caller);
+    await subscribe(caller, 'refused@example.org');
+    server.behave(() => {
+      throw Object.assign(new Error('mailbox <refused@example.org> unknown'), { responseCode: 550 });
+    });
+    await send(caller);
+    await expect.poll(async () => (await database.query('SELECT 1 FROM deliveries WHERE refused')).rowCount, { timeout: 10_000 }).toBe(1);
+    const { rows } = await database.query<{ last_error: string }>('SELECT last_error FROM graphile_worker.jobs');
+    expect(rows[0]?.last_error).toContain('550');
+    expect(rows[0]?.last_error).not.toContain('refused@example.org');
+    server.behave(() => undefined);
+    await settled(database);
+    expect(new Set(server.received.map(({ messageId }) => messageId)).size).toBe(1);
+    await database.end();
+    await platform.close();
+    await server.close();
+  });
+});
