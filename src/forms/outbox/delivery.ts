@@ -12,12 +12,16 @@
 //   whether or not there is a form's row to write it to. Acceptance of form-deleted finds it there.
 // - The relay dies after the request and before that. The row is claimed again; the user id finds the same subscriber,
 //   with the form (case as usual) or without it (first case).
-// - A relay that lost its claim (it slept, or the network did) or a send-code subscribes after all, even after
-//   form-deleted. Recording its subscriber finds neither the form nor a form-deleted to come, and writes the row that removes it.
+// - A relay that lost its claim (it slept, or the network did) subscribes after all, even after form-deleted. Recording
+//   its subscriber finds neither the form nor a form-deleted to come, and writes the row that removes it.
+// - A send-code makes the subscriber of a form that was deleted while its request ran. Such a request ends within
+//   seconds: either `subscribe` is still to be delivered and finds that subscriber, or it was, and the request found the
+//   subscriber that the removal, a quarter of an hour later, takes away.
 // - form-deleted is accepted and the relay dies before it is marked: it is sent again under the same key. The removal
 //   is inserted by the statement that marks it, so there is never one without the other.
 // - The applicant's information is in no outbox row at any time, so a row that outlives its form tells nothing. The
 //   names of signed-in actors are taken out of the form's rows when form-deleted is accepted.
+import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type EventDefinition, type FormEvent, renderEvent, wantsData } from './event.ts';
@@ -107,8 +111,15 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     { id, tenantId, definitionId: facts.definitionId, applicant: form?.applicant },
     options.urns,
   );
-  const { subscriberId } = await options.notifications.subscribe(request);
-  return { outcome: 'accepted', subscriberId };
+  try {
+    const { subscriberId } = await options.notifications.subscribe(request);
+    return { outcome: 'accepted', subscriberId };
+  } catch (error) {
+    // A service that makes no subscriber without a channel says so: then there is none to remove.
+    const none = !form && error instanceof PlatformError && error.upstreamStatus === 400;
+    if (none) return { outcome: 'skipped' };
+    throw error;
+  }
 }
 
 async function removeSubscriber(row: OutboxRow, { notifications }: DeliveryOptions): Promise<Delivered> {

@@ -119,7 +119,7 @@ async function claim(options: LaneOptions, limit: number): Promise<{ rows: Claim
     return { rows, took: performance.now() - started };
   } catch (error) {
     report.failed('postgres', error);
-    return { rows: [], took: 1_000 };
+    return { rows: [], took: 200 };
   }
 }
 

@@ -141,6 +141,21 @@ it('tells the applicant of the whole life of a form, and leaves no trace of them
   }
 });
 
+it('leaves no subscriber of a form that was deleted before it was subscribed', async () => {
+  const form = await database.addForm({ channels: [{ channel: 'email', address: 'early@example.org' }] });
+  await database.removeForm(form);
+  await tell(form, ['subscribe', 'form-created', 'form-deleted']);
+  await vi.waitFor(
+    async () => {
+      shift += 15 * 60_000;
+      expect(await database.undelivered()).toBe(0);
+    },
+    { timeout: 15_000, interval: 200 },
+  );
+  expect((await platformDatabase.query('SELECT id FROM subscribers')).rows).toEqual([]);
+  expect(mailsTo('early@example.org')).toEqual([]);
+});
+
 it('speaks French where the tenant’s configuration says so', async () => {
   const update = JSON.parse(
     await readFile(new URL('../../../docs/notices/fr.json', import.meta.url), 'utf8'),

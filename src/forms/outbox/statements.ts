@@ -108,15 +108,6 @@ SELECT form_id, tenant_id, kind, facts, $4::timestamptz, $4::timestamptz FROM (
 ) followers
 ORDER BY rank`;
 
-/** $1 form, $2 tenant, $3 definition, $4 subscriber, $5 when a removal falls due: after the last notice of the form. */
-export const recordSubscriberSql = `
-WITH pointed AS (
-  UPDATE forms SET subscriber_id = $4 WHERE id = $1 RETURNING id
-)
-INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-SELECT $1, $2, 'remove-subscriber', jsonb_build_object('definitionId', $3::text, 'subscriberId', $4::text), $5, $5
-WHERE NOT EXISTS (SELECT FROM pointed)`;
-
 /** $1 sequences, $2 ends of the claims, $3 next tries. */
 export const failSql = `
 UPDATE outbox o SET not_before = i.not_before, claimed_until = NULL

@@ -3,7 +3,7 @@
 import type { QueryResult } from 'pg';
 import type { Queryable } from '../../service/postgres.ts';
 import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
-import { acceptSql, backlogSql, claimSql, failSql, recordSubscriberSql } from './statements.ts';
+import { acceptSql, backlogSql, claimSql, failSql } from './statements.ts';
 
 /** A row as a relay holds it. */
 export interface ClaimedRow extends OutboxRow {
@@ -40,14 +40,6 @@ export interface OutboxStore {
    * subscriber (and files) get the rows that remove them. A row may be marked again.
    */
   accept(rows: readonly AcceptedRow[], now: Date): Promise<void>;
-  /** Writes a subscriber into its form; if the form is gone, the row that removes the subscriber. */
-  recordSubscriber(of: {
-    id: string;
-    tenantId: string;
-    definitionId: string;
-    subscriberId: string;
-    now: Date;
-  }): Promise<void>;
   /** Gives rows back until `notBefore`; rows that another relay has claimed meanwhile stay with it. */
   fail(rows: readonly FailedRow[]): Promise<void>;
   backlog(now: Date): Promise<Backlog[]>;
@@ -76,10 +68,6 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
       const subscribers = rows.map(({ subscriberId }) => subscriberId ?? null);
       const removal = new Date(now.getTime() + removalDelay);
       await pool.query(acceptSql, [sequences, subscribers, now, removal, deleteFiles]);
-    },
-    async recordSubscriber({ id, tenantId, definitionId, subscriberId, now }) {
-      const removal = new Date(now.getTime() + removalDelay);
-      await pool.query(recordSubscriberSql, [id, tenantId, definitionId, subscriberId, removal]);
     },
     async fail(rows) {
       const sequences = rows.map(({ row }) => row.sequence);

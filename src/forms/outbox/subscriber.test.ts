@@ -4,9 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
-import { createUrns } from '../../service/urn.ts';
 import { createOutboxStore, type OutboxStore } from './store.ts';
-import { createEnsureSubscriber } from './subscription.ts';
 
 const channels = [{ channel: 'email', address: 'canary-address@example.org' }];
 const quarterHour = 15 * 60_000;
@@ -104,29 +102,6 @@ describe('subscribe', () => {
     });
     const { rows } = await database.pool.query('SELECT subscriber_id, revision FROM forms WHERE id = $1', [form]);
     expect(rows[0]).toEqual({ subscriber_id: [...subscribers.keys()][0], revision: '1' });
-  });
-
-  it('by send-code writes the subscriber into the form, and the relay finds the same one', async () => {
-    const form = await create();
-    const ensure = createEnsureSubscriber({
-      store: store(),
-      urns: createUrns('urn:example'),
-      clock,
-      notifications: {
-        async subscribe({ userId, channels: sent }) {
-          subscribers.set('s-code', { userId, channels: sent });
-          return { subscriberId: 's-code' };
-        },
-      },
-    });
-    await ensure({ id: form, tenantId: 't', definitionId: 'permit', applicant: { addressAs: 'Ana', channels } });
-    start();
-    await waitUntilPending([]);
-    expect(sink.received.map(({ path }) => path)).toEqual(['/event/v1/events']);
-    const { rows } = await database.pool.query(
-      "SELECT facts ->> 'subscriberId' AS id FROM outbox WHERE kind = 'subscribe'",
-    );
-    expect(rows).toEqual([{ id: 's-code' }]);
   });
 
   it('is passed over for a form without a channel', async () => {
@@ -242,6 +217,16 @@ describe('a form that is deleted', () => {
     expect(names).toEqual(['form-created', 'form-deleted']);
   });
 
+  it('before subscribe is tried is announced all the same where no subscriber can be made without a channel', async () => {
+    const form = await create();
+    await remove(form);
+    sink.answer((({ path }: { path: string }) =>
+      path.includes('/subscriptions') ? { status: 400 } : undefined) as never);
+    start();
+    await waitUntilPending([]);
+    expect(sink.received.at(-1)?.body.name).toBe('form-deleted');
+  });
+
   it('while subscribe is on its way leaves no subscriber', async () => {
     const form = await create();
     let gone = false;
@@ -258,7 +243,7 @@ describe('a form that is deleted', () => {
     expect(JSON.stringify(sink.received)).toContain('canary-address');
   });
 
-  it('after a relay died between subscribe and its record leaves no subscriber', async () => {
+  it('after a relay (or a send-code) died between subscribe and its record leaves no subscriber', async () => {
     const form = await create();
     const [row] = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 100 });
     expect(row?.formId).toBe(form);
@@ -294,27 +279,6 @@ describe('a form that is deleted', () => {
     const events = sink.received.filter(({ path }) => path.startsWith('/event')).map(({ body }) => body);
     expect(events.map(({ name }) => name)).toEqual(['form-created', 'form-locked', 'form-submitted', 'form-deleted']);
     expect(events[1]).toMatchObject({ payload: { deleteOn, form: { id: form, status: 'Locked', applicant: null } } });
-  });
-
-  it('while send-code makes its subscriber leaves no subscriber', async () => {
-    const form = await create();
-    await remove(form);
-    const urns = createUrns('urn:example');
-    const ensure = createEnsureSubscriber({
-      store: store(),
-      urns,
-      clock,
-      notifications: {
-        async subscribe({ userId }) {
-          subscribers.set('s-code', { userId, channels });
-          return { subscriberId: 's-code' };
-        },
-      },
-    });
-    expect(await ensure({ id: form, tenantId: 't', definitionId: 'permit', applicant: { channels } })).toBe('s-code');
-    expect(await pending()).toContain('remove-subscriber');
-    start();
-    await endsClean();
   });
 
   it('is announced even if its definition cannot be read, because the removal waits for that', async () => {

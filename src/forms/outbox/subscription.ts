@@ -1,10 +1,7 @@
-// The subscription of an applicant to their own form, asked for in one way by everybody who needs it: the relay for the
-// row `subscribe`, and send-code when it comes first.
-import type { Clock } from '../../service/clock.ts';
+// The subscription of an applicant to their own form. Pure.
 import type { Urns } from '../../service/urn.ts';
 import { notificationTypeId } from '../notices/notification-type.ts';
 import type { OutboxForm } from './outbox.ts';
-import type { OutboxStore } from './store.ts';
 
 export interface SubscribeRequest {
   tenantId: string;
@@ -13,7 +10,6 @@ export interface SubscribeRequest {
   addressAs?: string;
   channels: { channel: string; address: string }[];
   criteria: { description: string; correlationId: string };
-  traceparent?: string | undefined;
 }
 
 export interface Subscribing {
@@ -42,25 +38,5 @@ export function subscriptionOf(
     ...(applicant?.addressAs && { addressAs: applicant.addressAs }),
     channels: (applicant?.channels ?? []).map(({ channel, address }) => ({ channel, address })),
     criteria: { description: definitionId, correlationId: urn },
-  };
-}
-
-export type EnsureSubscriber = (form: SubscribedForm, traceparent?: string) => Promise<string>;
-
-/**
- * Answers with the id of a form's subscriber, who is made if there is none yet. If the form is deleted meanwhile, the
- * subscriber is removed after it. Throws PlatformError.
- */
-export function createEnsureSubscriber(options: {
-  notifications: Subscribing;
-  store: Pick<OutboxStore, 'recordSubscriber'>;
-  urns: Urns;
-  clock: Clock;
-}): EnsureSubscriber {
-  const { notifications, store, urns, clock } = options;
-  return async (form, traceparent) => {
-    const { subscriberId } = await notifications.subscribe({ ...subscriptionOf(form, urns), traceparent });
-    await store.recordSubscriber({ ...form, subscriberId, now: clock() });
-    return subscriberId;
   };
 }
