@@ -72,10 +72,9 @@ export async function isReachable(pool: pg.Pool): Promise<boolean> {
   );
 }
 
-// Postgres, appendix A. 08, 28, 3D: connections broken, refused, or to nothing (a rotated password, a database that is
-// being restored); 53, 57P: too busy, shutting down, terminated; 25006: a primary that became a standby;
-// 25P03, 25P04: a transaction that took too long and whose connection is closed.
-const unavailableStates = /^(08|28|3D|53|57P|25006$|25P0[34]$)/;
+// Postgres, appendix A. 08: connection broken; 28, 3D: refused (a rotated password, a database that is being restored);
+// 53, 57P: too busy, shutting down, terminated; 25006: a primary that became a standby.
+const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement time-out, lock time-out, serialisation failure and deadlock: the same request may succeed in a moment.
 const retryableStates = new Set(['57014', '55P03', '40001', '40P01']);
 const unavailableCodes = new Set([
@@ -102,6 +101,7 @@ export function databaseProblem(error: unknown): Problem | undefined {
   if (unstorableStates.has(code) && 'severity' in error)
     return new Problem('invalid-request', 'The request holds a value that cannot be stored.', { cause: error });
   const unavailable =
+    endsConnection(error) ||
     unavailableStates.test(code) ||
     retryableStates.has(code) ||
     unavailableCodes.has(code) ||
@@ -111,4 +111,9 @@ export function databaseProblem(error: unknown): Problem | undefined {
     cause: error,
     headers: { 'Retry-After': '5' },
   });
+}
+
+/** Postgres closes the connection after such an error, whatever its state says. */
+function endsConnection(error: Error): boolean {
+  return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
 }
