@@ -18,11 +18,17 @@ import { createStopStack, StoppedError, type StopStack } from './stop-stack.ts';
 
 export interface Formgate {
   /** Starts everything; rejects, with everything stopped again, when something does not start. */
-  start(): Promise<{ publicUrl: string }>;
+  start(): Promise<Started>;
   /** May be called at any time, while starting too. */
   stop(): Promise<void>;
   /** Resolves with a reason when it cannot go on by itself. */
   failed: Promise<string>;
+}
+
+export interface Started {
+  publicUrl: string;
+  /** Where the form service and its database are, for a bench that goes past the gateway. */
+  forms: { url: string; metricsUrl: string; databaseUrl: string };
 }
 
 /** Told to whoever watches the start. */
@@ -57,7 +63,7 @@ interface Run {
   fail(reason: string): void;
 }
 
-async function startParts(run: Run): Promise<{ publicUrl: string }> {
+async function startParts(run: Run): Promise<Started> {
   const { options, report, stack } = run;
   // The port first: if it is taken, nothing else was touched.
   let handle: ReturnType<typeof createGateway> | undefined;
@@ -100,7 +106,7 @@ async function startParts(run: Run): Promise<{ publicUrl: string }> {
   hasData = true;
   await children.forms.ready;
   report.done('Form service');
-  return { publicUrl };
+  return { publicUrl, forms: { url: children.targets.forms, ...children.formsPlace } };
 }
 
 async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
@@ -151,6 +157,7 @@ interface Parts extends Run {
 }
 
 interface Children {
+  formsPlace: { metricsUrl: string; databaseUrl: string };
   targets: { platformServer: string; forms: string };
   platformServer: SupervisedChild;
   forms: SupervisedChild;
@@ -196,8 +203,10 @@ async function startChildren(parts: Parts): Promise<Children> {
     await stack.add(child.stop);
     return child;
   };
+  const { databaseUrl, metricsPort } = places.forms;
   return {
     targets,
+    formsPlace: { databaseUrl, metricsUrl: `http://127.0.0.1:${metricsPort}` },
     platformServer: await supervise('platform server', 'platform-server', environments.platformServer),
     forms: await supervise('form service', 'forms', environments.forms),
   };

@@ -1,0 +1,74 @@
+// A contender is a process that is put under load. Its CPU seconds are its own, so that the load generator and Postgres,
+// which share the machine, do not count.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+export interface Contender {
+  name: string;
+  /** CPU seconds that the process has used since it started. */
+  cpuSeconds(): Promise<number>;
+  residentBytes(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface Usage {
+  cpuSeconds: number;
+  residentBytes: number;
+}
+
+/** What a forked contender says of itself. */
+export function ownUsage(): Usage {
+  const { user, system } = process.cpuUsage();
+  return { cpuSeconds: (user + system) / 1_000_000, residentBytes: process.memoryUsage.rss() };
+}
+
+export interface Forked extends Contender {
+  /** Sends a question and waits for its one answer; one at a time. */
+  ask<T>(question: unknown): Promise<T>;
+}
+
+/** Forks `file` of this folder, and hands it its settings as the first question. */
+export async function forkContender(name: string, file: string, settings: unknown): Promise<Forked> {
+  const child = fork(join(import.meta.dirname, file), { serialization: 'advanced' });
+  const ask = <T>(question: unknown) => exchange<T>(child, question);
+  await ask({ settings });
+  return {
+    name,
+    ask,
+    cpuSeconds: async () => (await ask<Usage>('usage')).cpuSeconds,
+    residentBytes: async () => (await ask<Usage>('usage')).residentBytes,
+    close: async () => {
+      child.kill();
+      await once(child, 'exit');
+    },
+  };
+}
+
+function exchange<T>(child: ChildProcess, question: unknown): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const died = (code: number | null) => reject(new Error(`a contender ended with ${code}`));
+  child.once('exit', died);
+  child.once('message', (message) => {
+    child.off('exit', died);
+    resolve(message as T);
+  });
+  child.send(question as object);
+  return promise;
+}
+
+/** A service of ours, measured by what it tells Prometheus. */
+export function serviceContender(name: string, metricsUrl: string): Contender {
+  const metric = async (metricName: string) => {
+    const text = await (await fetch(`${metricsUrl}/metrics`)).text();
+    const line = text.split('\n').find((candidate) => candidate.startsWith(`${metricName} `));
+    if (!line) throw new Error(`${name} has no metric ${metricName}`);
+    return Number(line.split(' ')[1]);
+  };
+  return {
+    name,
+    cpuSeconds: () => metric('process_cpu_seconds_total'),
+    residentBytes: () => metric('process_resident_memory_bytes'),
+    close: async () => undefined,
+  };
+}

@@ -1,0 +1,88 @@
+// Drafts for the forms bench, made as an intake application makes them: over HTTP, each with a code that was mailed and a
+// read session that the code opened.
+import pg from 'pg';
+import type { FormsSettings } from './forms-statements.ts';
+
+export interface Drafts {
+  settings: FormsSettings;
+  token: string;
+  /** Of each form, by form id. */
+  codes: Map<string, string>;
+}
+
+interface Mail {
+  to: string | string[];
+  text: string;
+}
+
+export async function makeDrafts(publicUrl: string, databaseUrl: string, count: number): Promise<Drafts> {
+  const token = await accessToken(publicUrl);
+  const codes = new Map<string, string>();
+  // One address each: an address gets no more than one code a minute.
+  const addresses = Array.from({ length: count }, (_, index) => `bench-${Date.now()}-${index}@example.com`);
+  const ids = new Map<string, string>();
+  for (const address of addresses) ids.set(address, await createDraft(publicUrl, token, address));
+  for (const [address, code] of await readCodes(publicUrl, addresses)) {
+    const formId = ids.get(address) ?? '';
+    await send(`${publicUrl}/form/v1/forms/${formId}/data`, { token, headers: { 'x-form-code': code }, expect: 200 });
+    codes.set(formId, code);
+  }
+  return { settings: await readSettings(databaseUrl, [...codes.keys()]), token, codes };
+}
+
+async function accessToken(publicUrl: string): Promise<string> {
+  const form = { grant_type: 'client_credentials', client_id: 'demo-intake', client_secret: 'demo-intake-secret' };
+  const url = `${publicUrl}/auth/realms/demo/protocol/openid-connect/token`;
+  const answer = await fetch(url, { method: 'POST', body: new URLSearchParams(form) });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+async function createDraft(publicUrl: string, token: string, address: string): Promise<string> {
+  const applicant = { addressAs: 'Bench', channels: [{ channel: 'email', address }] };
+  const body = { definitionId: 'business-licence', applicant };
+  const { id } = await send<{ id: string }>(`${publicUrl}/form/v1/forms`, { token, body, expect: 201 });
+  await send(`${publicUrl}/form/v1/forms/${id}`, { token, body: { operation: 'send-code' }, expect: 202 });
+  return id;
+}
+
+/** The codes out of the mailbox, as the applicants would read them. */
+async function readCodes(publicUrl: string, addresses: string[]): Promise<Map<string, string>> {
+  const wanted = new Set(addresses);
+  const codes = new Map<string, string>();
+  for (const mail of (await (await fetch(`${publicUrl}/mailbox/messages`)).json()) as Mail[]) {
+    const address = [mail.to].flat().find((to) => wanted.has(to));
+    const code = /\b[A-Z0-9]{6,}\b/.exec(mail.text)?.[0];
+    if (address && code && !codes.has(address)) codes.set(address, code);
+  }
+  if (codes.size < addresses.length) throw new Error(`${codes.size} of ${addresses.length} codes arrived`);
+  return codes;
+}
+
+async function readSettings(databaseUrl: string, formIds: string[]): Promise<FormsSettings> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const sql = `SELECT f.id, f.tenant_id, u.issuer, u.subject, encode(u.code_hash, 'hex') AS hash
+    FROM forms f JOIN used_codes u ON u.form_id = f.id WHERE f.id = ANY($1)`;
+  const { rows } = await client.query(sql, [formIds]);
+  await client.end();
+  const { tenant_id: tenantId, issuer, subject } = rows[0];
+  const forms = rows.map(({ id, hash }) => ({ formId: id, codeHash: hash }));
+  return { databaseUrl, tenantId, issuer, subject, forms };
+}
+
+interface Sending {
+  token: string;
+  headers?: Record<string, string>;
+  body?: object;
+  expect: number;
+}
+
+async function send<T>(url: string, { token, headers, body, expect }: Sending): Promise<T> {
+  const response = await fetch(url, {
+    method: body ? 'POST' : 'GET',
+    headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  if (response.status !== expect) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  return response.json() as Promise<T>;
+}

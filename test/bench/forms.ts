@@ -1,0 +1,130 @@
+// The forms bench. Three contenders do the same statements on the same rows: the form service as it runs, a minimal
+// Express handler, and the bare SQL. They take turns within each round, so that a drift of the machine meets all alike.
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createFormgate } from '../../src/embedded/start.ts';
+import { type Contender, type Forked, forkContender, serviceContender } from './contender.ts';
+import { makeDrafts } from './forms-drafts.ts';
+import { type LoadResult, load, median } from './load.ts';
+
+const seconds = Number(process.env.BENCH_SECONDS || 4);
+const rounds = Number(process.env.BENCH_ROUNDS || 5);
+const connections = 100;
+const operations = ['PUT', 'GET'] as const;
+type Operation = (typeof operations)[number];
+
+interface Arena {
+  service: Contender & { url: string };
+  handler: Forked & { url: string };
+  sql: Forked;
+  requests: Record<Operation, Parameters<typeof load>[0]['requests']>;
+  data: string;
+}
+
+export async function benchForms(): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'formgate-bench-'));
+  const report = {
+    done: (part: string) => console.error(`  ready  ${part}`),
+    warn: (text: string) => console.error(text),
+  };
+  const options = { port: 0, directory, fresh: false, help: false, urnPrefix: 'urn:example' };
+  const formgate = createFormgate(options, report);
+  const { publicUrl, forms } = await formgate.start();
+  try {
+    const drafts = await makeDrafts(publicUrl, forms.databaseUrl, connections);
+    const service = { ...serviceContender('form service', forms.metricsUrl), url: forms.url };
+    const idle = await service.residentBytes();
+    const handler = await forkContender('minimal Express handler', 'forms-handler.ts', drafts.settings);
+    const { url } = await handler.ask<{ url: string }>('url');
+    const sql = await forkContender('bare SQL', 'forms-sql.ts', drafts.settings);
+    const data = answersOf(4_096);
+    const arena = { service, handler: { ...handler, url }, sql, data, requests: requestsOf(drafts, data) };
+    for (const operation of operations) await compare(arena, operation);
+    const busy = await service.residentBytes();
+    console.log(`\nMemory of the form service: ${mib(idle)} idle, ${mib(busy)} after ${connections} connections`);
+    await Promise.all([handler.close(), sql.close()]);
+  } finally {
+    await formgate.stop();
+  }
+}
+
+/** Prints, for one operation, requests per CPU second, their ratios, and latency at half load. */
+async function compare(arena: Arena, operation: Operation): Promise<void> {
+  const perCpuSecond = { service: [] as number[], handler: [] as number[], sql: [] as number[] };
+  const rates: number[] = [];
+  for (let round = -1; round < rounds; round += 1) {
+    const service = await measure(arena.service, () => overHttp(arena, arena.service.url, operation));
+    const handler = await measure(arena.handler, () => overHttp(arena, arena.handler.url, operation));
+    const sql = await measure(arena.sql, () =>
+      arena.sql.ask<{ requests: number }>({ run: { operation, seconds, callers: connections, data: arena.data } }),
+    );
+    console.error(`  ${operation} round ${round + 1} of ${rounds}${round < 0 ? ' (warm-up, not counted)' : ''}`);
+    if (round < 0) continue;
+    perCpuSecond.service.push(service.perCpuSecond);
+    perCpuSecond.handler.push(handler.perCpuSecond);
+    perCpuSecond.sql.push(sql.perCpuSecond);
+    rates.push((service.result as LoadResult).perSecond);
+  }
+  const ratio = (other: number[]) =>
+    median(perCpuSecond.service.map((value, index) => value / (other[index] ?? Number.NaN)));
+  console.log(`\n${operation} data, 4 KiB, ${connections} connections, requests per CPU second (median of ${rounds})`);
+  console.log(`  form service             ${Math.round(median(perCpuSecond.service))}`);
+  console.log(
+    `  minimal Express handler  ${Math.round(median(perCpuSecond.handler))}   ratio ${ratio(perCpuSecond.handler).toFixed(2)}`,
+  );
+  console.log(
+    `  bare SQL                 ${Math.round(median(perCpuSecond.sql))}   ratio ${ratio(perCpuSecond.sql).toFixed(2)}`,
+  );
+  await compareLatency(arena, operation, Math.round(median(rates) / 2));
+}
+
+async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<void> {
+  const p99 = { service: [] as number[], handler: [] as number[] };
+  for (let round = 0; round < rounds; round += 1) {
+    p99.service.push((await overHttp(arena, arena.service.url, operation, rate)).p99);
+    p99.handler.push((await overHttp(arena, arena.handler.url, operation, rate)).p99);
+  }
+  const added = median(p99.service.map((value, index) => value - (p99.handler[index] ?? Number.NaN)));
+  console.log(
+    `  p99 at half load (${rate}/s): ${median(p99.service)} ms, handler ${median(p99.handler)} ms, added ${added} ms`,
+  );
+}
+
+async function measure<T extends { requests: number }>(contender: Contender, run: () => Promise<T>) {
+  const before = await contender.cpuSeconds();
+  const result = await run();
+  return { result, perCpuSecond: result.requests / ((await contender.cpuSeconds()) - before) };
+}
+
+function overHttp({ requests }: Arena, url: string, operation: Operation, rate?: number): Promise<LoadResult> {
+  return load({ url, requests: requests[operation], connections, seconds, ...(rate !== undefined && { rate }) });
+}
+
+function requestsOf(drafts: Awaited<ReturnType<typeof makeDrafts>>, data: string): Arena['requests'] {
+  const authorization = `Bearer ${drafts.token}`;
+  const body = `{"data":${data},"files":{}}`;
+  const paths = [...drafts.codes].map(([formId, code]) => ({ path: `/form/v1/forms/${formId}/data`, code }));
+  return {
+    PUT: paths.map(({ path }) => ({
+      method: 'PUT',
+      path,
+      headers: { authorization, 'content-type': 'application/json' },
+      body,
+    })),
+    GET: paths.map(({ path, code }) => ({ method: 'GET', path, headers: { authorization, 'x-form-code': code } })),
+  };
+}
+
+/** Answers of about so many bytes, in the shape of a form: nested objects, a list, short texts. */
+function answersOf(bytes: number): string {
+  const answers: { applicant: object; premises: object[] } = {
+    applicant: { name: 'Ana Example', email: 'ana@example.com', phone: '+1 555 0100' },
+    premises: [],
+  };
+  while (JSON.stringify(answers).length < bytes - 100)
+    answers.premises.push({ street: `${answers.premises.length} High Street`, city: 'Banff', area: 120.5, food: true });
+  return JSON.stringify(answers);
+}
+
+const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;

@@ -1,0 +1,21 @@
+// `npm run bench -- NAME`: measures one thing against its plain alternatives, side by side in one run.
+import { benchForms } from './forms.ts';
+
+const benches: Record<string, { about: string; run(): Promise<void> }> = {
+  forms: {
+    about: 'PUT and GET of answers against a minimal Express handler and the bare SQL: CPU, latency, memory',
+    run: benchForms,
+  },
+};
+
+const [name = '--help'] = process.argv.slice(2);
+const bench = benches[name];
+if (bench) {
+  await bench.run();
+  process.exit(0);
+}
+const list = Object.entries(benches).map(([key, { about }]) => `  ${key.padEnd(8)} ${about}`);
+console.log(
+  `Usage: npm run bench -- NAME\n\n${list.join('\n')}\n\nBENCH_SECONDS (4) and BENCH_ROUNDS (5) set how long.`,
+);
+process.exit(name === '--help' ? 0 : 1);
