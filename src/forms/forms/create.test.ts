@@ -1,0 +1,311 @@
+// Creating drafts, rule by rule, over HTTP against the real platform.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
+
+let forms: TestForms;
+beforeAll(async () => {
+  forms = await startTestForms();
+  await forms.define({ ...permit, id: 'once', oneFormPerApplicant: true });
+  await forms.define({ ...permit, id: 'signed-in-only', anonymousApply: false });
+});
+afterAll(() => forms.close());
+
+describe('POST /form/v1/forms', () => {
+  it('answers 201 with exactly id, definitionId, status, created, createdBy and lastAccessed', async () => {
+    const { status, body, headers } = await forms.ask('POST', '', {
+      as: 'intake',
+      body: { definitionId: 'permit', applicant: anonymous() },
+    });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+      definitionId: 'permit',
+      status: 'Draft',
+      created: expect.stringMatching(/Z$/),
+      createdBy: { id: 'intake', name: 'intake' },
+      lastAccessed: expect.stringMatching(/Z$/),
+    });
+    expect(headers.get('location')).toBe(`/form/v1/forms/${(body as { id: string }).id}`);
+  });
+
+  it('keeps no address in the answer', async () => {
+    const { text } = await forms.ask('POST', '', {
+      as: 'intake',
+      body: { definitionId: 'permit', applicant: anonymous('secret@example.org') },
+    });
+    expect(text).not.toContain('secret');
+  });
+
+  it('answers 404 for an unknown definition', async () => {
+    const body = { definitionId: 'no-such-definition', applicant: anonymous() };
+    expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(404);
+  });
+
+  it('answers 403 to an intake application where the definition does not permit anonymous applicants', async () => {
+    const body = { definitionId: 'signed-in-only', applicant: anonymous() };
+    expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(403);
+  });
+
+  it.each(['alice', 'clerk'] as const)('lets %s create by a role of the definition', async (as) => {
+    const { status, body } = await forms.ask('POST', '', { as, body: { definitionId: 'signed-in-only' } });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ createdBy: { id: as } });
+  });
+
+  it.each(['admin', 'assessor', 'nobody'] as const)(
+    'answers 403 to %s, who has no role that may create',
+    async (as) => {
+      const body = { definitionId: 'permit', applicant: anonymous() };
+      expect((await forms.ask('POST', '', { as, body })).status).toBe(403);
+    },
+  );
+
+  it('reads a definition from its second home, namespace form-service', async () => {
+    await configure(forms.platform, 'form-service', 'second-home', { ...permit, id: 'second-home' });
+    const body = { definitionId: 'second-home', applicant: anonymous() };
+    expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
+  });
+
+  it('keeps unknown fields of a definition and ignores them', async () => {
+    await forms.define({ ...permit, id: 'with-more', submissionRecords: true, ministry: 'Ministry of Tests' });
+    const body = { definitionId: 'with-more', applicant: anonymous() };
+    expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
+  });
+});
+
+describe('the applicant', () => {
+  const ask = (applicant: unknown, as: 'intake' | 'alice' = 'intake') =>
+    forms.ask('POST', '', { as, body: { definitionId: 'permit', applicant } });
+
+  it('is required of an intake application', async () => {
+    const { status, body } = await ask(undefined);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ errors: [{ pointer: '/applicant' }] });
+  });
+
+  it.each([[{ addressAs: 'Ana' }], [{ addressAs: 'Ana', channels: [] }]])(
+    'needs at least one channel from an intake application (%j)',
+    async (applicant) => {
+      const { status, body } = await ask(applicant);
+      expect(status).toBe(400);
+      expect(body).toMatchObject({ errors: [{ pointer: '/applicant/channels' }] });
+    },
+  );
+
+  it.each([
+    [{ channel: 'email', address: 'no-address' }, '/applicant/channels/0/address'],
+    [{ channel: 'email', address: 'a@b' }, '/applicant/channels/0/address'],
+    [{ channel: 'sms', address: 'call me' }, '/applicant/channels/0/address'],
+    [{ channel: 'pigeon', address: 'x' }, '/applicant/channels/0/channel'],
+    [{ channel: 'email' }, '/applicant/channels/0/address'],
+    [{ channel: 'email', address: 'a@example.org', verified: true }, '/applicant/channels/0/verified'],
+  ])('has channels email (checked) and sms only: %j is 400', async (channel, pointer) => {
+    const { status, body } = await ask({ channels: [channel] });
+    expect(status).toBe(400);
+    expect((body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
+  });
+
+  it('may have an sms channel', async () => {
+    expect((await ask({ channels: [{ channel: 'sms', address: '+1 (555) 010-9999' }] })).status).toBe(201);
+  });
+
+  it('defaults to the caller for everybody else', async () => {
+    const { body } = await ask(undefined, 'alice');
+    const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [(body as { id: string }).id]);
+    expect(rows[0].applicant).toEqual({
+      addressAs: 'Alice',
+      channels: [{ channel: 'email', address: 'alice@example.com' }],
+    });
+  });
+
+  it('is kept with its email addresses in lower case, as the notification service compares them', async () => {
+    const { body } = await ask(anonymous('Mixed.Case@Example.ORG'));
+    const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [(body as { id: string }).id]);
+    expect(rows[0].applicant.channels[0].address).toBe('mixed.case@example.org');
+  });
+});
+
+describe('bodies of a create', () => {
+  it.each([
+    ['nothing', undefined, ''],
+    ['no definitionId', { applicant: anonymous() }, '/definitionId'],
+    ['a number for definitionId', { definitionId: 7 }, '/definitionId'],
+    ['51 characters of definitionId', { definitionId: 'x'.repeat(51) }, '/definitionId'],
+    ['a colon in definitionId', { definitionId: 'a:b' }, '/definitionId'],
+    ['an unknown field', { definitionId: 'permit', data: {} }, '/data'],
+    ['an array', [], ''],
+  ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
+    const answer = await forms.ask('POST', '', { as: 'intake', body });
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+    expect((answer.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
+  });
+});
+
+describe('oneFormPerApplicant', () => {
+  it('answers a second create with 409 and the existing form’s id, in whatever status that form is', async () => {
+    const first = await forms.draft({ as: 'alice', definitionId: 'once' });
+    await forms.setStatus(first, 'Submitted');
+    const { status, body } = await forms.ask('POST', '', { as: 'alice', body: { definitionId: 'once' } });
+    expect(status).toBe(409);
+    expect(body).toMatchObject({ type: 'urn:formgate:problem:form-exists', formId: first });
+  });
+
+  it('lets another applicant create', async () => {
+    expect((await forms.ask('POST', '', { as: 'bob', body: { definitionId: 'once' } })).status).toBe(201);
+  });
+
+  it('counts forms from before it was switched on', async () => {
+    const definition = { ...permit, id: 'once-later' };
+    await forms.define(definition);
+    const first = await forms.draft({ as: 'alice', definitionId: 'once-later' });
+    await forms.define({ ...definition, oneFormPerApplicant: true });
+    const { status, body } = await forms.ask('POST', '', { as: 'alice', body: { definitionId: 'once-later' } });
+    expect(status).toBe(409);
+    expect(body).toMatchObject({ formId: first });
+  });
+
+  it('is not applied to anonymous applicants', async () => {
+    const body = { definitionId: 'once', applicant: anonymous() };
+    expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
+    expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
+  });
+
+  it('is not applied to a clerk, who fills in forms of others', async () => {
+    const body = { definitionId: 'once', applicant: anonymous() };
+    expect((await forms.ask('POST', '', { as: 'clerk', body })).status).toBe(201);
+    expect((await forms.ask('POST', '', { as: 'clerk', body })).status).toBe(201);
+  });
+
+  it('lets one of ten creates at the same time through', async () => {
+    const token = await forms.tokenWith({ realmRoles: ['applicant'] });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => forms.ask('POST', '', { token, body: { definitionId: 'once' } })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
+    const [made] = answers.filter(({ status }) => status === 201).map(({ body }) => (body as { id: string }).id);
+    for (const { status, body } of answers) if (status === 409) expect(body).toMatchObject({ formId: made });
+  });
+
+  it('is true where the definition does not say', async () => {
+    const { oneFormPerApplicant: _, ...silent } = { ...permit, id: 'silent' };
+    await forms.define(silent);
+    await forms.draft({ as: 'alice', definitionId: 'silent' });
+    expect((await forms.ask('POST', '', { as: 'alice', body: { definitionId: 'silent' } })).status).toBe(409);
+  });
+});
+
+describe('Idempotency-Key of a create', () => {
+  const ask = (key: string, body: object, as: 'intake' | 'otherIntake' = 'intake') =>
+    forms.ask('POST', '', { as, body, headers: { 'idempotency-key': key } });
+  const body = { definitionId: 'permit', applicant: anonymous() };
+
+  it('gives the same key and body the same answer, and makes one form', async () => {
+    const key = randomUUID();
+    const [first, second] = [await ask(key, body), await ask(key, body)];
+    expect([first.status, second.status]).toEqual([201, 201]);
+    expect(second.text).toBe(first.text);
+  });
+
+  it('gives the first answer even when the form has moved on', async () => {
+    const key = randomUUID();
+    const first = await ask(key, body);
+    await forms.setStatus((first.body as { id: string }).id, 'Submitted');
+    expect((await ask(key, body)).text).toBe(first.text);
+  });
+
+  it('answers 422 for the same key with another body', async () => {
+    const key = randomUUID();
+    await ask(key, body);
+    const { status, body: problem } = await ask(key, { ...body, applicant: anonymous() });
+    expect(status).toBe(422);
+    expect(problem).toMatchObject({ type: 'urn:formgate:problem:idempotency-mismatch' });
+  });
+
+  it('belongs to one account: another’s same key is another key', async () => {
+    const key = randomUUID();
+    const [first, second] = [await ask(key, body), await ask(key, body, 'otherIntake')];
+    expect(second.status).toBe(201);
+    expect((second.body as { id: string }).id).not.toBe((first.body as { id: string }).id);
+  });
+
+  it('holds for 24 hours', async () => {
+    const key = randomUUID();
+    const first = await ask(key, body);
+    forms.advance(24 * 3_600_000 - 60_000);
+    expect((await ask(key, body)).text).toBe(first.text);
+    forms.advance(60_000);
+    const later = await ask(key, body);
+    expect(later.status).toBe(201);
+    expect(later.text).not.toBe(first.text);
+  });
+
+  it('makes one form of ten creates at the same time', async () => {
+    const key = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(key, body)));
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(answers[0]?.status).toBe(201);
+  });
+
+  it('goes when the form goes', async () => {
+    const key = randomUUID();
+    const first = await ask(key, body);
+    const { id } = first.body as { id: string };
+    expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+    const { rows } = await forms.pool.query('SELECT FROM idempotency_keys WHERE form_id = $1', [id]);
+    expect(rows).toHaveLength(0);
+    expect((await ask(key, body)).text).not.toBe(first.text);
+  });
+
+  it('keeps key and body as HMACs only', async () => {
+    const address = 'idempotent-canary@example.org';
+    await ask('idempotency-canary', { definitionId: 'permit', applicant: anonymous(address) });
+    const { rows } = await forms.pool.query<{ all: string }>(
+      "SELECT string_agg(k::text, E'\\n') AS all FROM idempotency_keys k",
+    );
+    const kept = rows[0]?.all ?? '';
+    expect(kept).not.toContain('idempotent-canary');
+    expect(kept).not.toContain('idempotency-canary');
+    expect(kept).not.toContain(Buffer.from('idempotency-canary').toString('hex'));
+  });
+
+  it('repeats the answer of an applicant who may have one form only', async () => {
+    const token = await forms.tokenWith({ realmRoles: ['applicant'] });
+    const once = () =>
+      forms.ask('POST', '', { token, body: { definitionId: 'once' }, headers: { 'idempotency-key': 'k' } });
+    const first = await once();
+    expect(first.status).toBe(201);
+    expect((await once()).text).toBe(first.text);
+  });
+
+  it.each(['', 'x'.repeat(256), 'caf\u00e9'])('of %j is 400', async (key) => {
+    const answer = await ask(key, body);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ errors: [{ pointer: '/headers/idempotency-key' }] });
+  });
+});
+
+describe('what a create tells the platform', () => {
+  it('commits subscribe and form-created with the form, in this order', async () => {
+    const id = await forms.draft();
+    const { rows } = await forms.pool.query(
+      "SELECT kind, facts - 'subscriberId' AS facts FROM outbox WHERE form_id = $1 ORDER BY sequence",
+      [id],
+    );
+    expect(rows).toEqual([
+      { kind: 'subscribe', facts: { definitionId: 'permit' } },
+      { kind: 'form-created', facts: { definitionId: 'permit', actor: { id: 'intake', name: 'intake' } } },
+    ]);
+  });
+
+  it('gives the form a subscriber of its own', async () => {
+    const id = await forms.draft();
+    await expect
+      .poll(
+        async () =>
+          (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id,
+      )
+      .toMatch(/^[0-9a-f]{24}$/);
+  });
+});
