@@ -1,0 +1,217 @@
+// A fault at every call to the configuration service, for create, patch and delete: the status is the specified one, and
+// repeating the request ends in the right state. A real client talks to a real configuration service through a proxy.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
+
+let backend: RegisterBackend;
+let place: { tenantId: string };
+
+beforeAll(async () => {
+  backend = await startRegisterBackend();
+  place = { tenantId: backend.tenant.id };
+});
+
+afterAll(() => backend.close());
+
+const home = ['platform', 'configuration-service'] as const;
+const before = ['Banff'];
+const after = [{ label: 'Jasper' }];
+const pathOf = (name: string) => `/${encodeURIComponent(name)}`;
+const keyOf = (name: string) => `data-register:${name}`;
+
+async function stored(name: string) {
+  const { latest: definitions } = await backend.configuration.read(...home, place);
+  const { latest, active } = await backend.configuration.read('data-register', name, place);
+  const definition = (definitions?.configuration as Record<string, unknown> | undefined)?.[keyOf(name)];
+  return { definition, latest, active };
+}
+
+/** Revision 0 with `before`, pinned, and a revision 1. */
+async function writePinned(name: string): Promise<void> {
+  await backend.configuration.replace('data-register', name, before, place);
+  await backend.configuration.createRevision('data-register', name, place);
+  await backend.configuration.setActiveRevision('data-register', name, 0, place);
+}
+
+async function expectRegister(name: string, anonymousRead: boolean): Promise<void> {
+  const { definition, latest, active } = await stored(name);
+  expect(definition).toMatchObject({ description: 'After', configurationSchema: { type: 'array' } });
+  expect((definition as { anonymousRead?: boolean }).anonymousRead ?? false).toBe(anonymousRead);
+  expect(latest).toMatchObject({ revision: 1, configuration: after });
+  expect(active).toMatchObject({ revision: 1, configuration: after });
+}
+
+interface Change {
+  /** Each has every step that there is. */
+  what: string;
+  calls: number;
+  prepare(name: string): Promise<void>;
+  send(replica: Replica, name: string): Promise<{ status: number }>;
+  success: number;
+  /** What a repeat answers when the broken request had done everything. */
+  done: number;
+  /** What a repeat may answer when it had done a part. */
+  half: number;
+  expectDone(name: string): Promise<void>;
+}
+
+const changes: Change[] = [
+  {
+    what: 'a create over a left-over definition and pinned left-over entries',
+    calls: 6,
+    async prepare(name) {
+      await writePinned(name);
+      const leftOver = { configurationSchema: { type: 'object' }, description: 'Before', anonymousRead: true };
+      await backend.configuration.update(...home, { [keyOf(name)]: leftOver }, place);
+    },
+    send: (replica, name) => replica.request('POST', '', { body: { name, description: 'After', entries: after } }),
+    success: 201,
+    done: 409,
+    half: 201,
+    expectDone: (name) => expectRegister(name, false),
+  },
+  {
+    what: 'a patch of everything while an older revision is pinned',
+    calls: 5,
+    async prepare(name) {
+      await writePinned(name);
+      const definition = { configurationSchema: { type: 'array' }, description: 'Before', anonymousRead: true };
+      await backend.configuration.update(...home, { [keyOf(name)]: definition }, place);
+    },
+    send: (replica, name) => replica.request('PATCH', pathOf(name), { body: { description: 'After', entries: after } }),
+    success: 200,
+    done: 200,
+    half: 200,
+    expectDone: (name) => expectRegister(name, true),
+  },
+  {
+    what: 'a delete of a register with a history',
+    calls: 4,
+    async prepare(name) {
+      await writePinned(name);
+      await backend.configuration.update(...home, { [keyOf(name)]: { configurationSchema: { type: 'array' } } }, place);
+    },
+    send: (replica, name) => replica.request('DELETE', pathOf(name)),
+    success: 204,
+    done: 404,
+    half: 404,
+    async expectDone(name) {
+      expect(await stored(name)).toEqual({ definition: undefined, latest: undefined, active: undefined });
+    },
+  },
+];
+
+/** A replica of its own for each case, so that no circuit and no token of another case is in the way. */
+async function withReplica<T>(
+  timeoutMs: number,
+  work: (replica: Replica, proxy: FaultProxy) => Promise<T>,
+): Promise<T> {
+  const { origin, pathname } = new URL(backend.configurationUrl);
+  const proxy = await startFaultProxy(origin);
+  const replica = await backend.start({ configurationUrl: `${proxy.url}${pathname}`, timeoutMs });
+  try {
+    return await work(replica, proxy);
+  } finally {
+    await proxy.close();
+  }
+}
+
+const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
+
+describe.each(changes)('$what', (change) => {
+  it('makes as many calls as these tests break one after the other', () =>
+    withReplica(10_000, async (replica, proxy) => {
+      const name = backend.newName();
+      await change.prepare(name);
+      expect((await change.send(replica, name)).status).toBe(change.success);
+      expect(proxy.calls).toHaveLength(change.calls);
+      await change.expectDone(name);
+    }));
+
+  const lasting: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang', 400, 401, 403, 500, 503];
+  it.each(lasting)(
+    'answers %s from any call on with the specified status, and a repeat ends in the right state',
+    async (fault) => {
+      const breakAt = (at: number) =>
+        withReplica(fault === 'hang' ? 700 : 10_000, async (replica, proxy) => {
+          const name = backend.newName();
+          await change.prepare(name);
+          await proxy.break(fault, { at });
+          const label = `call ${at} of ${change.calls}`;
+          expect((await change.send(replica, name)).status, label).toBe(fault === 400 ? 400 : 502);
+          await proxy.heal();
+          const repeat = await change.send(replica, name);
+          const isDone = isPerformed(fault) && at === change.calls;
+          const begun = at > 3 || (isPerformed(fault) && at === 3);
+          expect(repeat.status, `repeat after ${label}`).toBe(
+            isDone ? change.done : begun ? change.half : change.success,
+          );
+          await change.expectDone(name);
+        });
+      await Promise.all(Array.from({ length: change.calls }, (_, index) => breakAt(index + 1)));
+    },
+  );
+
+  const passing: Fault[] = ['reset', 'half an answer', 'lost answer', 401, 503];
+  it.each(passing)('gets over one %s at any call without the client noticing', async (fault) => {
+    for (let at = 1; at <= change.calls; at += 1)
+      await withReplica(10_000, async (replica, proxy) => {
+        const name = backend.newName();
+        await change.prepare(name);
+        await proxy.break(fault, { at, times: 1 });
+        expect((await change.send(replica, name)).status, `call ${at}`).toBe(change.success);
+        await change.expectDone(name);
+      });
+  });
+});
+
+describe('Reads', () => {
+  const faults: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang', 400, 401, 403, 404, 500, 503];
+  it.each(faults)(
+    'GET of a register and of the list answer %s at either call with the specified status',
+    async (fault) => {
+      const name = backend.newName();
+      await backend.configuration.replace('data-register', name, before, place);
+      await backend.configuration.update(...home, { [keyOf(name)]: { configurationSchema: { type: 'array' } } }, place);
+      for (const path of [pathOf(name), '', `${pathOf(name)}/entries`])
+        for (const at of [1, 2])
+          await withReplica(fault === 'hang' ? 700 : 10_000, async (replica, proxy) => {
+            await proxy.break(fault, { at });
+            expect((await replica.request('GET', path)).status, `${path} call ${at}`).toBe(fault === 400 ? 400 : 502);
+            await proxy.heal();
+            expect((await replica.request('GET', path)).status).toBe(200);
+          });
+    },
+  );
+});
+
+describe('What a failure tells', () => {
+  it('a rejection names its reason to the client; a failure names none, and neither writes answers or entries to the log', () =>
+    withReplica(10_000, async (replica, proxy) => {
+      const body = { name: backend.newName(), description: 'After', entries: ['canary of the entries'] };
+      await proxy.break(400, { at: 3 });
+      const rejected = await replica.request('POST', '', { body });
+      expect(rejected.body).toMatchObject({ status: 400, detail: expect.stringContaining('broken with 400') });
+      await proxy.break(500, { at: 3 });
+      const failed = await replica.request('POST', '', { body });
+      expect(failed.body).toMatchObject({ type: 'urn:formgate:problem:dependency-failed', status: 502 });
+      expect(failed.text).not.toContain('broken');
+      expect(replica.logText()).not.toContain('canary');
+    }));
+
+  it('an open circuit is 502 with Retry-After, and calls work again after it has closed', () =>
+    withReplica(10_000, async (replica, proxy) => {
+      await proxy.break(500, { at: 1 });
+      let answer = await replica.request('GET', '');
+      for (let asked = 0; asked < 20 && !answer.headers.has('retry-after'); asked += 1)
+        answer = await replica.request('GET', '');
+      expect(answer.status).toBe(502);
+      expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+      const made = proxy.calls.length;
+      expect((await replica.request('GET', '/towns')).status).toBe(502);
+      expect(proxy.calls).toHaveLength(made);
+      await proxy.heal();
+      await expect.poll(async () => (await replica.request('GET', '')).status, { timeout: 5_000 }).toBe(200);
+    }));
+});

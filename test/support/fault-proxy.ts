@@ -1,0 +1,139 @@
+// Stands between a real client and a real HTTP service and breaks chosen calls, each in one way. Calls that it does not
+// break it passes on as they are. It knows no contract.
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * - `refused`: nobody listens any more
+ * - `reset`: the connection breaks before an answer; the service never heard of the call
+ * - `hang`: no answer; the service never heard of the call
+ * - `half an answer`: the service did what was asked, and its answer stops halfway
+ * - `late answer`: the answer comes a second late
+ * - `lost answer`: the service did what was asked, and the connection breaks before its answer
+ * - a number: that status, with a platform error's body; the service never heard of the call
+ */
+export type Fault = 'refused' | 'reset' | 'hang' | 'half an answer' | 'late answer' | 'lost answer' | number;
+
+export interface FaultProxy {
+  url: string;
+  /** Calls since the last `heal`, broken ones included: `PATCH /path?query`. */
+  calls: string[];
+  /** Breaks call number `at` (from 1, counted since the last `heal`) and `times` in all; every later one unless told. */
+  break(fault: Fault, options: { at: number; times?: number }): Promise<void>;
+  /** Passes everything on again, and starts to count anew. */
+  heal(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Plan {
+  fault: Fault;
+  from: number;
+  to: number;
+}
+
+interface PassedAnswer {
+  status: number;
+  headers: NodeJS.Dict<string | string[]>;
+  body: Buffer;
+}
+
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  const calls: string[] = [];
+  let plan: Plan | undefined;
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch(() => response.destroy());
+  });
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+
+  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    calls.push(`${incoming.method} ${incoming.url}`);
+    const number = calls.length;
+    const body = await buffer(incoming);
+    const fault = plan && number >= plan.from && number <= plan.to ? plan.fault : undefined;
+    // The next call finds nobody: what is still connected would not notice.
+    const lastBeforeRefusal = plan?.fault === 'refused' && number === plan.from - 1;
+    if (lastBeforeRefusal) stopListening();
+    await answer({ incoming, response, body, fault, close: lastBeforeRefusal });
+  }
+
+  async function answer(call: Call): Promise<void> {
+    const { response, fault } = call;
+    if (fault === 'hang') return;
+    if (fault === 'reset' || fault === 'refused') return void response.socket?.resetAndDestroy();
+    if (typeof fault === 'number') {
+      const headers = { 'content-type': 'application/json' };
+      response.writeHead(fault, headers).end(JSON.stringify({ errorMessage: `broken with ${fault}` }));
+      return;
+    }
+    const passed = await pass(target, call);
+    if (fault === 'late answer') await sleep(1_000);
+    if (fault === 'lost answer') return void response.socket?.resetAndDestroy();
+    const headers = { ...passed.headers, ...(call.close && { connection: 'close' }) };
+    response.writeHead(passed.status, { ...headers, 'content-length': passed.body.length });
+    if (fault === undefined || fault === 'late answer') return void response.end(passed.body);
+    response.write(passed.body.subarray(0, Math.floor(passed.body.length / 2)), () => {
+      response.socket?.resetAndDestroy();
+    });
+  }
+
+  function stopListening(): void {
+    if (server.listening) server.close();
+    server.closeIdleConnections();
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    calls,
+    async break(fault, { at, times = Number.POSITIVE_INFINITY }) {
+      calls.length = 0;
+      plan = { fault, from: at, to: at + times - 1 };
+      if (fault === 'refused' && at === 1) {
+        stopListening();
+        server.closeAllConnections();
+      }
+    },
+    async heal() {
+      plan = undefined;
+      server.closeAllConnections();
+      calls.length = 0;
+      if (!server.listening) await listen(port);
+    },
+    close: () =>
+      new Promise((resolve) => {
+        if (server.listening) server.close(() => resolve());
+        else resolve();
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Call {
+  incoming: IncomingMessage;
+  response: ServerResponse;
+  body: Buffer;
+  fault: Fault | undefined;
+  close: boolean;
+}
+
+function pass(target: string, { incoming, body }: Call): Promise<PassedAnswer> {
+  return new Promise((resolve, reject) => {
+    const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...headers } = incoming.headers;
+    const outgoing = request(`${target}${incoming.url}`, {
+      method: incoming.method,
+      headers: { ...headers, 'content-length': body.length },
+    });
+    outgoing.once('error', reject);
+    outgoing.once('response', (answer) => {
+      const { 'transfer-encoding': _chunked, connection: _keep, 'keep-alive': _alive, ...answered } = answer.headers;
+      buffer(answer).then(
+        (text) => resolve({ status: answer.statusCode ?? 502, headers: answered, body: text }),
+        reject,
+      );
+    });
+    outgoing.end(body);
+  });
+}
