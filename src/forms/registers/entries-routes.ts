@@ -61,11 +61,19 @@ export function entriesRoute({ path, guards, store, urns, refusals, missing }: E
       const { body, etag } = render(entries);
       response.set('ETag', etag);
       if (!caller) response.set('Cache-Control', 'max-age=60');
-      response.status(request.fresh ? 304 : 200);
-      if (response.statusCode === 304) response.end();
+      if (isKnown(request.headers['if-none-match'], etag)) response.status(304).end();
       else response.type('application/json').send(body);
     },
   });
+}
+
+/**
+ * RFC 9110 section 13.1.2. Not Express' own check: that takes a request's `Cache-Control: no-cache`, which fetch adds to
+ * every conditional request, for a wish to have the content again.
+ */
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  const given = ifNoneMatch?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
+  return given.includes(etag) || (given.length === 1 && given[0] === '*');
 }
 
 interface Rendered {

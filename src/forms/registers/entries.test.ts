@@ -1,0 +1,272 @@
+// The entries of a register without a token: who may read them, how they are cached, how often an address may ask.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { roleToken } from '../../../test/support/platform.ts';
+import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
+
+let backend: RegisterBackend;
+let api: Replica;
+let now = Date.now();
+let query: string;
+
+const home = ['platform', 'configuration-service'] as const;
+const minutes = 60_000;
+
+beforeAll(async () => {
+  backend = await startRegisterBackend();
+  api = await backend.start({ clock: () => new Date(now), trustedProxies: 1 });
+  query = `?tenantId=${encodeURIComponent(backend.tenant.id)}`;
+});
+
+afterAll(() => backend.close());
+
+async function create({ anonymousRead = true, entries = ['Banff', 'Canmore'] as unknown[] } = {}): Promise<string> {
+  const name = backend.newName();
+  const answer = await api.request('POST', '', { body: { name, description: '', entries } });
+  expect(answer.status).toBe(201);
+  if (anonymousRead) await open(name, true);
+  return name;
+}
+
+/** As an administrator does it, in the configuration service. */
+async function open(name: string, anonymousRead: boolean): Promise<void> {
+  const place = { tenantId: backend.tenant.id };
+  await backend.configuration.update(...home, { [`data-register:${name}`]: { anonymousRead } }, place);
+  await letSee();
+}
+
+/** Time passes until the cache asks again, and has asked. */
+async function letSee(): Promise<void> {
+  now += 6 * minutes;
+}
+
+const pathOf = (name: string, of = query) => `/${encodeURIComponent(name)}/entries${of}`;
+const read = (name: string, headers: Record<string, string> = {}) =>
+  api.request('GET', pathOf(name), { token: null, headers });
+
+describe('GET /form/v1/registers/{name}/entries without a token', () => {
+  it('200: the bare entries, where anonymousRead is set on the definition', async () => {
+    const name = await create({ entries: [{ label: 'Banff' }] });
+    const answer = await read(name);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual([{ label: 'Banff' }]);
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  });
+
+  it('200: the entries of the active revision, as forms use them', async () => {
+    const name = await create();
+    const place = { tenantId: backend.tenant.id };
+    await backend.configuration.createRevision('data-register', name, place);
+    await backend.configuration.setActiveRevision('data-register', name, 0, place);
+    await backend.configuration.replace('data-register', name, ['draft'], place);
+    await letSee();
+    expect((await read(name)).body).toEqual(['Banff', 'Canmore']);
+  });
+
+  it('401: the same answer for a register that is not open, one that does not exist, and a tenant that does not', async () => {
+    const closed = await create({ anonymousRead: false });
+    const unknownTenant = `?tenantId=${encodeURIComponent('urn:example:platform:tenant-service:v2:/tenants/000000000000000000000000')}`;
+    const paths = [
+      pathOf(closed),
+      pathOf(backend.newName()),
+      pathOf(closed, unknownTenant),
+      pathOf(closed, ''),
+      pathOf(closed, '?tenantId=a&tenantId=b'),
+    ];
+    for (const path of paths) {
+      const answer = await api.request('GET', path, { token: null });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      expect(answer.body).toMatchObject({ detail: 'The register is not open to callers without a token.' });
+    }
+  });
+
+  it('401: a register of another tenant, by the name of an open one of this tenant', async () => {
+    const name = await create();
+    const other = `?tenantId=${encodeURIComponent(backend.otherTenant.id)}`;
+    expect((await api.request('GET', pathOf(name, other), { token: null })).status).toBe(401);
+  });
+
+  it('401: a definition that is open while the entries are missing, or that has no array schema', async () => {
+    const [first, second] = [await create(), await create()];
+    const place = { tenantId: backend.tenant.id };
+    await backend.configuration.remove('data-register', first, place);
+    await backend.configuration.update(...home, { [`data-register:${second}`]: { configurationSchema: {} } }, place);
+    await letSee();
+    for (const name of [first, second]) expect((await read(name)).status).toBe(401);
+  });
+
+  it('no other register call works without a token, however open the register is', async () => {
+    const name = await create();
+    for (const [method, path] of [
+      ['GET', `/${encodeURIComponent(name)}`],
+      ['GET', ''],
+      ['DELETE', `/${encodeURIComponent(name)}`],
+    ] as const)
+      expect((await api.request(method, `${path}${query}`, { token: null })).status).toBe(401);
+  });
+
+  it('400: what can be no name', async () => {
+    expect((await api.request('GET', `/a%3Ab/entries${query}`, { token: null })).status).toBe(400);
+  });
+});
+
+describe('anonymousRead is checked no more than 5 minutes stale', () => {
+  it('a register that is closed again is refused within 5 minutes, and within a minute while the service answers', async () => {
+    const name = await create();
+    expect((await read(name)).status).toBe(200);
+    await backend.configuration.update(
+      ...home,
+      { [`data-register:${name}`]: { anonymousRead: false } },
+      { tenantId: backend.tenant.id },
+    );
+    now += 5 * minutes;
+    expect((await read(name)).status).toBe(401);
+  });
+
+  it('while the configuration service fails, the last answer serves for less than 5 minutes, then 502', async () => {
+    const { origin, pathname } = new URL(backend.configurationUrl);
+    const proxy = await startFaultProxy(origin);
+    const replica = await backend.start({ configurationUrl: `${proxy.url}${pathname}`, clock: () => new Date(now) });
+    const name = await create();
+    const ask = () => replica.request('GET', pathOf(name), { token: null });
+    expect((await ask()).status).toBe(200);
+    await proxy.break('reset', { at: 1 });
+    now += 5 * minutes - 1;
+    expect((await ask()).status).toBe(200);
+    now += 1;
+    expect((await ask()).status).toBe(502);
+    await proxy.close();
+  });
+
+  it('names that nobody opened cause no calls of their own', async () => {
+    const { origin, pathname } = new URL(backend.configurationUrl);
+    const proxy = await startFaultProxy(origin);
+    const replica = await backend.start({ configurationUrl: `${proxy.url}${pathname}` });
+    for (let index = 0; index < 20; index += 1)
+      expect((await replica.request('GET', pathOf(`nothing ${index}`), { token: null })).status).toBe(401);
+    expect(proxy.calls).toHaveLength(1);
+    await proxy.close();
+  });
+
+  it('a left-over definition that is open does not open a register that is created over it', async () => {
+    const name = await create();
+    await backend.configuration.remove('data-register', name, { tenantId: backend.tenant.id });
+    const created = await api.request('POST', '', { body: { name, description: '', entries: ['secret'] } });
+    expect(created.status).toBe(201);
+    expect((await read(name)).status).toBe(401);
+  });
+});
+
+describe('Caching of the answer', () => {
+  it('Cache-Control: max-age=60 and Vary: Accept, Authorization; the ETag is strong and changes with the content', async () => {
+    const name = await create();
+    const first = await read(name);
+    expect(first.headers.get('cache-control')).toBe('max-age=60');
+    expect(first.headers.get('vary')).toBe('Accept, Authorization');
+    expect(first.headers.get('etag')).toMatch(/^"[\w-]{43}"$/);
+    expect((await read(name)).headers.get('etag')).toBe(first.headers.get('etag'));
+    await api.request('PATCH', `/${encodeURIComponent(name)}`, { body: { entries: ['Jasper'] } });
+    const second = await read(name);
+    expect(second.body).toEqual(['Jasper']);
+    expect(second.headers.get('etag')).not.toBe(first.headers.get('etag'));
+  });
+
+  it('304 without a body for If-None-Match with the ETag, also among others, weak, or *', async () => {
+    const name = await create();
+    const etag = (await read(name)).headers.get('etag') ?? '';
+    for (const match of [etag, `"x", ${etag}`, `W/${etag}`, '*']) {
+      const answer = await read(name, { 'if-none-match': match });
+      expect(answer.status).toBe(304);
+      expect(answer.text).toBe('');
+      expect(answer.headers.get('etag')).toBe(etag);
+      expect(answer.headers.get('cache-control')).toBe('max-age=60');
+      expect(answer.headers.get('vary')).toBe('Accept, Authorization');
+    }
+    expect((await read(name, { 'if-none-match': '"x"' })).status).toBe(200);
+  });
+
+  it('HEAD answers as GET does, without a body', async () => {
+    const name = await create();
+    const answer = await api.request('HEAD', pathOf(name), { token: null });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('etag')).toBe((await read(name)).headers.get('etag'));
+    expect(answer.text).toBe('');
+  });
+});
+
+describe('GET /form/v1/registers/{name}/entries with a bearer', () => {
+  it('200 with no-store for an administrator, open or not, without a cache; 404 where there is no register', async () => {
+    const name = await create({ anonymousRead: false });
+    const answer = await api.request('GET', pathOf(name, ''));
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual(['Banff', 'Canmore']);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.get('vary')).toBe('Accept, Authorization');
+    await backend.configuration.replace('data-register', name, ['Jasper'], { tenantId: backend.tenant.id });
+    expect((await api.request('GET', pathOf(name, ''))).body).toEqual(['Jasper']);
+    expect((await api.request('GET', pathOf(backend.newName(), ''))).status).toBe(404);
+  });
+
+  it('a caller without a role reads what is open to anybody, with no-store, and nothing else', async () => {
+    const token = await roleToken(backend.access, { 'form-service': [] }, { realm: 'demo' });
+    const open = await api.request('GET', pathOf(await create(), ''), { token });
+    expect(open.status).toBe(200);
+    expect(open.headers.get('cache-control')).toBe('no-store');
+    const closed = await create({ anonymousRead: false });
+    expect((await api.request('GET', pathOf(closed, ''), { token })).status).toBe(403);
+  });
+
+  it('401: a bearer that is not valid is not taken for none', async () => {
+    const name = await create();
+    for (const authorization of ['Bearer rubbish', 'Basic YTpi', 'Bearer', ' '])
+      expect((await read(name, { authorization })).status).toBe(401);
+  });
+
+  it('403: a caller who names another tenant', async () => {
+    const name = await create();
+    const other = `?tenantId=${encodeURIComponent(backend.otherTenant.id)}`;
+    expect((await api.request('GET', pathOf(name, other))).status).toBe(403);
+  });
+});
+
+describe('Rate limit by address', () => {
+  const from = (address: string) => ({ 'x-forwarded-for': address });
+
+  it('RateLimit headers of draft 7 on every answer; beyond the limit 429 with Retry-After; other addresses go on', async () => {
+    const replica = await backend.start({ anonymousReads: { reads: 3, seconds: 60 }, trustedProxies: 1 });
+    const name = await create();
+    const ask = (address: string) => replica.request('GET', pathOf(name), { token: null, headers: from(address) });
+    for (const remaining of [2, 1, 0]) {
+      const answer = await ask('203.0.113.7');
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('ratelimit-policy')).toBe('3;w=60');
+      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^limit=3, remaining=${remaining}, reset=\\d+$`));
+    }
+    const refused = await ask('203.0.113.7');
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(refused.headers.get('ratelimit')).toMatch(/^limit=3, remaining=0, reset=\d+$/);
+    expect(refused.body).toMatchObject({ type: 'urn:formgate:problem:too-many-requests' });
+    expect((await ask('203.0.113.8')).status).toBe(200);
+    expect((await replica.request('GET', pathOf(name, ''), { headers: from('203.0.113.7') })).status).toBe(200);
+  });
+
+  it('refusals count too, and the addresses of one IPv6 /64 count as one', async () => {
+    const replica = await backend.start({ anonymousReads: { reads: 2, seconds: 60 }, trustedProxies: 1 });
+    const ask = (address: string) => replica.request('GET', pathOf('nothing'), { token: null, headers: from(address) });
+    const answers = [
+      await ask('2001:db8::1'),
+      await ask('2001:db8::2'),
+      await ask('2001:db8::ffff:3'),
+      await ask('2001:db8:0:1::1'),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429, 401]);
+  });
+
+  it('addresses do not reach the log', async () => {
+    await read(await create(), from('203.0.113.77'));
+    expect(api.logText()).not.toContain('203.0.113.77');
+  });
+});

@@ -1,0 +1,228 @@
+// The register's own rules, without HTTP: names, parts, entries, pages.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  definitionIn,
+  definitionKey,
+  definitionsIn,
+  entriesOf,
+  entryProblems,
+  isRegisterName,
+  maxEntries,
+  maxEntriesBytes,
+  newDefinition,
+  registerOf,
+} from './register.ts';
+import { createRegisterPage, type NamedEntries } from './register-page.ts';
+import { encodeCursor, listQuery } from './schema.ts';
+
+const allowed = [...'ABCXYZabcxyz0189 -_'];
+
+describe('Limits 1, register name', () => {
+  it.each(['a', '7', '-', '_', 'Cities of the North', 'a'.repeat(50), '__proto__', 'constructor', 'a  b', '-_-'])(
+    '%j is a name',
+    (name) => expect(isRegisterName(name)).toBe(true),
+  );
+
+  it.each([
+    ['nothing', ''],
+    ['51 characters', 'a'.repeat(51)],
+    ['a space', ' '],
+    ['a space at the start', ' a'],
+    ['a space at the end', 'a '],
+    ['a newline at the end', 'a\n'],
+    ['a no-break space at the end', 'a\u00a0'],
+    ['a no-break space inside', 'a\u00a0b'],
+    ['a tab', 'a\tb'],
+    ['a dot', 'a.b'],
+    ['two dots', '..'],
+    ['a slash', 'a/b'],
+    ['a backslash', 'a\\b'],
+    ['a colon', 'a:b'],
+    ['a percent sign', '%2e'],
+    ['a letter that is not ASCII', 'Québec'],
+    ['a Kelvin sign, which lower-cases to k', '\u212a'],
+    ['a full-width letter', '\uff41'],
+    ['an emoji', '🍁'],
+    ['NUL', 'a\0b'],
+    ['a zero-width space', 'a\u200bb'],
+  ])('%s is no name', (_what, name) => {
+    expect(isRegisterName(name)).toBe(false);
+  });
+
+  it('a name is 1 to 50 of the allowed characters without a space at either end, and nothing else', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.oneof(fc.constantFrom(...allowed), fc.string({ maxLength: 1 })), maxLength: 55 }),
+        (text) => {
+          const inside = [...text].every((character) => /[A-Za-z0-9 _-]/.test(character) && character.length === 1);
+          const expected = inside && text.length >= 1 && text.length <= 50 && text === text.trim();
+          expect(isRegisterName(text)).toBe(expected);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('Rule 1, existence', () => {
+  const definition = { hasArraySchema: true, description: 'Towns', anonymousRead: false };
+  const latest = { revision: 0, configuration: ['Banff'] };
+
+  it('both parts make a register; one does not, and neither does a definition without an array schema', () => {
+    expect(registerOf('x', { definition, latest })).toEqual({
+      namespace: 'data-register',
+      name: 'x',
+      description: 'Towns',
+      entries: ['Banff'],
+    });
+    expect(registerOf('x', { definition })).toBeUndefined();
+    expect(registerOf('x', { latest })).toBeUndefined();
+    expect(registerOf('x', { definition: { ...definition, hasArraySchema: false }, latest })).toBeUndefined();
+  });
+
+  it.each([{}, null, 'Banff', 1, { 0: 'Banff' }])('%j in place of an array is no entries', (configuration) => {
+    expect(entriesOf({ latest: { revision: 0, configuration } })).toBeUndefined();
+  });
+
+  it('entries are those of the active revision where there is one', () => {
+    expect(entriesOf({ latest, active: { revision: 3, configuration: ['Jasper'] } })).toEqual(['Jasper']);
+  });
+
+  it.each([
+    [{ type: 'array' }, true],
+    [{ type: ['array'] }, true],
+    [{ type: 'array', items: { type: 'string' } }, true],
+    [{ type: ['array', 'null'] }, false],
+    [{ type: 'object' }, false],
+    [{}, false],
+    [true, false],
+    [null, false],
+  ])('a definition with the schema %j has an array schema: %s', (configurationSchema, hasArraySchema) => {
+    const document = { [definitionKey('x')]: { configurationSchema } };
+    expect(definitionIn(document, 'x')).toEqual({ hasArraySchema, description: '', anonymousRead: false });
+    expect(definitionsIn(document).has('x')).toBe(hasArraySchema);
+  });
+
+  it('only keys of register names are registers, and no name reaches a prototype', () => {
+    const array = newDefinition('');
+    const keys = [
+      'data-register:a',
+      'data-register: a',
+      'data-register:',
+      'data-register',
+      'data-registers:a',
+      'form-service:a',
+    ];
+    const document = Object.fromEntries(keys.map((key) => [key, array]));
+    expect([...definitionsIn(document).keys()]).toEqual(['a']);
+    expect(definitionIn({}, '__proto__')).toBeUndefined();
+    expect(definitionIn({}, 'constructor')).toBeUndefined();
+    for (const nothing of [undefined, null, [], 'text']) expect(definitionsIn(nothing).size).toBe(0);
+  });
+
+  it('only a definition that says true is open', () => {
+    for (const [anonymousRead, isOpen] of [
+      [true, true],
+      ['true', false],
+      [1, false],
+      [false, false],
+    ] as const)
+      expect(definitionIn({ 'data-register:x': { anonymousRead } }, 'x')?.anonymousRead).toBe(isOpen);
+  });
+});
+
+describe('Rule 4 and Limits 2, entries', () => {
+  it('all strings, all objects and none are right', () => {
+    for (const entries of [[], ['', 'a'], [{}, { a: [1, null] }]]) expect(entryProblems(entries)).toEqual([]);
+  });
+
+  it('a mixture is refused at the first item that differs', () => {
+    expect(entryProblems(['a', {}])).toEqual([{ index: 1, detail: 'must be a string as the first item is' }]);
+    expect(entryProblems([{}, {}, 'a'])).toEqual([{ index: 2, detail: 'must be a object as the first item is' }]);
+  });
+
+  it('anything but arrays of strings and arrays of objects is refused', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue(), { maxLength: 6 }), (entries) => {
+        const isObject = (entry: unknown) => typeof entry === 'object' && entry !== null && !Array.isArray(entry);
+        const isRight = entries.every((entry) => typeof entry === 'string') || entries.every(isObject);
+        expect(entryProblems(entries).length === 0).toBe(isRight);
+      }),
+    );
+  });
+
+  it('10,000 entries are right and one more is not', () => {
+    const entries = Array.from({ length: maxEntries }, (_, index) => `${index}`);
+    expect(entryProblems(entries)).toEqual([]);
+    expect(entryProblems([...entries, 'one more'])).toEqual([{ detail: 'must have at most 10000 items' }]);
+  });
+
+  it('1 MiB of JSON in UTF-8 is right and one byte more is not', () => {
+    const entries = ['é'.repeat((maxEntriesBytes - 4) / 2)];
+    expect(entryProblems(entries)).toEqual([]);
+    expect(entryProblems([`${entries[0]}x`])).toHaveLength(1);
+  });
+
+  it('so many wrong entries are named that the answer stays small', () => {
+    expect(entryProblems(Array.from({ length: 10_000 }, () => 1))).toHaveLength(20);
+  });
+});
+
+describe('A page of registers', () => {
+  const definition = { hasArraySchema: true, description: 'd', anonymousRead: false };
+  const definitionsOf = (names: string[]) => new Map(names.map((name) => [name, definition]));
+  const options = { after: undefined, top: 3, maxBytes: 1_000_000 };
+  const found = (names: string[]): NamedEntries[] => names.map((name) => ({ name, entries: [name] }));
+
+  it('is sorted by name, holds at most top, and tells after which name the next one starts', () => {
+    const page = createRegisterPage({ ...options, definitions: definitionsOf(['d', 'b', 'a', 'C']) });
+    page.add(found(['d', 'a']));
+    page.add(found(['b', 'C']));
+    const { registers, next } = page.result();
+    expect(registers.map(({ name }) => name)).toEqual(['C', 'a', 'b']);
+    expect(next).toBe('b');
+  });
+
+  it('ends early once it holds so many bytes, but always holds one register', () => {
+    const page = createRegisterPage({ ...options, maxBytes: 10, definitions: definitionsOf(['a', 'b', 'c']) });
+    page.add([
+      { name: 'a', entries: ['much more than ten bytes'] },
+      { name: 'b', entries: [] },
+    ]);
+    expect(page.result()).toMatchObject({ registers: [{ name: 'a' }], next: 'a' });
+  });
+
+  it('pages one after the other show each register once, whatever the order and the repeats it is fed with', () => {
+    const names = fc.uniqueArray(fc.stringMatching(/^[A-Za-z0-9]{1,3}$/), { maxLength: 30 });
+    fc.assert(
+      fc.property(
+        names,
+        names,
+        fc.integer({ min: 1, max: 7 }),
+        fc.integer({ min: 1, max: 200 }),
+        (defined, stored, top, maxBytes) => {
+          const definitions = definitionsOf(defined);
+          const shown: string[] = [];
+          for (let after: string | undefined, pages = 0; pages < 40; pages += 1) {
+            const page = createRegisterPage({ definitions, after, top, maxBytes });
+            page.add(found(stored.slice(0, 10)));
+            page.add(found(stored.slice(8)));
+            page.add(found(stored.slice(0, 2)));
+            const { registers, next } = page.result();
+            shown.push(...registers.map(({ name }) => name));
+            if (next === undefined) break;
+            after = next;
+          }
+          expect(shown).toEqual(stored.filter((name) => definitions.has(name)).sort());
+        },
+      ),
+    );
+  });
+
+  it("a cursor leads to the name that it was made of, and only a register's name passes as one", () => {
+    expect(listQuery.parse({ after: encodeCursor('Cities of the North') }).after).toBe('Cities of the North');
+    for (const after of ['', 'x', encodeCursor('../x'), Buffer.from('{}').toString('base64url'), 'é'])
+      expect(listQuery.safeParse({ after }).success).toBe(false);
+  });
+});
