@@ -7,6 +7,7 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import type { ConfigurationEntry } from '../platform/configuration-answers.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { PlatformError } from '../platform/platform-error.ts';
 import type { Tenant } from '../service/identity.ts';
@@ -128,7 +129,7 @@ describe('configuration', () => {
     const { configuration } = platform;
     for (const each of names) await configuration.replace(namespace, each, { each }, place());
     await configuration.setActiveRevision(namespace, names[1] ?? '', 0, place());
-    const found = [];
+    const found: ConfigurationEntry[] = [];
     for await (const entry of configuration.listAll(namespace, { ...place(), top: 2, includeActive: true }))
       found.push(entry);
     for (const each of names) await configuration.remove(namespace, each, place());

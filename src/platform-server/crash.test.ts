@@ -133,15 +133,24 @@ const send = (url: string, token: string, key: string) =>
   call(`${url}/event/v1/events`, {
     method: 'POST',
     token,
-    body: { namespace: 'n', name: 'e', timestamp: new Date().toISOString(), tenantId: tenantId(), context: { idempotencyKey: key }, payload: {} },
+    body: {
+      namespace: 'n',
+      name: 'e',
+      timestamp: new Date().toISOString(),
+      tenantId: tenantId(),
+      context: { idempotencyKey: key },
+      payload: {},
+    },
   });
 
 async function settled(): Promise<void> {
   const sql = 'SELECT ((SELECT count(*) FROM events) + (SELECT count(*) FROM graphile_worker.jobs))::integer AS n';
-  await expect.poll(async () => (await pool.query<{ n: number }>(sql)).rows[0]?.n, { timeout: 15_000, interval: 100 }).toBe(0);
+  await expect
+    .poll(async () => (await pool.query<{ n: number }>(sql)).rows[0]?.n, { timeout: 40_000, interval: 100 })
+    .toBe(0);
 }
 
-describe('a platform server that is killed', () => {
+describe('a platform server that is killed', { timeout: 60_000 }, () => {
   it('in the middle of a delivery: the next one takes the job over and sends with the same Message-ID', async () => {
     const first = await start();
     const token = await tokenOf();
@@ -194,7 +203,8 @@ describe('a platform server that is killed', () => {
 
     const second = await start();
     const { body } = await call(home(second.url), { token });
-    const { configuration } = (body as { latest: { configuration: Record<string, { n: number; twice: number }> } }).latest;
+    const { configuration } = (body as { latest: { configuration: Record<string, { n: number; twice: number }> } })
+      .latest;
     for (const key of answered) expect(configuration).toHaveProperty(key);
     for (const { n, twice } of Object.values(configuration)) expect(twice).toBe(n);
     await settled();

@@ -7,7 +7,7 @@ export interface Page<T> {
   page: { after: string | null; next: string | null; size: number; total?: number };
 }
 
-export function encodeCursor(last: string | number): string {
+function encodeCursor(last: string | number): string {
   return Buffer.from(JSON.stringify([last])).toString('base64url');
 }
 

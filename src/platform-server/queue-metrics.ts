@@ -13,7 +13,7 @@ export type Waiting = () => Promise<Queue>;
 
 /** Gauges of the queues; while the database is away they keep their last value. */
 export function registerQueueMetrics(metrics: Metrics, clock: Clock, queues: Record<string, Waiting>): void {
-  const gauge = (name: string, help: string, valueOf: (queue: Queue) => number) =>
+  const gauge = (name: string, help: string, measure: (queue: Queue) => number) =>
     new prom.Gauge({
       name,
       help,
@@ -22,7 +22,7 @@ export function registerQueueMetrics(metrics: Metrics, clock: Clock, queues: Rec
       async collect() {
         for (const [queue, waiting] of Object.entries(queues)) {
           const found = await waiting().catch(() => undefined);
-          if (found) this.set({ queue }, valueOf(found));
+          if (found) this.set({ queue }, measure(found));
         }
       },
     });

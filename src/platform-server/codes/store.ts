@@ -2,8 +2,6 @@
 import type { Queryable } from '../../service/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 
-export type CodeStore = ReturnType<typeof createCodeStore>;
-
 const place = 'subscriber_id = $1 AND channel = $2 AND address = $3';
 const values = ({ subscriberId, channel, address }: CodePlace): unknown[] => [subscriberId, channel, address];
 

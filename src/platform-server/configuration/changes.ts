@@ -45,118 +45,119 @@ export interface ChangeOptions {
   recordEvent: RecordEvent;
 }
 
-export type ConfigurationChanges = ReturnType<typeof createConfigurationChanges>;
+export interface ConfigurationChanges {
+  /** UPDATE, REPLACE or DELETE of a property, in place on the latest revision; revision 0 where there is none. */
+  edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision>;
+  /** Copies the latest revision to the next number. */
+  createRevision(key: ConfigurationKey, actor: Actor): Promise<Revision>;
+  /** Pins a revision. One that does not exist is refused. */
+  setActive(key: ConfigurationKey, revision: number, actor: Actor): Promise<void>;
+  /** Removes all revisions and the pin; false when nothing existed. */
+  remove(key: ConfigurationKey, actor: Actor): Promise<boolean>;
+}
 
-export function createConfigurationChanges(options: ChangeOptions) {
-  const { pool, clock } = options;
+/** One change under way. */
+interface Change {
+  options: ChangeOptions;
+  transaction: Queryable;
+  store: ConfigurationStore;
+  key: ConfigurationKey;
+  actor: Actor;
+  now: Date;
+}
 
-  async function record(
-    transaction: Queryable,
-    key: ConfigurationKey,
-    name: ConfigurationEvent['name'],
-    facts: Record<string, unknown>,
-  ): Promise<void> {
-    // Core configuration has no tenant that an event could belong to.
-    if (key.scope === coreScope) return;
-    await options.recordEvent(transaction, {
-      tenant: key.scope,
-      namespace: 'configuration-service',
-      name,
-      occurred: clock(),
-      correlationId: `${key.namespace}:${key.name}`,
-      context: { namespace: key.namespace, name: key.name },
-      payload: { namespace: key.namespace, name: key.name, ...facts, urn: options.urnOf(key.namespace, key.name) },
-    });
-  }
-
-  async function checked(
-    store: ConfigurationStore,
-    key: ConfigurationKey,
-    value: unknown,
-    operation: Edit['operation'],
-  ): Promise<unknown> {
-    const label = `${key.namespace}:${key.name}`;
-    const schema =
-      options.builtInSchemas[label] ??
-      (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
-    if (schema === undefined) return value;
-    const result = options.validate(schema, value);
-    if (result.valid) return result.value;
-    const place = result.pointer ? `${result.pointer} ` : '';
-    const errors = [{ pointer: `${operandPointers[operation]}${result.pointer}`, detail: result.detail }];
-    const detail = `Value not valid for configuration '${label}': ${place}${result.detail}`;
-    throw new Problem('invalid-request', detail, { errors });
-  }
-
+export function createConfigurationChanges(options: ChangeOptions): ConfigurationChanges {
+  const change = <T>(key: ConfigurationKey, actor: Actor, work: (change: Change) => Promise<T>): Promise<T> =>
+    withTransaction(options.pool, (transaction) =>
+      work({ options, transaction, store: createConfigurationStore(transaction), key, actor, now: options.clock() }),
+    );
   return {
-    /** UPDATE, REPLACE or DELETE of a property, in place on the latest revision; revision 0 where there is none. */
-    edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision> {
-      return withTransaction(pool, async (transaction) => {
-        const store = createConfigurationStore(transaction);
-        await store.lockOrCreate(key);
-        const { latest } = await store.read(key);
-        const value = await checked(store, key, edited(latest?.configuration, edit), edit.operation);
-        if (latest && isUnchanged(latest.configuration, value)) return latest;
-        const now = clock();
-        const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration: value };
-        await store.saveRevision(key, saved);
-        await record(transaction, key, 'configuration-updated', {
-          revision: saved.revision,
-          lastUpdated: now,
-          update: { operation: edit.operation, data: editData(edit) },
-          updatedBy: actor,
-        });
-        return saved;
-      });
-    },
-
-    /** Copies the latest revision to the next number. */
-    createRevision(key: ConfigurationKey, actor: Actor): Promise<Revision> {
-      return withTransaction(pool, async (transaction) => {
-        const store = createConfigurationStore(transaction);
-        await store.lockOrCreate(key);
-        const { latest } = await store.read(key);
-        const now = clock();
-        const saved = {
-          revision: latest ? latest.revision + 1 : 0,
-          created: now,
-          lastUpdated: now,
-          configuration: latest ? latest.configuration : {},
-        };
-        await store.saveRevision(key, saved);
-        await record(transaction, key, 'revision-created', {
-          revision: saved.revision,
-          created: now,
-          createdBy: actor,
-        });
-        return saved;
-      });
-    },
-
-    /** Pins a revision. One that does not exist is refused. */
-    setActive(key: ConfigurationKey, revision: number, actor: Actor): Promise<void> {
-      return withTransaction(pool, async (transaction) => {
-        const store = createConfigurationStore(transaction);
-        if (!(await store.lock(key)) || !(await store.revision(key, revision)))
-          throw invalidRequest([{ pointer: '/revision', detail: 'is no revision of this configuration' }]);
-        const from = (await store.read(key)).active?.revision;
-        if (from === revision) return;
-        await store.setActive(key, revision);
-        await record(transaction, key, 'active-revision-set', { revision, from: from ?? null, setBy: actor });
-      });
-    },
-
-    /** Removes all revisions and the pin; false when nothing existed. */
-    remove(key: ConfigurationKey, actor: Actor): Promise<boolean> {
-      return withTransaction(pool, async (transaction) => {
-        const store = createConfigurationStore(transaction);
-        if (!(await store.lock(key))) return false;
-        await store.remove(key);
-        await record(transaction, key, 'configuration-deleted', { deletedBy: actor });
-        return true;
-      });
-    },
+    edit: (key, edit, actor) => change(key, actor, (under) => editLatest(under, edit)),
+    createRevision: (key, actor) => change(key, actor, createNextRevision),
+    setActive: (key, revision, actor) => change(key, actor, (under) => pinRevision(under, revision)),
+    remove: (key, actor) => change(key, actor, removeAll),
   };
+}
+
+async function editLatest(change: Change, edit: Edit): Promise<Revision> {
+  const { store, key, now, actor } = change;
+  await store.lockOrCreate(key);
+  const { latest } = await store.read(key);
+  const configuration = await checkedValue(change, edited(latest?.configuration, edit), edit.operation);
+  if (latest && isUnchanged(latest.configuration, configuration)) return latest;
+  const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration };
+  await store.saveRevision(key, saved);
+  await record(change, 'configuration-updated', {
+    revision: saved.revision,
+    lastUpdated: now,
+    update: { operation: edit.operation, data: editData(edit) },
+    updatedBy: actor,
+  });
+  return saved;
+}
+
+async function createNextRevision(change: Change): Promise<Revision> {
+  const { store, key, now, actor } = change;
+  await store.lockOrCreate(key);
+  const { latest } = await store.read(key);
+  const saved = {
+    revision: latest ? latest.revision + 1 : 0,
+    created: now,
+    lastUpdated: now,
+    configuration: latest ? latest.configuration : {},
+  };
+  await store.saveRevision(key, saved);
+  await record(change, 'revision-created', { revision: saved.revision, created: now, createdBy: actor });
+  return saved;
+}
+
+async function pinRevision(change: Change, revision: number): Promise<void> {
+  const { store, key, actor } = change;
+  if (!(await store.lock(key)) || !(await store.revision(key, revision)))
+    throw invalidRequest([{ pointer: '/revision', detail: 'is no revision of this configuration' }]);
+  const from = (await store.read(key)).active?.revision;
+  if (from === revision) return;
+  await store.setActive(key, revision);
+  await record(change, 'active-revision-set', { revision, from: from ?? null, setBy: actor });
+}
+
+async function removeAll(change: Change): Promise<boolean> {
+  const { store, key, actor } = change;
+  if (!(await store.lock(key))) return false;
+  await store.remove(key);
+  await record(change, 'configuration-deleted', { deletedBy: actor });
+  return true;
+}
+
+/** The event of a change. Core configuration has no tenant that an event could belong to. */
+async function record(change: Change, name: ConfigurationEvent['name'], facts: Record<string, unknown>): Promise<void> {
+  const { options, transaction, key, now } = change;
+  if (key.scope === coreScope) return;
+  await options.recordEvent(transaction, {
+    tenant: key.scope,
+    namespace: 'configuration-service',
+    name,
+    occurred: now,
+    correlationId: `${key.namespace}:${key.name}`,
+    context: { namespace: key.namespace, name: key.name },
+    payload: { namespace: key.namespace, name: key.name, ...facts, urn: options.urnOf(key.namespace, key.name) },
+  });
+}
+
+/** The value with its schema's defaults; a 400 where it does not fit. */
+async function checkedValue(change: Change, value: unknown, operation: Edit['operation']): Promise<unknown> {
+  const { options, store, key } = change;
+  const label = `${key.namespace}:${key.name}`;
+  const schema =
+    options.builtInSchemas[label] ?? (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
+  if (schema === undefined) return value;
+  const result = options.validate(schema, value);
+  if (result.valid) return result.value;
+  const place = result.pointer ? `${result.pointer} ` : '';
+  const errors = [{ pointer: `${operandPointers[operation]}${result.pointer}`, detail: result.detail }];
+  throw new Problem('invalid-request', `Value not valid for configuration '${label}': ${place}${result.detail}`, {
+    errors,
+  });
 }
 
 /** Where the operand of an edit stands in the body; what is wrong with the value stands below it, or was there before. */

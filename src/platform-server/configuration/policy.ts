@@ -46,6 +46,7 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
     tenantOrCore,
     mayReadOrAnonymousRead: {
       name: 'mayReadOrAnonymousRead',
+      admits: true,
       async check(request, response) {
         if (request.headers.authorization === undefined) {
           const tenant = await anonymousTenant(request.query, options.tenants);

@@ -52,160 +52,188 @@ function actorOf(response: Response): Actor {
   return { id: subject, name };
 }
 
-export function configurationReadRoutes({ guards, store, urnOf }: ConfigurationRouteOptions): Route[] {
-  const reading = [guards.bearer, guards.mayRead, guards.tenantOrCore];
-  const mapEntry = (namespace: string, { name, latest, active }: StoredEntry, withActive: boolean) => ({
-    urn: urnOf(namespace, name),
-    namespace,
-    name,
-    latest: latest ?? null,
-    ...(withActive && { active: active ?? null }),
-  });
-
+export function configurationReadRoutes(options: ConfigurationRouteOptions): Route[] {
   return [
-    route({
-      method: 'get',
-      path: base,
-      summary: 'The configurations of a namespace, by name',
-      guards: [guards.bearer, guards.mayList, guards.tenantOrCore],
-      params: namespaceParams,
-      query: listQuery,
-      answers: { 200: { description: 'A page', schema: listAnswer }, ...refusals },
-      async handle({ params, query }, _request, response) {
-        const { top, after, criteria } = query;
-        const found = await store.list(scopeOf(response.locals.tenant), params.namespace, { top, after, criteria });
-        const page = toPage(found.entries, { top, after, total: found.total, cursorOf: ({ name }) => name });
-        const results = page.results.map((entry) => mapEntry(params.namespace, entry, query.includeActive));
-        response.json({ results, page: page.page });
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${base}/:name`,
-      summary: 'A configuration: its latest revision and the active one',
-      guards: reading,
-      params: nameParams,
-      query: readQuery,
-      answers: { 200: { description: 'Both are null where there is none', schema: entryAnswer }, ...refusals },
-      async handle({ params, query }, _request, response) {
-        response.json(mapEntry(params.namespace, await store.read(keyOf(params, response, query.core)), true));
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${base}/:name/latest`,
-      summary: 'The value of the latest revision',
-      guards: [guards.mayReadOrAnonymousRead],
-      params: nameParams,
-      query: readQuery,
-      answers: { 200: { description: 'The bare value; {} where there is none' }, ...refusals },
-      async handle({ params, query }, _request, response) {
-        const { latest } = await store.read(keyOf(params, response, query.core));
-        response.json(latest ? latest.configuration : {});
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${base}/:name/active`,
-      summary: 'The active revision',
-      guards: [guards.mayReadOrAnonymousRead],
-      params: nameParams,
-      query: activeQuery,
-      answers: { 200: { description: 'An empty body where there is none', schema: revisionAnswer }, ...refusals },
-      async handle({ params, query }, _request, response) {
-        const { latest, active } = await store.read(keyOf(params, response));
-        const found = active ?? (query.orLatest ? latest : undefined);
-        if (found) response.json(found);
-        else response.end();
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${base}/:name/revisions`,
-      summary: 'The revisions of a configuration, newest first',
-      guards: reading,
-      params: nameParams,
-      query: revisionsQuery,
-      answers: { 200: { description: 'A page', schema: revisionsAnswer }, ...refusals },
-      async handle({ params, query }, _request, response) {
-        const { top, after, criteria } = query;
-        const found = await store.revisions(keyOf(params, response), { top, after, criteria });
-        response.json(
-          toPage(found.revisions, { top, after, total: found.total, cursorOf: ({ revision }) => revision }),
-        );
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${base}/:name/revisions/:revision`,
-      summary: 'The value of one revision',
-      guards: reading,
-      params: revisionParams,
-      answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
-      async handle({ params }, _request, response) {
-        const found = await store.revision(keyOf(params, response), params.revision);
-        if (!found) throw new Problem('not-found', 'The configuration has no such revision.');
-        response.json(found.configuration);
-      },
-    }),
+    listRoute(options),
+    entryRoute(options),
+    latestRoute(options),
+    activeRoute(options),
+    revisionsRoute(options),
+    revisionRoute(options),
   ];
 }
 
-export function configurationWriteRoutes({ guards, changes, urnOf }: ConfigurationRouteOptions): Route[] {
-  const mapLatest = ({ namespace, name }: KeyParams, latest: Revision) => ({
-    urn: urnOf(namespace, name),
-    namespace,
-    name,
-    latest,
-  });
+export function configurationWriteRoutes(options: ConfigurationRouteOptions): Route[] {
+  return [patchRoute(options), operationRoute(options), deleteRoute(options)];
+}
 
-  return [
-    route({
-      method: 'patch',
-      path: `${base}/:name`,
-      summary: 'Changes the latest revision in place: UPDATE, REPLACE or DELETE of a property',
-      guards: [guards.bearer, guards.mayPatch, guards.tenantOrCore],
-      params: nameParams,
-      body: patchBody,
-      answers: { 200: { description: 'The value after the change', schema: latestAnswer }, ...refusals },
-      async handle({ params, body }, _request, response) {
-        response.json(mapLatest(params, await changes.edit(keyOf(params, response), body, actorOf(response))));
+type UrnOf = ConfigurationRouteOptions['urnOf'];
+
+function mapEntry(urnOf: UrnOf, namespace: string, { name, latest, active }: StoredEntry, withActive: boolean) {
+  const entry = { urn: urnOf(namespace, name), namespace, name, latest: latest ?? null };
+  return withActive ? { ...entry, active: active ?? null } : entry;
+}
+
+function mapLatest(urnOf: UrnOf, { namespace, name }: KeyParams, latest: Revision) {
+  return { urn: urnOf(namespace, name), namespace, name, latest };
+}
+
+function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: base,
+    summary: 'The configurations of a namespace, by name',
+    guards: [guards.bearer, guards.mayList, guards.tenantOrCore],
+    params: namespaceParams,
+    query: listQuery,
+    answers: { 200: { description: 'A page', schema: listAnswer }, ...refusals },
+    async handle({ params, query }, _request, response) {
+      const { top, after, criteria } = query;
+      const found = await store.list(scopeOf(response.locals.tenant), params.namespace, { top, after, criteria });
+      const { results, page } = toPage(found.entries, { top, after, total: found.total, cursorOf: ({ name }) => name });
+      response.json({
+        results: results.map((entry) => mapEntry(urnOf, params.namespace, entry, query.includeActive)),
+        page,
+      });
+    },
+  });
+}
+
+function entryRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: `${base}/:name`,
+    summary: 'A configuration: its latest revision and the active one',
+    guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
+    params: nameParams,
+    query: readQuery,
+    answers: { 200: { description: 'Both are null where there is none', schema: entryAnswer }, ...refusals },
+    async handle({ params, query }, _request, response) {
+      const entry = await store.read(keyOf(params, response, query.core));
+      response.json(mapEntry(urnOf, params.namespace, entry, true));
+    },
+  });
+}
+
+function latestRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: `${base}/:name/latest`,
+    summary: 'The value of the latest revision',
+    guards: [guards.mayReadOrAnonymousRead],
+    params: nameParams,
+    query: readQuery,
+    answers: { 200: { description: 'The bare value; {} where there is none' }, ...refusals },
+    async handle({ params, query }, _request, response) {
+      const { latest } = await store.read(keyOf(params, response, query.core));
+      response.json(latest ? latest.configuration : {});
+    },
+  });
+}
+
+function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: `${base}/:name/active`,
+    summary: 'The active revision',
+    guards: [guards.mayReadOrAnonymousRead],
+    params: nameParams,
+    query: activeQuery,
+    answers: { 200: { description: 'An empty body where there is none', schema: revisionAnswer }, ...refusals },
+    async handle({ params, query }, _request, response) {
+      const { latest, active } = await store.read(keyOf(params, response));
+      const found = active ?? (query.orLatest ? latest : undefined);
+      if (found) response.json(found);
+      else response.end();
+    },
+  });
+}
+
+function revisionsRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: `${base}/:name/revisions`,
+    summary: 'The revisions of a configuration, newest first',
+    guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
+    params: nameParams,
+    query: revisionsQuery,
+    answers: { 200: { description: 'A page', schema: revisionsAnswer }, ...refusals },
+    async handle({ params, query: { top, after, criteria } }, _request, response) {
+      const { revisions, total } = await store.revisions(keyOf(params, response), { top, after, criteria });
+      response.json(toPage(revisions, { top, after, total, cursorOf: ({ revision }) => revision }));
+    },
+  });
+}
+
+function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: `${base}/:name/revisions/:revision`,
+    summary: 'The value of one revision',
+    guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
+    params: revisionParams,
+    answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
+    async handle({ params }, _request, response) {
+      const found = await store.revision(keyOf(params, response), params.revision);
+      if (!found) throw new Problem('not-found', 'The configuration has no such revision.');
+      response.json(found.configuration);
+    },
+  });
+}
+
+function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'patch',
+    path: `${base}/:name`,
+    summary: 'Changes the latest revision in place: UPDATE, REPLACE or DELETE of a property',
+    guards: [guards.bearer, guards.mayPatch, guards.tenantOrCore],
+    params: nameParams,
+    body: patchBody,
+    answers: { 200: { description: 'The value after the change', schema: latestAnswer }, ...refusals },
+    async handle({ params, body }, _request, response) {
+      const latest = await changes.edit(keyOf(params, response), body, actorOf(response));
+      response.json(mapLatest(urnOf, params, latest));
+    },
+  });
+}
+
+function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'post',
+    path: `${base}/:name`,
+    summary: 'CREATE-REVISION or SET-ACTIVE-REVISION',
+    guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
+    params: nameParams,
+    body: postBody,
+    answers: {
+      200: {
+        description: 'The new revision, or the number of the active one',
+        schema: latestAnswer.or(activeSetAnswer),
       },
-    }),
-    route({
-      method: 'post',
-      path: `${base}/:name`,
-      summary: 'CREATE-REVISION or SET-ACTIVE-REVISION',
-      guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
-      params: nameParams,
-      body: postBody,
-      answers: {
-        200: {
-          description: 'The new revision, or the number of the active one',
-          schema: latestAnswer.or(activeSetAnswer),
-        },
-        ...refusals,
-      },
-      async handle({ params, body }, _request, response) {
-        const key = keyOf(params, response);
-        if (body.operation === 'CREATE-REVISION') {
-          response.json(mapLatest(params, await changes.createRevision(key, actorOf(response))));
-          return;
-        }
-        await changes.setActive(key, body.revision, actorOf(response));
-        response.json({ namespace: params.namespace, name: params.name, active: body.revision });
-      },
-    }),
-    route({
-      method: 'delete',
-      path: `${base}/:name`,
-      summary: 'Removes a configuration with all of its revisions and its pin',
-      guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
-      params: nameParams,
-      answers: { 200: { description: 'Whether anything was there', schema: deletedAnswer }, ...refusals },
-      async handle({ params }, _request, response) {
-        response.json({ deleted: await changes.remove(keyOf(params, response), actorOf(response)) });
-      },
-    }),
-  ];
+      ...refusals,
+    },
+    async handle({ params, body }, _request, response) {
+      const key = keyOf(params, response);
+      if (body.operation === 'CREATE-REVISION') {
+        response.json(mapLatest(urnOf, params, await changes.createRevision(key, actorOf(response))));
+        return;
+      }
+      await changes.setActive(key, body.revision, actorOf(response));
+      response.json({ namespace: params.namespace, name: params.name, active: body.revision });
+    },
+  });
+}
+
+function deleteRoute({ guards, changes }: ConfigurationRouteOptions): Route {
+  return route({
+    method: 'delete',
+    path: `${base}/:name`,
+    summary: 'Removes a configuration with all of its revisions and its pin',
+    guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
+    params: nameParams,
+    answers: { 200: { description: 'Whether anything was there', schema: deletedAnswer }, ...refusals },
+    async handle({ params }, _request, response) {
+      response.json({ deleted: await changes.remove(keyOf(params, response), actorOf(response)) });
+    },
+  });
 }

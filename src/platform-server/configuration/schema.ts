@@ -22,7 +22,7 @@ export const activeQuery = z.object({ orLatest: flagParameter });
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
 /** What is not a criterion by name is a field of the configuration and the value that it must have. */
-export const criteriaSchema = z
+const criteriaSchema = z
   .object({
     nameContains: z.string().max(50).optional(),
     createDateAfter: moment.optional(),

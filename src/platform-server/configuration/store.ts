@@ -44,20 +44,14 @@ const keyMatch = 'tenant = $1 AND namespace = $2 AND name = $3';
 export type ConfigurationStore = ReturnType<typeof createConfigurationStore>;
 
 export function createConfigurationStore(database: Queryable) {
-  async function rows<T extends object>(sql: string, values: unknown[]): Promise<T[]> {
-    return (await database.query<T>(sql, values)).rows;
-  }
+  const rows: Rows = async <T extends object>(sql: string, values: unknown[]) =>
+    (await database.query<T>(sql, values)).rows;
+  return { ...createReads(rows), ...createLists(rows), ...createLatestReads(rows), ...createWrites(rows) };
+}
 
-  /** Members of a configuration's latest values, in the order of `keys`: all of core's, then all of the tenant's. */
-  async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
-    const found = await rows<{ values: unknown[] }>(
-      `SELECT ARRAY(SELECT configuration -> key FROM unnest($5::text[]) WITH ORDINALITY AS k(key, n) ORDER BY n) AS values
-       FROM (${latestOfBothSql}) latest WHERE json_typeof(configuration) = 'object' ORDER BY tenant = $1 DESC`,
-      [coreScope, scope, home.namespace, home.name, keys],
-    );
-    return found.flatMap(({ values }) => values);
-  }
+type Rows = <T extends object>(sql: string, values: unknown[]) => Promise<T[]>;
 
+function createReads(rows: Rows) {
   return {
     async read(key: ConfigurationKey): Promise<StoredEntry> {
       const [row] = await rows<EntryRow>(
@@ -67,6 +61,19 @@ export function createConfigurationStore(database: Queryable) {
       return row ? toEntry(row) : { name: key.name };
     },
 
+    async revision(key: ConfigurationKey, revision: number): Promise<Revision | undefined> {
+      const [row] = await rows<RevisionRow>(
+        `SELECT revision, created, last_updated, configuration FROM configuration_revisions
+         WHERE ${keyMatch} AND revision = $4`,
+        [...keyValues(key), revision],
+      );
+      return row && toRevision(row);
+    },
+  };
+}
+
+function createLists(rows: Rows) {
+  return {
     async list(
       scope: Scope,
       namespace: string,
@@ -86,15 +93,6 @@ export function createConfigurationStore(database: Queryable) {
       return { entries: found.map(toEntry), total: count?.total ?? 0 };
     },
 
-    async revision(key: ConfigurationKey, revision: number): Promise<Revision | undefined> {
-      const [row] = await rows<RevisionRow>(
-        `SELECT revision, created, last_updated, configuration FROM configuration_revisions
-         WHERE ${keyMatch} AND revision = $4`,
-        [...keyValues(key), revision],
-      );
-      return row && toRevision(row);
-    },
-
     async revisions(
       key: ConfigurationKey,
       options: { top: number; after: number | undefined; criteria: Criteria | undefined },
@@ -108,17 +106,32 @@ export function createConfigurationStore(database: Queryable) {
       const found = await rows<RevisionRow>(
         `SELECT revision, created, last_updated, configuration FROM configuration_revisions
          WHERE ${matches} AND revision < $${values.length + 1}::bigint ORDER BY revision DESC LIMIT $${values.length + 2}`,
-        [...values, options.after ?? 2_147_483_647, options.top + 1],
+        [...values, options.after ?? 2_147_483_648, options.top + 1],
       );
       return { revisions: found.map(toRevision), total: count?.total ?? 0 };
     },
+  };
+}
+
+/** What definitions, events and notifications read: the latest values of core and of a tenant, side by side. */
+function createLatestReads(rows: Rows) {
+  /** Members of a configuration's latest values, in the order of `keys`: all of core's, then all of the tenant's. */
+  async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
+    const found = await rows<{ values: unknown[] }>(
+      `SELECT ARRAY(SELECT configuration -> key FROM unnest($5::text[]) WITH ORDINALITY AS k(key, n) ORDER BY n) AS values
+       FROM (${latestOfBothSql}) latest WHERE json_typeof(configuration) = 'object' ORDER BY tenant = $1 DESC`,
+      [coreScope, scope, home.namespace, home.name, keys],
+    );
+    return found.flatMap(({ values }) => values);
+  }
+
+  return {
+    members,
 
     /** The definition of a configuration: core's before the tenant's, a name's before its namespace's. */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
     },
-
-    members,
 
     /** The latest values of a configuration that core and the tenant have, undefined where one has none. */
     async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
@@ -128,10 +141,15 @@ export function createConfigurationStore(database: Queryable) {
         home.namespace,
         home.name,
       ]);
-      const valueOf = (tenant: Scope) => found.find((row) => row.tenant === tenant)?.configuration;
-      return { core: valueOf(coreScope), tenant: valueOf(scope) };
+      const latestOf = (tenant: Scope) => found.find((row) => row.tenant === tenant)?.configuration;
+      return { core: latestOf(coreScope), tenant: latestOf(scope) };
     },
+  };
+}
 
+/** Writes, each inside a transaction that has locked the configuration. */
+function createWrites(rows: Rows) {
+  return {
     /** Takes the configuration's row, which it makes where there is none. Only inside a transaction. */
     async lockOrCreate(key: ConfigurationKey): Promise<void> {
       await rows(

@@ -36,7 +36,7 @@ export function createValidate(): Validate {
 }
 
 /** Undefined when the schema is not usable. */
-export function compile(schema: unknown): ValidateFunction | undefined {
+function compile(schema: unknown): ValidateFunction | undefined {
   if (typeof schema !== 'boolean' && (typeof schema !== 'object' || schema === null)) return undefined;
   try {
     // One instance for each schema: `$id`s of different tenants must not meet.

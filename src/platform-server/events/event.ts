@@ -1,5 +1,4 @@
 // What an event is, and what its definition asks of its payload.
-import { isDeepStrictEqual } from 'node:util';
 
 export interface NewEvent {
   /** The tenant's id, the last segment of its URN. */
@@ -21,13 +20,6 @@ export interface StoredEvent extends NewEvent {
 export function idempotencyKey(context: Record<string, unknown>): string | undefined {
   const key = context.idempotencyKey;
   return typeof key === 'string' && key !== '' && key.length <= 200 ? key : undefined;
-}
-
-/** Whether each member of `wanted` stands in `context` with an equal value. */
-export function contextMatches(wanted: Record<string, unknown>, context: Record<string, unknown>): boolean {
-  return Object.entries(wanted).every(
-    ([key, value]) => Object.hasOwn(context, key) && isDeepStrictEqual(context[key], value),
-  );
 }
 
 const definitionSchema = {

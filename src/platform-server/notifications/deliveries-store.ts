@@ -16,8 +16,6 @@ export interface RoutedEvent {
   context: Record<string, unknown>;
 }
 
-export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
-
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
 const values = ({ event, typeId, subscriberId }: Delivery): unknown[] => [event, typeId, subscriberId];
 

@@ -47,14 +47,20 @@ async function startMailServer(port = 0): Promise<MailServer> {
 }
 
 const typeId = 'updates';
-const template = { subject: 'Locked {{event.payload.reference}}', title: 'Permit', body: '<p>Hi {{subscriber.addressAs}}, until {{formatDate event.payload.deleteOn}}.</p>' };
+const template = {
+  subject: 'Locked {{event.payload.reference}}',
+  title: 'Permit',
+  body: '<p>Hi {{subscriber.addressAs}}, until {{formatDate event.payload.deleteOn}}.</p>',
+};
 const types = {
   [typeId]: {
     id: typeId,
     name: 'Updates',
     description: 'Updates',
     channels: ['email', 'sms'],
-    events: [{ namespace: 'form-service', name: 'form-locked', templates: { email: template, sms: { body: 'Locked' } } }],
+    events: [
+      { namespace: 'form-service', name: 'form-locked', templates: { email: template, sms: { body: 'Locked' } } },
+    ],
   },
 };
 
@@ -65,7 +71,11 @@ interface Caller {
 }
 
 async function callerOf(platform: TestPlatform, url = platform.url): Promise<Caller> {
-  const roles = { 'configuration-service': ['configured-service'], 'event-service': ['event-sender'], 'notification-service': ['subscription-app'] };
+  const roles = {
+    'configuration-service': ['configured-service'],
+    'event-service': ['event-sender'],
+    'notification-service': ['subscription-app'],
+  };
   return { platform, url, token: await roleToken(platform.access, roles) };
 }
 
@@ -73,10 +83,17 @@ const withTenant = ({ platform }: Caller) => `?tenantId=${encodeURIComponent(pla
 
 async function putTypes({ url, token }: Caller, update: Record<string, unknown> = types, query = ''): Promise<void> {
   const home = `${url}/configuration/v2/configuration/platform/notification-service${query}`;
-  expect(await call(home, { method: 'PATCH', token, body: { operation: 'UPDATE', update } })).toMatchObject({ status: 200 });
+  expect(await call(home, { method: 'PATCH', token, body: { operation: 'UPDATE', update } })).toMatchObject({
+    status: 200,
+  });
 }
 
-async function subscribe(caller: Caller, address: string, criteria?: unknown, changes: Record<string, unknown> = {}): Promise<string> {
+async function subscribe(
+  caller: Caller,
+  address: string,
+  criteria?: unknown,
+  changes: Record<string, unknown> = {},
+): Promise<string> {
   const body = { addressAs: `Ana <${address}>`, channels: [{ channel: 'email', address }], criteria, ...changes };
   const path = `${caller.url}/subscription/v1/types/${changes.type ?? typeId}/subscriptions${withTenant(caller)}`;
   const answered = await call(path, { method: 'POST', token: caller.token, body });
@@ -93,7 +110,9 @@ async function send(caller: Caller, changes: Record<string, unknown> = {}): Prom
     payload: { reference: 'A-1', deleteOn: '2026-09-04T17:00:00Z' },
     ...changes,
   };
-  expect(await call(`${caller.url}/event/v1/events`, { method: 'POST', token: caller.token, body })).toMatchObject({ status: 200 });
+  expect(await call(`${caller.url}/event/v1/events`, { method: 'POST', token: caller.token, body })).toMatchObject({
+    status: 200,
+  });
 }
 
 /** Nothing waits any more. */
@@ -134,14 +153,26 @@ describe('routing', () => {
     await platform.mailbox.clear();
     await send(caller, changes);
     await settled(database);
-    return platform.mailbox.messages().map(({ to }) => to.split('@')[0] ?? '').toSorted();
+    return platform.mailbox
+      .messages()
+      .map(({ to }) => to.split('@')[0] ?? '')
+      .toSorted();
   }
 
   it('a subscription matches if one of its criteria has no correlation id or an equal one, and every context key equal', async () => {
     expect(await recipients({})).toEqual(['everything']);
     expect(await recipients({ correlationId: 'form:1' })).toEqual(['everything', 'form1']);
-    expect(await recipients({ correlationId: 'form:2', context: { definitionId: 'permit' } })).toEqual(['everything', 'form2', 'permit']);
-    expect(await recipients({ correlationId: 'form:1', context: { definitionId: 'permit', n: 1 } })).toEqual(['both', 'everything', 'form1', 'permit']);
+    expect(await recipients({ correlationId: 'form:2', context: { definitionId: 'permit' } })).toEqual([
+      'everything',
+      'form2',
+      'permit',
+    ]);
+    expect(await recipients({ correlationId: 'form:1', context: { definitionId: 'permit', n: 1 } })).toEqual([
+      'both',
+      'everything',
+      'form1',
+      'permit',
+    ]);
     expect(await recipients({ context: { definitionId: 'permit', n: 2 } })).toEqual(['everything', 'permit']);
     expect(await recipients({ context: { tags: ['a', 'b'] } })).toEqual(['everything']);
     expect(await recipients({ context: { tags: ['a'] } })).toEqual(['everything', 'nested']);
@@ -151,7 +182,14 @@ describe('routing', () => {
     expect(await recipients({ name: 'form-created' })).toEqual([]);
     expect(await recipients({ namespace: 'elsewhere' })).toEqual([]);
     expect(await recipients({ tenantId: platform.otherTenant.id })).toEqual([]);
-    await putTypes(caller, { own: { id: 'own', name: 'Own', channels: ['email'], events: [{ namespace: 'notification-service', name: 'sent', templates: { email: template } }] } });
+    await putTypes(caller, {
+      own: {
+        id: 'own',
+        name: 'Own',
+        channels: ['email'],
+        events: [{ namespace: 'notification-service', name: 'sent', templates: { email: template } }],
+      },
+    });
     await subscribe(caller, 'own@example.org', undefined, { type: 'own' });
     expect(await recipients({ namespace: 'notification-service', name: 'sent' })).toEqual([]);
   });
@@ -160,16 +198,28 @@ describe('routing', () => {
     await recipients({ correlationId: 'form:1', payload: { reference: '<b>&', deleteOn: '2026-09-04T17:00:00Z' } });
     const message = platform.mailbox.messages().find(({ to }) => to === 'form1@example.org');
     expect(message?.subject).toBe('Locked <b>&');
-    expect(message?.text.trim()).toBe('Permit\n\nHi Ana <form1@example.org>, until September 4, 2026 at 5:00 p.m. UTC.');
+    expect(message?.text.trim()).toBe(
+      'Permit\n\nHi Ana <form1@example.org>, until September 4, 2026 at 5:00 p.m. UTC.',
+    );
     expect(message?.html).toContain('<p>Hi Ana &lt;form1@example.org&gt;, until');
   });
 
   it("a tenant's document overrides templates and sender, and nothing else of the type", async () => {
-    const override = { id: typeId, name: 'X', channels: ['pigeon'], events: [{ namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 'Verrouillé', body: 'x' } } }] };
+    const override = {
+      id: typeId,
+      name: 'X',
+      channels: ['pigeon'],
+      events: [
+        { namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 'Verrouillé', body: 'x' } } },
+      ],
+    };
     const query = withTenant(caller);
     await putTypes(caller, { [typeId]: override, email: { fromEmail: 'town@example.org' } }, query);
     await recipients({ correlationId: 'form:1' });
-    expect(platform.mailbox.messages()[0]).toMatchObject({ subject: 'Verrouillé', from: expect.stringContaining('town@example.org') });
+    expect(platform.mailbox.messages()[0]).toMatchObject({
+      subject: 'Verrouillé',
+      from: expect.stringContaining('town@example.org'),
+    });
     await call(`${platform.url}/configuration/v2/configuration/platform/notification-service${query}`, {
       method: 'PATCH',
       token: caller.token,
@@ -178,7 +228,10 @@ describe('routing', () => {
   });
 
   it('the first channel that type, template and a provider have is used; a subscriber with none is passed over', async () => {
-    const channels = [{ channel: 'sms', address: '+15550100' }, { channel: 'email', address: 'second@example.org' }];
+    const channels = [
+      { channel: 'sms', address: '+15550100' },
+      { channel: 'email', address: 'second@example.org' },
+    ];
     await subscribe(caller, '', { correlationId: 'form:sms' }, { channels });
     await subscribe(caller, '', { correlationId: 'form:sms' }, { channels: channels.slice(0, 1) });
     expect(await recipients({ correlationId: 'form:sms' })).toEqual(['everything', 'second']);
@@ -194,7 +247,7 @@ describe('routing', () => {
   });
 });
 
-describe('mail that is away for a while', () => {
+describe('mail that is away for a while', { timeout: 60_000 }, () => {
   it('is delivered exactly once to each subscriber when the server is back; meanwhile neither jobs nor log hold an address', async () => {
     const logged: CapturedLog = captureLog();
     const mailbox: TestMailbox = await startTestMailbox();
@@ -207,7 +260,12 @@ describe('mail that is away for a while', () => {
     await mailbox.close();
 
     await send(caller);
-    await expect.poll(async () => (await database.query('SELECT 1 FROM graphile_worker.jobs WHERE last_error IS NOT NULL')).rowCount, { timeout: 10_000 }).toBe(31);
+    await expect
+      .poll(
+        async () => (await database.query('SELECT 1 FROM graphile_worker.jobs WHERE last_error IS NOT NULL')).rowCount,
+        { timeout: 10_000 },
+      )
+      .toBe(31);
     const { rows: stored } = await database.query('SELECT * FROM graphile_worker.jobs');
     const { rows: payloads } = await database.query('SELECT * FROM graphile_worker._private_jobs');
     const { rows: deliveries } = await database.query('SELECT * FROM deliveries');
@@ -225,11 +283,16 @@ describe('mail that is away for a while', () => {
     expect(refused.status).toBe(500);
     expect(refused.text).not.toContain('removed@');
     expect((await call(path, { method: 'DELETE', token: caller.token })).status).toBe(200);
-    expect((await database.query("SELECT 1 FROM graphile_worker.jobs WHERE key LIKE '%' || $1", [removed])).rowCount).toBe(0);
+    expect(
+      (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE key LIKE '%' || $1", [removed])).rowCount,
+    ).toBe(0);
 
     const back = await startTestMailbox({ port: mailbox.port });
     await settled(database);
-    const recipients = back.messages().map(({ to }) => to).toSorted();
+    const recipients = back
+      .messages()
+      .map(({ to }) => to)
+      .toSorted();
     expect(recipients).toEqual(Array.from({ length: 30 }, (_, n) => `waiting${n}@example.org`).toSorted());
     expect(logged.text()).not.toMatch(/waiting\d|removed@/);
     await database.end();
@@ -248,7 +311,9 @@ describe('mail that is away for a while', () => {
       throw Object.assign(new Error('mailbox <refused@example.org> unknown'), { responseCode: 550 });
     });
     await send(caller);
-    await expect.poll(async () => (await database.query('SELECT 1 FROM deliveries WHERE refused')).rowCount, { timeout: 10_000 }).toBe(1);
+    await expect
+      .poll(async () => (await database.query('SELECT 1 FROM deliveries WHERE refused')).rowCount, { timeout: 10_000 })
+      .toBe(1);
     const { rows } = await database.query<{ last_error: string }>('SELECT last_error FROM graphile_worker.jobs');
     expect(rows[0]?.last_error).toContain('550');
     expect(rows[0]?.last_error).not.toContain('refused@example.org');

@@ -145,7 +145,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
 }
 
 /** The same for each attempt at the same notice, and for no other. */
-export function messageKey(eventId: string, { typeId, subscriberId }: Omit<Delivery, 'event'>): string {
+function messageKey(eventId: string, { typeId, subscriberId }: Omit<Delivery, 'event'>): string {
   return createHash('sha256')
     .update(JSON.stringify([eventId, typeId, subscriberId]))
     .digest('hex')

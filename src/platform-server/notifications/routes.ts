@@ -1,6 +1,6 @@
 // The notification service's addresses for types and subscriptions.
 import { bearer, callTenant } from '../../service/bearer-guards.ts';
-import { type Answer, type Route, route } from '../../service/http-app.ts';
+import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
 import type { BearerVerifier, Tenant, Tenants } from '../../service/identity.ts';
 import { Problem } from '../../service/problem.ts';
 import { tenantOf } from '../../service/request-context.ts';
@@ -22,7 +22,7 @@ import {
 } from './schema.ts';
 import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
-import { showSubscriber, type Subscription } from './subscription.ts';
+import { type Subscription, showSubscriber } from './subscription.ts';
 import type { SubscriptionStore } from './subscriptions-store.ts';
 
 export interface SubscriptionRouteOptions {
@@ -46,134 +46,174 @@ export const notificationRefusals: Record<number, Answer> = {
 const types = '/subscription/v1/types';
 const one = `${types}/:typeId/subscriptions/:subscriberId`;
 
+/** What each route below needs: the options, its guards, and how a subscription is shown. */
+interface Parts extends SubscriptionRouteOptions {
+  verified: Guard;
+  tenant: Guard;
+  typeOf(key: string, typeId: string): Promise<NotificationType>;
+  show(of: Tenant, subscription: Subscription): Promise<unknown>;
+  find(of: Tenant, typeId: string, subscriberId: string): Promise<unknown>;
+}
+
 export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
-  const { subscriptions, subscribing, urns } = options;
-  const verified = bearer(options.verifier, [urns.service('notification-service')]);
-  const tenant = callTenant(options.tenants);
-
-  async function typeOf(key: string, typeId: string): Promise<NotificationType> {
-    const type = (await options.typesOf(key)).get(typeId);
-    if (!type) throw new Problem('not-found', 'There is no such notification type.');
-    return type;
-  }
-
-  async function show(of: Tenant, subscription: Subscription) {
-    const subscriber = await options.subscribers.find(tenantKey(of.id), subscription.subscriberId);
+  const { subscriptions, subscribers, urns } = options;
+  const show = async (of: Tenant, subscription: Subscription) => {
+    const subscriber = await subscribers.find(tenantKey(of.id), subscription.subscriberId);
     return { ...subscription, subscriber: subscriber && showSubscriber(subscriber, of.id, urns.subscriber) };
-  }
-
-  async function shown(of: Tenant, typeId: string, subscriberId: string) {
-    const subscription = await subscriptions.find(tenantKey(of.id), typeId, subscriberId);
-    return subscription && show(of, subscription);
-  }
-
+  };
+  const parts: Parts = {
+    ...options,
+    verified: bearer(options.verifier, [urns.service('notification-service')]),
+    tenant: callTenant(options.tenants),
+    show,
+    async typeOf(key, typeId) {
+      const type = (await options.typesOf(key)).get(typeId);
+      if (!type) throw new Problem('not-found', 'There is no such notification type.');
+      return type;
+    },
+    async find(of, typeId, subscriberId) {
+      const subscription = await subscriptions.find(tenantKey(of.id), typeId, subscriberId);
+      return subscription && show(of, subscription);
+    },
+  };
   return [
-    route({
-      method: 'get',
-      path: types,
-      summary: 'The notification types of the tenant',
-      guards: [verified, mayUseSubscribers, tenant],
-      answers: { 200: { description: 'All of them', schema: typeAnswer.array() }, ...notificationRefusals },
-      async handle(_input, _request, response) {
-        const found = await options.typesOf(tenantKey(tenantOf(response).id));
-        response.json([...found.values()].map((type) => typeAnswer.parse(type)));
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${types}/:typeId`,
-      summary: 'One notification type',
-      guards: [verified, mayUseSubscribers, tenant],
-      params: typeParams,
-      answers: { 200: { description: 'The type', schema: typeAnswer }, ...notificationRefusals },
-      async handle({ params }, _request, response) {
-        response.json(typeAnswer.parse(await typeOf(tenantKey(tenantOf(response).id), params.typeId)));
-      },
-    }),
-    route({
-      method: 'post',
-      path: `${types}/:typeId/subscriptions`,
-      summary: 'Subscribes; the same userId finds the same subscriber',
-      guards: [verified, maySubscribe, tenant],
-      params: typeParams,
-      body: subscribeBody,
-      answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
-      async handle({ params: { typeId }, body }, _request, response) {
-        const of = tenantOf(response);
-        await typeOf(tenantKey(of.id), typeId);
-        const subscriberId = await subscribing.subscribe(tenantKey(of.id), typeId, body);
-        response.json(await shown(of, typeId, subscriberId));
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${types}/:typeId/subscriptions`,
-      summary: 'The subscriptions of a type',
-      guards: [verified, mayListSubscriptions, tenant],
-      params: typeParams,
-      query: subscriptionsQuery,
-      answers: { 200: { description: 'A page' }, ...notificationRefusals },
-      async handle({ params: { typeId }, query }, _request, response) {
-        const of = tenantOf(response);
-        await typeOf(tenantKey(of.id), typeId);
-        const { top, after, subscriptionMatch: match } = query;
-        const rows = await subscriptions.list(tenantKey(of.id), typeId, { top, after, match });
-        const { results, page } = toPage(rows, { top, after, cursorOf: ({ subscriberId }) => subscriberId });
-        response.json({ results: await Promise.all(results.map((subscription) => show(of, subscription))), page });
-      },
-    }),
-    route({
-      method: 'post',
-      path: one,
-      summary: 'Adds criteria to a subscription; an array replaces them',
-      guards: [verified, maySubscribe, tenant],
-      params: subscriptionParams,
-      body: criteriaBody,
-      answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
-      async handle({ params: { typeId, subscriberId }, body }, _request, response) {
-        const of = tenantOf(response);
-        await typeOf(tenantKey(of.id), typeId);
-        await subscribing.addOrReplace(tenantKey(of.id), typeId, subscriberId, body.criteria);
-        response.json(await shown(of, typeId, subscriberId));
-      },
-    }),
-    route({
-      method: 'get',
-      path: one,
-      summary: 'One subscription; an empty body where there is none',
-      guards: [verified, mayListSubscriptions, tenant],
-      params: subscriptionParams,
-      answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
-      async handle({ params: { typeId, subscriberId } }, _request, response) {
-        const found = await shown(tenantOf(response), typeId, subscriberId);
-        if (found) response.json(found);
-        else response.end();
-      },
-    }),
-    route({
-      method: 'delete',
-      path: one,
-      summary: 'Unsubscribes',
-      guards: [verified, maySubscribe, tenant],
-      params: subscriptionParams,
-      answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
-      async handle({ params: { typeId, subscriberId } }, _request, response) {
-        const key = tenantKey(tenantOf(response).id);
-        response.json({ deleted: await subscriptions.remove(key, typeId, subscriberId) });
-      },
-    }),
-    route({
-      method: 'delete',
-      path: `${one}/criteria`,
-      summary: 'Removes one of the criteria; the last one takes the subscription with it',
-      guards: [verified, maySubscribe, tenant],
-      params: subscriptionParams,
-      query: criteriaQuery,
-      answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
-      async handle({ params: { typeId, subscriberId }, query }, _request, response) {
-        const key = tenantKey(tenantOf(response).id);
-        response.json({ deleted: await subscribing.removeCriterion(key, typeId, subscriberId, query.criteria ?? {}) });
-      },
-    }),
+    typesRoute(parts),
+    typeRoute(parts),
+    subscribeRoute(parts),
+    listRoute(parts),
+    criteriaRoute(parts),
+    subscriptionRoute(parts),
+    unsubscribeRoute(parts),
+    removeCriteriaRoute(parts),
   ];
+}
+
+function typesRoute({ verified, tenant, typesOf }: Parts): Route {
+  return route({
+    method: 'get',
+    path: types,
+    summary: 'The notification types of the tenant',
+    guards: [verified, mayUseSubscribers, tenant],
+    answers: { 200: { description: 'All of them', schema: typeAnswer.array() }, ...notificationRefusals },
+    async handle(_input, _request, response) {
+      const found = await typesOf(tenantKey(tenantOf(response).id));
+      response.json([...found.values()].map((type) => typeAnswer.parse(type)));
+    },
+  });
+}
+
+function typeRoute({ verified, tenant, typeOf }: Parts): Route {
+  return route({
+    method: 'get',
+    path: `${types}/:typeId`,
+    summary: 'One notification type',
+    guards: [verified, mayUseSubscribers, tenant],
+    params: typeParams,
+    answers: { 200: { description: 'The type', schema: typeAnswer }, ...notificationRefusals },
+    async handle({ params }, _request, response) {
+      response.json(typeAnswer.parse(await typeOf(tenantKey(tenantOf(response).id), params.typeId)));
+    },
+  });
+}
+
+function subscribeRoute({ verified, tenant, typeOf, subscribing, find }: Parts): Route {
+  return route({
+    method: 'post',
+    path: `${types}/:typeId/subscriptions`,
+    summary: 'Subscribes; the same userId finds the same subscriber',
+    guards: [verified, maySubscribe, tenant],
+    params: typeParams,
+    body: subscribeBody,
+    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
+    async handle({ params: { typeId }, body }, _request, response) {
+      const of = tenantOf(response);
+      await typeOf(tenantKey(of.id), typeId);
+      response.json(await find(of, typeId, await subscribing.subscribe(tenantKey(of.id), typeId, body)));
+    },
+  });
+}
+
+function listRoute({ verified, tenant, typeOf, subscriptions, show }: Parts): Route {
+  return route({
+    method: 'get',
+    path: `${types}/:typeId/subscriptions`,
+    summary: 'The subscriptions of a type',
+    guards: [verified, mayListSubscriptions, tenant],
+    params: typeParams,
+    query: subscriptionsQuery,
+    answers: { 200: { description: 'A page' }, ...notificationRefusals },
+    async handle({ params: { typeId }, query }, _request, response) {
+      const of = tenantOf(response);
+      await typeOf(tenantKey(of.id), typeId);
+      const { top, after, subscriptionMatch: match } = query;
+      const rows = await subscriptions.list(tenantKey(of.id), typeId, { top, after, match });
+      const { results, page } = toPage(rows, { top, after, cursorOf: ({ subscriberId }) => subscriberId });
+      response.json({ results: await Promise.all(results.map((subscription) => show(of, subscription))), page });
+    },
+  });
+}
+
+function criteriaRoute({ verified, tenant, typeOf, subscribing, find }: Parts): Route {
+  return route({
+    method: 'post',
+    path: one,
+    summary: 'Adds criteria to a subscription; an array replaces them',
+    guards: [verified, maySubscribe, tenant],
+    params: subscriptionParams,
+    body: criteriaBody,
+    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
+    async handle({ params: { typeId, subscriberId }, body }, _request, response) {
+      const of = tenantOf(response);
+      await typeOf(tenantKey(of.id), typeId);
+      await subscribing.addOrReplace(tenantKey(of.id), typeId, subscriberId, body.criteria);
+      response.json(await find(of, typeId, subscriberId));
+    },
+  });
+}
+
+function subscriptionRoute({ verified, tenant, find }: Parts): Route {
+  return route({
+    method: 'get',
+    path: one,
+    summary: 'One subscription; an empty body where there is none',
+    guards: [verified, mayListSubscriptions, tenant],
+    params: subscriptionParams,
+    answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
+    async handle({ params: { typeId, subscriberId } }, _request, response) {
+      const found = await find(tenantOf(response), typeId, subscriberId);
+      if (found) response.json(found);
+      else response.end();
+    },
+  });
+}
+
+function unsubscribeRoute({ verified, tenant, subscriptions }: Parts): Route {
+  return route({
+    method: 'delete',
+    path: one,
+    summary: 'Unsubscribes',
+    guards: [verified, maySubscribe, tenant],
+    params: subscriptionParams,
+    answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
+    async handle({ params: { typeId, subscriberId } }, _request, response) {
+      const key = tenantKey(tenantOf(response).id);
+      response.json({ deleted: await subscriptions.remove(key, typeId, subscriberId) });
+    },
+  });
+}
+
+function removeCriteriaRoute({ verified, tenant, subscribing }: Parts): Route {
+  return route({
+    method: 'delete',
+    path: `${one}/criteria`,
+    summary: 'Removes one of the criteria; the last one takes the subscription with it',
+    guards: [verified, maySubscribe, tenant],
+    params: subscriptionParams,
+    query: criteriaQuery,
+    answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
+    async handle({ params: { typeId, subscriberId }, query }, _request, response) {
+      const key = tenantKey(tenantOf(response).id);
+      response.json({ deleted: await subscribing.removeCriterion(key, typeId, subscriberId, query.criteria ?? {}) });
+    },
+  });
 }

@@ -15,6 +15,10 @@ const columns = `s.type_id AS "typeId", s.subscriber_id AS "subscriberId", ARRAY
 export type SubscriptionStore = ReturnType<typeof createSubscriptionStore>;
 
 export function createSubscriptionStore(database: Queryable) {
+  return { ...createReads(database), ...createWrites(database) };
+}
+
+function createReads(database: Queryable) {
   return {
     async find(tenant: string, typeId: string, subscriberId: string): Promise<Subscription | undefined> {
       const { rows } = await database.query<SubscriptionRow>(
@@ -39,7 +43,11 @@ export function createSubscriptionStore(database: Queryable) {
       );
       return rows.map(toSubscription);
     },
+  };
+}
 
+function createWrites(database: Queryable) {
+  return {
     /** Makes the subscription, or takes the lock of the present one: what it was. Only in a transaction. */
     async lockOrCreate(
       tenant: string,

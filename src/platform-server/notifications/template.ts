@@ -28,11 +28,11 @@ export function createNoticeRenderer(): RenderNotice {
   handlebars.unregisterHelper('log');
   const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000 });
 
-  function render(source: string, data: object, escape: boolean): string {
-    const key = `${escape ? 'html' : 'text'}:${source}`;
+  function render(source: string, data: object, escaped: boolean): string {
+    const key = `${escaped ? 'html' : 'text'}:${source}`;
     let template = compiled.get(key);
     if (!template) {
-      template = handlebars.compile(escape ? escapedThroughout(source) : source, { noEscape: !escape });
+      template = handlebars.compile(escaped ? escapedThroughout(source) : source, { noEscape: !escaped });
       compiled.set(key, template);
     }
     return template(data, safety);
@@ -65,7 +65,7 @@ function page(body: string): string {
 }
 
 /** The template's text without its markup, taken away before values are filled in: these may look like markup. */
-export function withoutTags(template: string): string {
+function withoutTags(template: string): string {
   return template
     .replace(/<a\b[^>]*?\bhref="([^"]*)"[^>]*>([\s\S]*?)<\/a>/gi, (_link, href: string, label: string) =>
       label.trim() === href.trim() ? href : `${label} (${href})`,
