@@ -1,25 +1,24 @@
 // The entries of one register as a bare array, for form renderers: with a token as in every other register call, without
 // one only where the register's definition lets anybody read.
 import { createHash } from 'node:crypto';
-import { type Answer, type Route, route } from '../../service/http-app.ts';
+import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
 import { tenantOf } from '../../service/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
-import { isManager, type RegisterGuards, refuseRead } from './policy.ts';
+import { isManager, refuseRead } from './policy.ts';
 import { registerOf } from './register.ts';
 import { entriesAnswer, nameParams, tenantQuery } from './schema.ts';
 import type { RegisterStore } from './store.ts';
 
 export interface EntriesRouteOptions {
   path: string;
-  guards: RegisterGuards;
   store: RegisterStore;
   urns: Urns;
   refusals: Record<number, Answer>;
   missing: Answer;
 }
 
-export function entriesRoute({ path, guards, store, urns, refusals, missing }: EntriesRouteOptions): Route {
+export function entriesRoute(guards: Guard[], { path, store, urns, refusals, missing }: EntriesRouteOptions): Route {
   const render = createRenderer();
   return route({
     method: 'get',
@@ -28,7 +27,7 @@ export function entriesRoute({ path, guards, store, urns, refusals, missing }: E
     description:
       'A register is open when `anonymousRead` is set on its definition in the configuration service; a change of that ' +
       'takes up to five minutes to be seen here. Without a token, `tenantId` names the tenant, and each address has a limit.',
-    guards: [guards.bearerOrAnonymousRead],
+    guards,
     params: nameParams,
     query: tenantQuery,
     headers: { 'If-None-Match': 'ETag of an earlier answer' },

@@ -139,7 +139,7 @@ describe('Rule 4 and Limits 2, entries', () => {
 
   it('a mixture is refused at the first item that differs', () => {
     expect(entryProblems(['a', {}])).toEqual([{ index: 1, detail: 'must be a string as the first item is' }]);
-    expect(entryProblems([{}, {}, 'a'])).toEqual([{ index: 2, detail: 'must be a object as the first item is' }]);
+    expect(entryProblems([{}, {}, 'a'])).toEqual([{ index: 2, detail: 'must be an object as the first item is' }]);
   });
 
   it('anything but arrays of strings and arrays of objects is refused', () => {

@@ -105,6 +105,8 @@ export interface EntryProblem {
   detail: string;
 }
 
+const named = { string: 'a string', object: 'an object' };
+
 /** So many problems are enough to see what is wrong. */
 const maxProblems = 20;
 
@@ -115,7 +117,8 @@ export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
   const kind = kindOf(entries[0]);
   for (const [index, entry] of entries.entries()) {
     if (kindOf(entry) === undefined) problems.push({ index, detail: 'must be a string or an object' });
-    else if (kind && kindOf(entry) !== kind) problems.push({ index, detail: `must be a ${kind} as the first item is` });
+    else if (kind && kindOf(entry) !== kind)
+      problems.push({ index, detail: `must be ${named[kind]} as the first item is` });
     if (problems.length === maxProblems) break;
   }
   if (problems.length === 0 && sizeOf(entries) > maxEntriesBytes)

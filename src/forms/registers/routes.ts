@@ -3,11 +3,11 @@
 import type { Response } from 'express';
 import type pg from 'pg';
 import type { Configuration } from '../../platform/configuration.ts';
-import { type Answer, type Route, route } from '../../service/http-app.ts';
+import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
 import { tenantOf } from '../../service/request-context.ts';
 import { createRegisterChanges, notFound, type RegisterChanges } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
-import { createRegisterGuards, type RegisterGuards, type RegisterPolicyOptions } from './policy.ts';
+import { createRegisterGuards, type RegisterPolicyOptions } from './policy.ts';
 import { createCountRead, type ReadLimit } from './read-limit.ts';
 import { registerOf } from './register.ts';
 import {
@@ -46,14 +46,17 @@ const busy: Answer = {
 
 export function registerRoutes(options: RegisterOptions): Route[] {
   const countRead = createCountRead(options.anonymousReads ?? { reads: 300, seconds: 60 });
-  const guards = createRegisterGuards({ ...options, countRead });
+  const { bearer, mayManage, tenant, bearerOrAnonymousRead } = createRegisterGuards({ ...options, countRead });
   const store = createRegisterStore(options.configuration);
   const changes = createRegisterChanges({ store, turns: createTurns(options) });
+  const { urns } = options;
   return [
-    ...readRoutes(guards, store),
-    entriesRoute({ path: `${path}/:name/entries`, guards, store, urns: options.urns, refusals, missing }),
-    createRoute(guards, changes),
-    ...changeRoutes(guards, changes),
+    listRoute([bearer, mayManage, tenant], store),
+    createRoute([bearer, mayManage, tenant], changes),
+    readRoute([bearer, mayManage, tenant], store),
+    patchRoute([bearer, mayManage, tenant], changes),
+    deleteRoute([bearer, mayManage, tenant], changes),
+    entriesRoute([bearerOrAnonymousRead], { path: `${path}/:name/entries`, store, urns, refusals, missing }),
   ];
 }
 
@@ -61,45 +64,46 @@ function callOf(response: Response) {
   return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
 }
 
-function readRoutes({ bearer, mayManage, tenant }: RegisterGuards, store: RegisterStore): Route[] {
-  return [
-    route({
-      method: 'get',
-      path,
-      summary: "List the tenant's registers",
-      description: 'Sorted by name. Registers that lack their definition or their entries are left out.',
-      guards: [bearer, mayManage, tenant],
-      query: listQuery,
-      answers: { 200: { description: 'A page of registers', schema: listAnswer }, ...refusals },
-      async handle({ query: { top, after } }, _request, response) {
-        const { registers, next } = await store.list(callOf(response), { top, after });
-        const page = {
-          after: after === undefined ? null : encodeCursor(after),
-          next: next === undefined ? null : encodeCursor(next),
-          size: registers.length,
-        };
-        response.json({ results: registers, page });
-      },
-    }),
-    route({
-      method: 'get',
-      path: `${path}/:name`,
-      summary: 'Read a register',
-      description: 'Entries are those that forms use: of the active revision, else of the latest.',
-      guards: [bearer, mayManage, tenant],
-      params: nameParams,
-      query: tenantQuery,
-      answers: { 200: { description: 'The register', schema: registerAnswer }, ...refusals, 404: missing },
-      async handle({ params }, _request, response) {
-        const register = registerOf(params.name, await store.read(params.name, callOf(response)));
-        if (!register) throw notFound();
-        response.json(register);
-      },
-    }),
-  ];
+function listRoute(guards: Guard[], store: RegisterStore): Route {
+  return route({
+    method: 'get',
+    path,
+    summary: "List the tenant's registers",
+    description: 'Sorted by name. Registers that lack their definition or their entries are left out.',
+    guards,
+    query: listQuery,
+    answers: { 200: { description: 'A page of registers', schema: listAnswer }, ...refusals },
+    async handle({ query: { top, after } }, _request, response) {
+      const { registers, next } = await store.list(callOf(response), { top, after });
+      const page = {
+        after: after === undefined ? null : encodeCursor(after),
+        next: next === undefined ? null : encodeCursor(next),
+        size: registers.length,
+      };
+      response.json({ results: registers, page });
+    },
+  });
 }
 
-function createRoute({ bearer, mayManage, tenant }: RegisterGuards, changes: RegisterChanges): Route {
+function readRoute(guards: Guard[], store: RegisterStore): Route {
+  return route({
+    method: 'get',
+    path: `${path}/:name`,
+    summary: 'Read a register',
+    description: 'Entries are those that forms use: of the active revision, else of the latest.',
+    guards,
+    params: nameParams,
+    query: tenantQuery,
+    answers: { 200: { description: 'The register', schema: registerAnswer }, ...refusals, 404: missing },
+    async handle({ params }, _request, response) {
+      const register = registerOf(params.name, await store.read(params.name, callOf(response)));
+      if (!register) throw notFound();
+      response.json(register);
+    },
+  });
+}
+
+function createRoute(guards: Guard[], changes: RegisterChanges): Route {
   return route({
     method: 'post',
     path,
@@ -107,7 +111,7 @@ function createRoute({ bearer, mayManage, tenant }: RegisterGuards, changes: Reg
     description:
       'Forms refer to it by `urn:example:platform:configuration:v2:/configuration/data-register/<name>`, the name as it ' +
       'is. What a failed create left behind does not stand in the way of a repeat.',
-    guards: [bearer, mayManage, tenant],
+    guards,
     query: tenantQuery,
     body: createBody,
     answers: {
@@ -126,44 +130,45 @@ function createRoute({ bearer, mayManage, tenant }: RegisterGuards, changes: Reg
   });
 }
 
-function changeRoutes({ bearer, mayManage, tenant }: RegisterGuards, changes: RegisterChanges): Route[] {
-  return [
-    route({
-      method: 'patch',
-      path: `${path}/:name`,
-      summary: 'Change the description, the entries, or both',
-      description:
-        'A field that is not sent stays. Entries are replaced whole and published: where an older revision is pinned as ' +
-        'active, the pin moves to what was written. `anonymousRead` stays as it is.',
-      guards: [bearer, mayManage, tenant],
-      params: nameParams,
-      query: tenantQuery,
-      body: patchBody,
-      answers: {
-        200: { description: 'The changed register', schema: registerAnswer },
-        ...refusals,
-        404: missing,
-        503: busy,
-      },
-      async handle({ params, body: { description, entries } }, _request, response) {
-        response.json(await changes.patch(params.name, { description, entries }, callOf(response)));
-      },
-    }),
-    route({
-      method: 'delete',
-      path: `${path}/:name`,
-      summary: 'Delete a register with the history of its entries',
-      description:
-        'Forms that refer to it lose its options. Half a register, as a failed delete leaves it, is removed too and ' +
-        'answered with 404.',
-      guards: [bearer, mayManage, tenant],
-      params: nameParams,
-      query: tenantQuery,
-      answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
-      async handle({ params }, _request, response) {
-        await changes.remove(params.name, callOf(response));
-        response.status(204).end();
-      },
-    }),
-  ];
+function patchRoute(guards: Guard[], changes: RegisterChanges): Route {
+  return route({
+    method: 'patch',
+    path: `${path}/:name`,
+    summary: 'Change the description, the entries, or both',
+    description:
+      'A field that is not sent stays. Entries are replaced whole and published: where an older revision is pinned as ' +
+      'active, the pin moves to what was written. `anonymousRead` stays as it is.',
+    guards,
+    params: nameParams,
+    query: tenantQuery,
+    body: patchBody,
+    answers: {
+      200: { description: 'The changed register', schema: registerAnswer },
+      ...refusals,
+      404: missing,
+      503: busy,
+    },
+    async handle({ params, body: { description, entries } }, _request, response) {
+      response.json(await changes.patch(params.name, { description, entries }, callOf(response)));
+    },
+  });
+}
+
+function deleteRoute(guards: Guard[], changes: RegisterChanges): Route {
+  return route({
+    method: 'delete',
+    path: `${path}/:name`,
+    summary: 'Delete a register with the history of its entries',
+    description:
+      'Forms that refer to it lose its options. Half a register, as a failed delete leaves it, is removed too and ' +
+      'answered with 404.',
+    guards,
+    params: nameParams,
+    query: tenantQuery,
+    answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
+    async handle({ params }, _request, response) {
+      await changes.remove(params.name, callOf(response));
+      response.status(204).end();
+    },
+  });
 }
