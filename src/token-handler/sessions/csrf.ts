@@ -1,0 +1,49 @@
+// Tells requests of the session's own site from requests that another site makes a browser send. A token that only the
+// site's scripts can read is needed on every method but GET; where the browser says that a request comes from elsewhere,
+// no token helps. It decides nothing about who the person is.
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Response } from 'express';
+import { Problem } from '../../service/problem.ts';
+import type { Session } from './session.ts';
+
+export const csrfCookie = 'XSRF-TOKEN';
+export const csrfHeader = 'x-xsrf-token';
+
+type CsrfSession = Pick<Session, 'handle' | 'csrfSecret' | 'site'>;
+
+/** Bound to its session: the token of another session is refused. */
+export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
+  return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
+}
+
+/** Throws Problem `forbidden` for a request with the session's cookie that the session's site has not sent. */
+export function checkCsrf(request: IncomingMessage, session: CsrfSession): void {
+  const isUpgrade = request.headers.upgrade !== undefined;
+  const needsToken = request.method !== 'GET';
+  if (!needsToken && !isUpgrade) return;
+  if (request.headers['sec-fetch-site'] === 'cross-site') throw refusal('The request comes from another site.');
+  const { origin } = request.headers;
+  if (origin !== undefined && origin !== session.site) throw refusal('The request comes from another origin.');
+  if (needsToken && !isSame(csrfToken(session), request.headers[csrfHeader]))
+    throw refusal(`The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
+}
+
+/** Readable by scripts, which is its purpose. `secure`: whether the request came by https. */
+export function issueCsrfCookie(response: Response, session: CsrfSession, secure: boolean): void {
+  response.cookie(csrfCookie, csrfToken(session), { path: '/', sameSite: 'strict', secure, httpOnly: false });
+}
+
+export function clearCsrfCookie(response: Response, secure: boolean): void {
+  response.clearCookie(csrfCookie, { path: '/', sameSite: 'strict', secure, httpOnly: false });
+}
+
+function isSame(expected: string, given: string | string[] | undefined): boolean {
+  if (typeof given !== 'string') return false;
+  const [one, other] = [Buffer.from(expected), Buffer.from(given)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+function refusal(detail: string): Problem {
+  return new Problem('forbidden', detail);
+}
