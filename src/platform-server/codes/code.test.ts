@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { codeAlphabet, codeLength, digestCode, generateCode, judgeCode, maxFailures } from './code.ts';
+
+const key = 'a key of tests with more than 32 characters';
+const place = { subscriberId: 'a'.repeat(24), channel: 'email', address: 'ana@example.org' };
+const now = new Date('2026-08-20T12:00:00Z');
+const later = new Date(now.getTime() + 1);
+
+describe('a code', () => {
+  it('has six characters of the alphabet, all of which come up about equally often', () => {
+    const counts = new Map<string, number>();
+    for (let n = 0; n < 5_000; n += 1) {
+      const code = generateCode();
+      expect(code).toHaveLength(codeLength);
+      for (const character of code) counts.set(character, (counts.get(character) ?? 0) + 1);
+    }
+    expect([...counts.keys()].toSorted().join('')).toBe([...codeAlphabet].toSorted().join(''));
+    const expected = (5_000 * codeLength) / codeAlphabet.length;
+    for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(expected / 4);
+  });
+
+  it('is kept as an HMAC that depends on key, code and every part of the place', () => {
+    const digests = [
+      digestCode(key, place, 'K2TPX4'),
+      digestCode(`${key}.`, place, 'K2TPX4'),
+      digestCode(key, place, 'K2TPX5'),
+      digestCode(key, { ...place, subscriberId: 'b'.repeat(24) }, 'K2TPX4'),
+      digestCode(key, { ...place, channel: 'sms' }, 'K2TPX4'),
+      digestCode(key, { ...place, address: 'bob@example.org' }, 'K2TPX4'),
+    ].map((digest) => digest.toString('hex'));
+    expect(new Set(digests).size).toBe(digests.length);
+    expect(digests.join()).not.toContain('K2TPX4');
+  });
+});
+
+describe('a check', () => {
+  const digest = digestCode(key, place, 'K2TPX4');
+  const wrong = digestCode(key, place, 'K2TPX5');
+
+  it('verifies the right code before it expires', () => {
+    expect(judgeCode({ digest, expires: later, failures: 0 }, digest, now)).toBe('verified');
+    expect(judgeCode({ digest, expires: now, failures: 0 }, digest, now)).toBe('dead');
+  });
+
+  it('of a code that was used or removed finds nothing to compare with', () => {
+    expect(judgeCode({ digest: null, expires: later, failures: 0 }, digest, now)).toBe('dead');
+  });
+
+  it('counts a wrong code as a failure, and the tenth ends the code', () => {
+    expect(judgeCode({ digest, expires: later, failures: maxFailures - 2 }, wrong, now)).toBe('failed');
+    expect(judgeCode({ digest, expires: later, failures: maxFailures - 1 }, wrong, now)).toBe('exhausted');
+    expect(judgeCode({ digest, expires: later, failures: maxFailures - 1 }, digest, now)).toBe('verified');
+  });
+});

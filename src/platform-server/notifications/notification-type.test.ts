@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { createValidate } from '../configuration/validation.ts';
+import { notificationTypes, notificationTypesSchema, senderOf, typesOfEvent } from './notification-type.ts';
+
+const email = { subject: 'S', body: 'B' };
+const type = (id: string, changes: Record<string, unknown> = {}) => ({
+  id,
+  name: id,
+  description: 'x',
+  publicSubscribe: false,
+  subscriberRoles: [],
+  channels: ['email', 'sms'],
+  events: [{ namespace: 'form-service', name: 'form-locked', templates: { email, sms: { body: 'core' } } }],
+  ...changes,
+});
+
+describe('the types of a tenant', () => {
+  it("are core's and its own; of core's it overrides templates only, channel by channel", () => {
+    const own = type('a', {
+      name: 'Other',
+      channels: ['pigeon'],
+      events: [
+        { namespace: 'form-service', name: 'form-locked', templates: { email: { subject: 'Own', body: 'Own' } } },
+        { namespace: 'form-service', name: 'form-created', templates: { email } },
+      ],
+    });
+    const types = notificationTypes({ core: { a: type('a') }, tenant: { a: own, b: type('b') } });
+    expect([...types.keys()]).toEqual(['a', 'b']);
+    expect(types.get('a')).toMatchObject({ name: 'a', channels: ['email', 'sms'] });
+    expect(types.get('a')?.events).toHaveLength(1);
+    expect(types.get('a')?.events[0]?.templates).toMatchObject({ email: { subject: 'Own' }, sms: { body: 'core' } });
+  });
+
+  it('leave out contact, email and whatever is no type', () => {
+    const core = {
+      contact: type('contact'),
+      emailSettings: type('emailSettings'),
+      bad: { name: 5 },
+      good: type('good'),
+      text: 'x',
+    };
+    expect([...notificationTypes({ core, tenant: undefined }).keys()]).toEqual(['good']);
+    expect(notificationTypes({ core: undefined, tenant: ['x'] }).size).toBe(0);
+  });
+
+  it('that tell of an event list its namespace and name; those of the notification service tell nobody', () => {
+    const own = [{ namespace: 'notification-service', name: 'sent', templates: { email } }];
+    const types = notificationTypes({ core: { a: type('a'), b: type('b', { events: own }) }, tenant: undefined });
+    expect(typesOfEvent(types, 'form-service', 'form-locked').map(({ id }) => id)).toEqual(['a']);
+    expect(typesOfEvent(types, 'form-service', 'form-created')).toEqual([]);
+    expect(typesOfEvent(types, 'elsewhere', 'form-locked')).toEqual([]);
+    expect(typesOfEvent(types, 'notification-service', 'sent')).toEqual([]);
+  });
+});
+
+describe('configuration', () => {
+  const validate = createValidate();
+  const isValid = (document: unknown) => validate(notificationTypesSchema, document).valid;
+
+  it('takes types, contact and email, and refuses ids that start with email or contact', () => {
+    expect(isValid({ a: type('a'), contact: {}, email: { fromEmail: 'x@example.org' } })).toBe(true);
+    expect(isValid({ a: type('email-x') })).toBe(false);
+    expect(isValid({ a: type('contact') })).toBe(false);
+    expect(isValid({ a: {} })).toBe(false);
+  });
+
+  it("names the tenant's sender", () => {
+    expect(senderOf({ email: { fromEmail: 'town@example.org' } })).toBe('town@example.org');
+    for (const document of [undefined, {}, { email: null }, { email: { fromEmail: 'x\r\ny' } }])
+      expect(senderOf(document)).toBeUndefined();
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import type { Template } from './notification-type.ts';
+import { createNoticeRenderer } from './template.ts';
+
+const render = createNoticeRenderer();
+const data = {
+  tenant: { id: 'urn:t', name: 'Blue River' },
+  event: {
+    payload: { deleteOn: '2026-09-04T17:00:00Z', name: '<script>alert(1)</script>' },
+    context: { formId: '5d0c' },
+  },
+  subscriber: { addressAs: 'Ana "A" <ana>' },
+  managementUrl: 'https://subscriptions.example.org',
+};
+const template = (changes: Partial<Template>): Template => ({ subject: 'S', body: 'B', ...changes });
+
+describe('a notice', () => {
+  it('is rendered over tenant, event, subscriber, managementUrl, title and subtitle', () => {
+    const body =
+      '{{tenant.name}}|{{event.context.formId}}|{{subscriber.addressAs}}|{{managementUrl}}|{{title}}|{{subtitle}}';
+    const { subject, text } = render(
+      template({ subject: '{{tenant.name}}', title: 'T {{tenant.name}}', subtitle: 'U', body }),
+      data,
+    );
+    expect(subject).toBe('Blue River');
+    expect(text).toBe(
+      'T Blue River\n\nU\n\nBlue River|5d0c|Ana "A" <ana>|https://subscriptions.example.org|T Blue River|U',
+    );
+  });
+
+  it('escapes every value in the HTML, triple braces and ampersands included', () => {
+    const body =
+      '<p>{{event.payload.name}}</p>{{{event.payload.name}}}{{&event.payload.name}}{{#with event}}{{{payload.name}}}{{/with}}';
+    const { html } = render(template({ title: '{{event.payload.name}}', body }), data);
+    expect(html).not.toContain('<script>');
+    expect(html.match(/&lt;script&gt;/g)).toHaveLength(5);
+    expect(html).toContain('<p>');
+  });
+
+  it('has a text part without the markup of the template, in which links keep their address', () => {
+    const body =
+      '<p>Hi,</p><p>see <a class="x" href="https://example.org/?a={{event.context.formId}}">your form</a><br>or <a href="{{managementUrl}}">{{managementUrl}}</a></p>';
+    const { text } = render(template({ body }), data);
+    expect(text).toBe('Hi,\nsee your form (https://example.org/?a=5d0c)\nor https://subscriptions.example.org');
+  });
+
+  it('keeps what looks like markup in a value of the text part', () => {
+    expect(render(template({ body: '{{event.payload.name}}' }), data).text).toBe('<script>alert(1)</script>');
+  });
+
+  it('has a subject of one line', () => {
+    const twisted = { ...data, subscriber: { addressAs: 'a\r\nBcc: x@example.org' } };
+    expect(render(template({ subject: 'Hi {{subscriber.addressAs}}' }), twisted).subject).toBe(
+      'Hi a Bcc: x@example.org',
+    );
+  });
+});
+
+describe('a template', () => {
+  it('reaches no prototype and no constructor', () => {
+    const body =
+      '[{{event.constructor}}{{event.constructor.name}}{{event.__proto__}}{{event.toString}}{{#with event}}{{constructor}}{{/with}}{{lookup event "constructor"}}]';
+    expect(render(template({ body }), data).text).toBe('[]');
+  });
+
+  it('cannot write to the console', () => {
+    const written = captureLog();
+    expect(() => render(template({ body: '{{log subscriber.addressAs}}' }), data)).toThrow();
+    expect(written.text()).toBe('');
+  });
+
+  it('that is malformed or never ends is an error, not the end of the process', () => {
+    expect(() => render(template({ body: '{{#if x}}' }), data)).toThrow();
+    expect(() => render(template({ body: '{{#*inline "a"}}{{> a}}{{/inline}}{{> a}}' }), data)).toThrow();
+  });
+});
+
+describe('formatDate', () => {
+  const text = (expression: string) => render(template({ body: expression }), data).text;
+
+  it('writes date, time and zone, in UTC and Canadian English unless told', () => {
+    expect(text('{{formatDate event.payload.deleteOn}}')).toBe('September 4, 2026 at 5:00 p.m. UTC');
+    expect(
+      text('{{formatDate event.payload.deleteOn locale="fr-CA" timeZone="America/Edmonton" timeStyle="none"}}'),
+    ).toBe('4 septembre 2026');
+  });
+
+  it('of what is no date is empty', () => {
+    expect(text('[{{formatDate event.payload.name}}{{formatDate event.none}}{{formatDate event}}]')).toBe('[]');
+  });
+});

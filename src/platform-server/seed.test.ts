@@ -1,0 +1,86 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import { ConfigError } from '../service/config.ts';
+import { applySeed, readSeed, type Seed } from './seed.ts';
+import { migrationsDirectory } from './start.ts';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let directory: string;
+
+const seed: Seed = {
+  tenants: [{ id: 'a'.repeat(24), name: 'Blue River', realm: '0b7e2c51', adminEmail: 'pat@example.org' }],
+  directory: [
+    { namespace: 'platform', service: 'event-service', url: 'https://events.example.org/' },
+    { namespace: 'platform', service: 'event-service:v1', url: 'https://events.example.org/event/v1' },
+  ],
+};
+
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  directory = await mkdtemp(join(tmpdir(), 'seed-'));
+});
+
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+  await rm(directory, { recursive: true });
+});
+
+async function stored(): Promise<unknown[][]> {
+  const [tenants, entries] = [
+    await pool.query('SELECT * FROM tenants'),
+    await pool.query('SELECT * FROM directory_entries ORDER BY service'),
+  ];
+  return [tenants.rows, entries.rows];
+}
+
+describe('a seed', () => {
+  it('is applied again without a difference, and applied with what has changed', async () => {
+    await applySeed(pool, seed);
+    const first = await stored();
+    expect(first[0]).toMatchObject([{ name: 'Blue River', admin_email: 'pat@example.org' }]);
+    expect(first[1]).toMatchObject([{ url: 'https://events.example.org' }, { service: 'event-service:v1' }]);
+    await applySeed(pool, seed);
+    expect(await stored()).toEqual(first);
+    await applySeed(pool, { tenants: [{ id: 'a'.repeat(24), name: 'Red River', realm: '0b7e2c51' }] });
+    expect((await stored())[0]).toMatchObject([{ name: 'Red River', admin_email: null }]);
+  });
+
+  it('is applied whole or not at all', async () => {
+    const clash = [
+      { id: 'b'.repeat(24), name: 'New', realm: 'new' },
+      { id: 'c'.repeat(24), name: 'Clash', realm: '0b7e2c51' },
+    ];
+    await expect(applySeed(pool, { tenants: clash })).rejects.toThrow();
+    expect((await stored())[0]).toHaveLength(1);
+  });
+
+  it('file that cannot be read, is no JSON or has another shape is a configuration error that names each place', async () => {
+    await expect(readSeed(join(directory, 'none.json'))).rejects.toThrow(ConfigError);
+    const file = join(directory, 'seed.json');
+    await writeFile(file, '{');
+    await expect(readSeed(file)).rejects.toThrow('cannot be read as JSON');
+    await writeFile(
+      file,
+      JSON.stringify({
+        tenants: [{ id: 'x', name: 'a;b', realm: 'r' }],
+        directory: [{ namespace: 'p', service: 's', url: 'ftp://x' }],
+      }),
+    );
+    const error: unknown = await readSeed(file).catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect((error as ConfigError).problems.map(({ problem }) => problem.split(':')[0])).toEqual([
+      'tenants.0.id',
+      'tenants.0.name',
+      'directory.0.url',
+    ]);
+    await writeFile(file, JSON.stringify(seed));
+    expect(await readSeed(file)).toEqual(seed);
+  });
+});
