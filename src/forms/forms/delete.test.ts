@@ -1,0 +1,184 @@
+// Deleting forms, rule by rule, over HTTP. Who may without a code is proven in roles.test.ts.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+
+let forms: TestForms;
+beforeAll(async () => {
+  forms = await startTestForms();
+});
+afterAll(() => forms.close());
+
+const day = 24 * 3_600_000;
+const file = 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553';
+const remove = (id: string, as: Who = 'admin', code?: string) =>
+  forms.ask('DELETE', `/${id}`, { as, ...(code !== undefined && { headers: { 'x-form-code': code } }) });
+
+describe('DELETE', () => {
+  it('answers 204 without a body', async () => {
+    const { status, text } = await remove(await forms.draft());
+    expect([status, text]).toEqual([204, '']);
+  });
+
+  it('removes the form, its codes and idempotency records, and leaves only a tombstone and the outbox', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
+    await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': 'WRONG1' } });
+    const { rows: before } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [id]);
+    const { address } = before[0].applicant.channels[0];
+    expect((await remove(id)).status).toBe(204);
+    const { rows: tables } = await forms.pool.query<{ name: string }>(
+      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'",
+    );
+    for (const { name } of tables) {
+      const { rows } = await forms.pool.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
+      const all = rows.map(({ row }) => row).join('\n');
+      expect([name, all.includes(address)]).toEqual([name, false]);
+      if (!['outbox', 'tombstones'].includes(name)) expect([name, all.includes(id)]).toEqual([name, false]);
+    }
+  });
+
+  it('tells of it with form-deleted: actor, files and subscriber, never answers', async () => {
+    const id = await forms.draft();
+    const body = { data: { name: 'delete-canary' }, files: { one: `${file};${file}` } };
+    await forms.ask('PUT', `/${id}/data`, { as: 'intake', body });
+    await expect
+      .poll(
+        async () =>
+          (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id,
+      )
+      .not.toBeNull();
+    const { rows: forma } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
+    const client = await forms.pool.connect();
+    try {
+      await client.query('BEGIN');
+      // Holds the outbox's newest rows back from the relay, which takes the actor out when it has delivered them.
+      await client.query('LOCK TABLE outbox IN SHARE ROW EXCLUSIVE MODE');
+      const removal = remove(id);
+      await client.query('COMMIT');
+      expect((await removal).status).toBe(204);
+    } finally {
+      client.release();
+    }
+    const { rows } = await forms.pool.query("SELECT facts FROM outbox WHERE form_id = $1 AND kind = 'form-deleted'", [
+      id,
+    ]);
+    expect(rows[0].facts).toMatchObject({
+      definitionId: 'permit',
+      files: [file],
+      subscriberId: forma[0].subscriber_id,
+    });
+    expect(JSON.stringify(rows)).not.toContain('delete-canary');
+  });
+
+  it('by an intake application takes a verified code, in header or query', async () => {
+    const [one, other] = [await forms.draft(), await forms.draft()];
+    expect((await remove(one, 'intake')).status).toBe(400);
+    expect((await remove(one, 'intake', 'WRONG1')).status).toBe(403);
+    expect((await remove(one, 'intake', await forms.code(one))).status).toBe(204);
+    const code = await forms.code(other);
+    expect((await forms.ask('DELETE', `/${other}?code=${code}`, { as: 'intake' })).status).toBe(204);
+  });
+
+  it('by an intake application may use the code of its open read session', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
+    expect((await remove(id, 'intake', code)).status).toBe(204);
+  });
+
+  it('of a held form is 409 to an intake application with the right code', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'hold' } });
+    expect(await remove(id, 'intake', code)).toMatchObject({
+      status: 409,
+      body: { type: 'urn:formgate:problem:form-held' },
+    });
+  });
+
+  it('by the creator needs no role any more', async () => {
+    const subject = 'a creator without a role';
+    const token = await forms.tokenWith({ realmRoles: ['applicant'], subject });
+    const { body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
+    const without = await forms.tokenWith({ subject });
+    expect((await forms.ask('DELETE', `/${(body as { id: string }).id}`, { token: without })).status).toBe(204);
+  });
+
+  it('lets one of ten deletes at the same time do it, and all of them answer 204', async () => {
+    const id = await forms.draft();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
+    expect(answers.map(({ status }) => status)).toEqual(Array<number>(10).fill(204));
+    const { rowCount } = await forms.pool.query("SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted'", [
+      id,
+    ]);
+    expect(rowCount).toBe(1);
+  });
+
+  it('of a form that never was is 404', async () => {
+    expect((await remove('0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11')).status).toBe(404);
+  });
+});
+
+describe('a deleted form', () => {
+  const asks = (id: string, as: Who) =>
+    ({
+      read: forms.ask('GET', `/${id}`, { as }),
+      'read data': forms.ask('GET', `/${id}/data`, { as }),
+      'update data': forms.ask('PUT', `/${id}/data`, { as, body: { data: {}, files: {} } }),
+      submit: forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
+    }) as const;
+
+  it('is 410 to a read and to everything else, and 204 to a repeated delete, for 30 days; then 404', async () => {
+    const id = await forms.draft();
+    await remove(id);
+    for (const [what, answer] of Object.entries(asks(id, 'intake')))
+      expect([what, (await answer).status]).toEqual([what, 410]);
+    expect((await remove(id)).status).toBe(204);
+    expect((await remove(id, 'intake')).status).toBe(204);
+    forms.advance(30 * day - 60_000);
+    expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(410);
+    forms.advance(60_000);
+    expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(404);
+    expect((await remove(id)).status).toBe(404);
+  });
+
+  it('is 410 to its creator, and 204 to the creator’s repeated delete', async () => {
+    const id = await forms.draft({ as: 'alice' });
+    expect((await remove(id, 'alice')).status).toBe(204);
+    for (const [what, answer] of Object.entries(asks(id, 'alice')))
+      expect([what, (await answer).status]).toEqual([what, 410]);
+    expect((await remove(id, 'alice')).status).toBe(204);
+  });
+
+  it('is 403 to callers who could have had no part in it', async () => {
+    const [anonymous, signedIn] = [await forms.draft(), await forms.draft({ as: 'alice' })];
+    await Promise.all([remove(anonymous), remove(signedIn)]);
+    for (const id of [anonymous, signedIn])
+      expect((await forms.ask('GET', `/${id}`, { as: 'nobody' })).status).toBe(403);
+    expect((await remove(anonymous, 'nobody')).status).toBe(403);
+    for (const answer of Object.values(asks(signedIn, 'intake'))) expect((await answer).status).toBe(403);
+    expect((await remove(signedIn, 'intake')).status).toBe(403);
+  });
+
+  it('of another tenant is 404', async () => {
+    const id = await forms.draft();
+    await remove(id);
+    const token = await forms.tokenWith({ realm: 'other', roles: ['form-admin'] });
+    expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(404);
+    expect((await forms.ask('DELETE', `/${id}`, { token })).status).toBe(404);
+  });
+
+  it('leaves a tombstone without personal data', async () => {
+    const id = await forms.draft({ as: 'alice' });
+    await remove(id, 'alice');
+    const { rows } = await forms.pool.query('SELECT * FROM tombstones WHERE form_id = $1', [id]);
+    expect(Object.keys(rows[0]).sort()).toEqual([
+      'anonymous_applicant',
+      'definition_id',
+      'deleted',
+      'form_id',
+      'tenant_id',
+    ]);
+  });
+});

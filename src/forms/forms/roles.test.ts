@@ -1,0 +1,254 @@
+// Who may do what, walked: every action, by everybody, in every status, over HTTP. The tables are the decisions.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { anonymous, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
+import { roleToken } from '../../../test/support/platform.ts';
+
+let forms: TestForms;
+beforeAll(async () => {
+  forms = await startTestForms();
+});
+afterAll(() => forms.close());
+
+type Kind = 'anonymous' | 'alice';
+type Status = 'Draft' | 'Locked' | 'Submitted' | 'Archived';
+const statuses: Status[] = ['Draft', 'Locked', 'Submitted', 'Archived'];
+const everybody: Who[] = ['intake', 'admin', 'alice', 'bob', 'clerk', 'assessor', 'nobody'];
+
+const actions = {
+  'read one': (id: string, as: Who) => forms.ask('GET', `/${id}`, { as }),
+  'read data without a code': (id: string, as: Who) => forms.ask('GET', `/${id}/data`, { as }),
+  'update data': (id: string, as: Who) =>
+    forms.ask('PUT', `/${id}/data`, { as, body: { data: { name: 'Ana' }, files: {} } }),
+  submit: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
+  'send-code': (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'send-code' } }),
+  unlock: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'unlock' } }),
+  archive: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'archive' } }),
+  'to-draft': (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'to-draft' } }),
+  hold: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'hold' } }),
+  release: (id: string, as: Who) => forms.ask('POST', `/${id}`, { as, body: { operation: 'release' } }),
+  'delete without a code': (id: string, as: Who) => forms.ask('DELETE', `/${id}`, { as }),
+} satisfies Record<string, (id: string, as: Who) => Promise<{ status: number }>>;
+
+type Action = keyof typeof actions;
+
+/** Answers by status, in the order Draft, Locked, Submitted, Archived; who is not named gets 403 throughout. */
+const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
+  'read one': {
+    'anonymous intake': [200, 200, 200, 200],
+    'anonymous admin': [200, 200, 200, 200],
+    'anonymous clerk': [200, 200, 200, 200],
+    'anonymous assessor': [200, 200, 200, 200],
+    'alice admin': [200, 200, 200, 200],
+    'alice alice': [200, 200, 200, 200],
+    'alice clerk': [200, 200, 200, 200],
+    'alice assessor': [200, 200, 200, 200],
+  },
+  'read data without a code': {
+    'anonymous intake': [400, 409, 400, 400],
+    'anonymous admin': [200, 200, 200, 200],
+    'anonymous clerk': [200, 409, 403, 403],
+    'anonymous assessor': [403, 403, 200, 200],
+    'alice admin': [200, 200, 200, 200],
+    'alice alice': [200, 409, 200, 200],
+    'alice clerk': [200, 409, 403, 403],
+    'alice assessor': [403, 403, 200, 200],
+  },
+  'update data': {
+    'anonymous intake': [200, 409, 409, 409],
+    'anonymous clerk': [200, 409, 409, 409],
+    'alice alice': [200, 409, 409, 409],
+    'alice clerk': [200, 409, 409, 409],
+  },
+  submit: {
+    'anonymous intake': [200, 409, 409, 409],
+    'anonymous clerk': [200, 409, 409, 409],
+    'alice alice': [200, 409, 409, 409],
+    'alice clerk': [200, 409, 409, 409],
+  },
+  'send-code': { 'anonymous intake': [202, 409, 409, 409] },
+  unlock: { 'anonymous admin': [409, 200, 409, 409], 'alice admin': [409, 200, 409, 409] },
+  archive: { 'anonymous admin': [409, 409, 200, 409], 'alice admin': [409, 409, 200, 409] },
+  'to-draft': {
+    'anonymous admin': [409, 409, 200, 409],
+    'anonymous assessor': [409, 409, 200, 409],
+    'alice admin': [409, 409, 200, 409],
+    'alice assessor': [409, 409, 200, 409],
+  },
+  hold: { 'anonymous admin': [200, 200, 200, 200], 'alice admin': [200, 200, 200, 200] },
+  release: { 'anonymous admin': [200, 200, 200, 200], 'alice admin': [200, 200, 200, 200] },
+  'delete without a code': {
+    'anonymous intake': [400, 409, 409, 409],
+    'anonymous admin': [204, 204, 204, 204],
+    'alice admin': [204, 204, 204, 204],
+    'alice alice': [204, 409, 409, 409],
+  },
+};
+
+const made = new Map<string, Promise<string>>();
+
+async function makeForm(kind: Kind, status: Status): Promise<string> {
+  const id = await forms.draft({ as: kind === 'anonymous' ? 'intake' : 'alice' });
+  await forms.pool.query(`UPDATE forms SET data = '{"name":"Ana"}' WHERE id = $1`, [id]);
+  if (status !== 'Draft') await forms.setStatus(id, status);
+  return id;
+}
+
+/** Where nothing may change, one form of each kind and status is enough, and shows that nothing did. */
+function sameForm(kind: Kind, status: Status): Promise<string> {
+  const key = `${kind} ${status}`;
+  const form = made.get(key) ?? makeForm(kind, status);
+  made.set(key, form);
+  return form;
+}
+
+describe.each(Object.keys(actions) as Action[])('%s', (action) => {
+  describe.each(['anonymous', 'alice'] as Kind[])('of a form of %s', (kind) => {
+    it.each(everybody)('answers %s by the table, in every status', async (who) => {
+      const allowed = expected[action][`${kind} ${who}`];
+      const form = allowed && !action.startsWith('read') ? makeForm : sameForm;
+      const answers = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
+      expect(await Promise.all(answers)).toEqual(allowed ?? [403, 403, 403, 403]);
+    });
+  });
+});
+
+describe('an intake application', () => {
+  it('gets 403 on every row for a form that no intake application created for an anonymous applicant', async () => {
+    const id = await forms.draft({ as: 'alice' });
+    for (const [name, act] of Object.entries(actions)) {
+      const answer = await act(id, 'intake');
+      expect([name, answer.status]).toEqual([name, 403]);
+      expect(answer.body).toMatchObject({ detail: expect.stringMatching(/intake|may not/i) });
+    }
+    const coded = await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': 'ABCDEF' } });
+    expect(coded.status).toBe(403);
+  });
+
+  it('reaches forms that another intake application created', async () => {
+    const id = await forms.draft();
+    expect((await actions['read one'](id, 'otherIntake')).status).toBe(200);
+    expect((await actions['update data'](id, 'otherIntake')).status).toBe(200);
+  });
+
+  it('does not get round the code by being the account that created the form, with an applicant role as well', async () => {
+    const token = await forms.tokenWith({
+      roles: ['intake-application'],
+      realmRoles: ['applicant'],
+      subject: 'intake',
+    });
+    const id = await forms.draft();
+    expect((await forms.ask('GET', `/${id}/data`, { token })).status).toBe(400);
+    expect((await forms.ask('DELETE', `/${id}`, { token })).status).toBe(400);
+  });
+});
+
+describe('the creator', () => {
+  it('who has lost the role that may apply is 403', async () => {
+    const subject = randomUUID();
+    const token = await forms.tokenWith({ realmRoles: ['applicant'], subject });
+    const { body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
+    const { id } = body as { id: string };
+    const without = await forms.tokenWith({ subject });
+    expect((await forms.ask('GET', `/${id}`, { token: without })).status).toBe(403);
+    expect((await forms.ask('GET', `/${id}/data`, { token: without })).status).toBe(403);
+    expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(200);
+  });
+
+  it('is known by issuer and subject together: the same subject of another issuer is not the creator', async () => {
+    const id = await forms.draft({ as: 'alice' });
+    const { id: tenantId } = forms.platform.tenant;
+    const token = await forms.tokenWith({ realm: 'core', realmRoles: ['applicant'], subject: 'alice' });
+    const answer = await forms.ask('GET', `/${id}?tenantId=${encodeURIComponent(tenantId)}`, { token });
+    expect(answer.status).toBe(403);
+  });
+});
+
+describe('roles', () => {
+  it('of the form service count only as its own: a realm role named intake-application passes as Keycloak has it', async () => {
+    const id = await forms.draft();
+    const token = await forms.tokenWith({ realmRoles: ['form-admin'] });
+    expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(200);
+  });
+
+  it('of another service do not count', async () => {
+    const { access } = forms.platform;
+    const claims = { exp: Math.floor(Date.now() / 1000) + 86_400 };
+    const roles = { 'form-service': [], 'other-service': ['form-admin', 'intake-application'] };
+    const token = await roleToken(access, roles, { realm: 'demo', claims });
+    const id = await forms.draft();
+    for (const path of ['', `/${id}`, `/${id}/data`])
+      expect((await forms.ask('GET', path, { token })).status).toBe(403);
+  });
+
+  it('of a definition may name another service’s role by its full name', async () => {
+    const role = 'urn:example:platform:benefits:caseworker';
+    await forms.define({
+      id: 'benefit',
+      name: 'Benefit',
+      anonymousApply: false,
+      applicantRoles: [],
+      assessorRoles: [],
+      clerkRoles: [role],
+    });
+    const claims = { exp: Math.floor(Date.now() / 1000) + 86_400 };
+    const token = await roleToken(
+      forms.platform.access,
+      { 'form-service': [], benefits: ['caseworker'] },
+      { realm: 'demo', claims },
+    );
+    expect((await forms.ask('POST', '', { token, body: { definitionId: 'benefit' } })).status).toBe(201);
+  });
+});
+
+describe('tenants', () => {
+  const core = (options: { roles?: string[] } = { roles: ['form-admin'] }) =>
+    forms.tokenWith({ realm: 'core', ...options });
+  const named = () => `tenantId=${encodeURIComponent(forms.platform.tenant.id)}`;
+
+  it('another tenant’s form is 404, for every action and every role', async () => {
+    const id = await forms.draft();
+    for (const roles of [['form-admin'], ['intake-application']]) {
+      const token = await forms.tokenWith({ realm: 'other', roles });
+      for (const [method, path, body] of [
+        ['GET', `/${id}`, undefined],
+        ['GET', `/${id}/data`, undefined],
+        ['PUT', `/${id}/data`, { data: {}, files: {} }],
+        ['POST', `/${id}`, { operation: 'submit' }],
+        ['POST', `/${id}`, { operation: 'unlock' }],
+        ['DELETE', `/${id}`, undefined],
+      ] as const) {
+        const answer = await forms.ask(method, path, { token, body });
+        expect([method, path, answer.status]).toEqual([method, path, 404]);
+      }
+    }
+  });
+
+  it('a core user names the tenant with tenantId', async () => {
+    const id = await forms.draft();
+    expect((await forms.ask('GET', `/${id}?${named()}`, { token: await core() })).status).toBe(200);
+    expect((await forms.ask('GET', `?${named()}`, { token: await core() })).status).toBe(200);
+  });
+
+  it('a core intake application creates in the tenant that it names', async () => {
+    const token = await core({ roles: ['intake-application'] });
+    const body = { definitionId: 'permit', applicant: anonymous() };
+    expect((await forms.ask('POST', `?${named()}`, { token, body })).status).toBe(201);
+  });
+
+  it('a core user without tenantId, or with an unknown one, is 400', async () => {
+    const id = await forms.draft();
+    const unknown = 'tenantId=urn:example:platform:tenant-service:v2:/tenants/nobody';
+    for (const query of ['', `?${unknown}`]) {
+      const answer = await forms.ask('GET', `/${id}${query}`, { token: await core() });
+      expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/tenantId' }] } });
+    }
+  });
+
+  it('a tenant’s user may name its own tenant; another is 403', async () => {
+    const id = await forms.draft();
+    expect((await forms.ask('GET', `/${id}?${named()}`, { as: 'admin' })).status).toBe(200);
+    const other = `tenantId=${encodeURIComponent(forms.platform.otherTenant.id)}`;
+    expect((await forms.ask('GET', `/${id}?${other}`, { as: 'admin' })).status).toBe(403);
+  });
+});
