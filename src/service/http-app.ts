@@ -106,17 +106,20 @@ export function createHttpApp(options: HttpAppOptions): Express {
 
 // Never with credentials: only bearer tokens, which a page has to add itself.
 function allowOrigins(origins: string[]): RequestHandler {
-  const settings = {
-    origin: origins.includes('*') ? '*' : origins,
-    exposedHeaders: ['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'WWW-Authenticate'],
-    maxAge: 600,
-  };
-  const preflight = cors(settings);
-  const actual = cors({ ...settings, preflightContinue: true });
+  const anyOrigin = origins.includes('*');
+  const exposed = ['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'WWW-Authenticate'].join(', ');
+  const preflight = cors({ origin: anyOrigin ? '*' : origins, maxAge: 600 });
   return (request, response, next) => {
+    const { origin } = request.headers;
     // Fetch standard, section 3.2.2: any other OPTIONS is a request of its own, and is answered by its route.
-    const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-    (isPreflight ? preflight : actual)(request, response, next);
+    if (request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined)
+      return preflight(request, response, next);
+    if (!anyOrigin) response.setHeader('Vary', 'Origin');
+    if (anyOrigin) response.setHeader('Access-Control-Allow-Origin', '*');
+    else if (origin !== undefined && origins.includes(origin))
+      response.setHeader('Access-Control-Allow-Origin', origin);
+    if (origin !== undefined) response.setHeader('Access-Control-Expose-Headers', exposed);
+    next();
   };
 }
 

@@ -4,6 +4,8 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export interface KeyRing {
+  /** The name of the key that seals; what it sealed begins with the name and a dot. */
+  readonly currentKey: string;
   /**
    * AES-256-GCM. `context` says what the text is and whose (`refresh token of session 1`); it is authenticated, not
    * stored. Answers `kid.nonce.ciphertext.tag`, the last three in base64url.
@@ -57,6 +59,7 @@ export function createKeyRing(keys: string): KeyRing {
       .update(text)
       .digest('base64url');
   return {
+    currentKey: current.id,
     seal: (plaintext, context) => seal(current, plaintext, context),
     open: (sealed, context) => open(ring, sealed, context),
     hmac: (text, purpose) => digest(current, text, purpose),

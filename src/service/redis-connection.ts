@@ -1,0 +1,163 @@
+// One connection to Redis, whatever its topology: connects in the background for as long as it takes, and knows by
+// pinging whether the other side still answers. It queues nothing while it is cut off.
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type BasicPooledClientSideCache,
+  createClient,
+  createCluster,
+  createSentinel,
+  type RedisClientOptions,
+} from 'redis';
+import type { RedisSettings } from './redis-fields.ts';
+
+/** Milliseconds without any traffic after which a connection is given up. */
+const socketTimeout = 2_500;
+const pingInterval = 1_000;
+
+/** What of node-redis is used, alike for its three kinds of client. */
+export interface RawClient {
+  get(key: string): Promise<string | null>;
+  hGetAll(key: string): Promise<Record<string, string>>;
+  set(key: string, value: string, options: { expiration: { type: 'EX' | 'PX'; value: number } }): Promise<unknown>;
+  expire(key: string, seconds: number): Promise<unknown>;
+  del(keys: string | string[]): Promise<number>;
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+  evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+  connect(): Promise<unknown>;
+  destroy(): unknown;
+  on(event: 'error', listener: (error: unknown) => void): unknown;
+}
+
+export interface ClientKind {
+  client: RawClient;
+  /** Asks every node that commands may go to. */
+  ping(): Promise<unknown>;
+  /** A command to any node. */
+  send(args: string[]): Promise<unknown>;
+}
+
+type CommonOptions = Pick<
+  RedisClientOptions,
+  'RESP' | 'username' | 'password' | 'pingInterval' | 'disableOfflineQueue' | 'maintNotifications'
+>;
+
+/** `tracking`: for a connection that reads tracked keys; it needs Redis 6. */
+export function createRawClient(settings: RedisSettings, tracking?: BasicPooledClientSideCache): ClientKind {
+  const { topology } = settings;
+  const RESP = tracking ? 3 : 2;
+  const common: CommonOptions = {
+    RESP,
+    ...credentials(settings.username, settings.password),
+    pingInterval,
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+  };
+  const socket = { ...tlsOptions(settings), socketTimeout, connectTimeout: socketTimeout, reconnectStrategy };
+  const cache = tracking ? { clientSideCache: tracking } : {};
+  if (topology.kind === 'server') {
+    const client = createClient({ ...common, ...cache, url: topology.url, socket });
+    return { client: client as unknown as RawClient, ping: () => client.ping(), send: (args) => client.sendCommand(args) };
+  }
+  if (topology.kind === 'sentinel') {
+    const client = createSentinel({
+      RESP,
+      ...cache,
+      name: topology.name,
+      sentinelRootNodes: topology.nodes,
+      nodeClientOptions: { ...common, socket },
+      sentinelClientOptions: {
+        ...common,
+        ...credentials(settings.sentinelUsername, settings.sentinelPassword),
+        socket,
+      },
+      scanInterval: 1_000,
+      passthroughClientErrorEvents: true,
+    });
+    return {
+      client: client as unknown as RawClient,
+      ping: () => client.ping(),
+      send: (args) => client.sendCommand(false, args),
+    };
+  }
+  const client = createCluster({
+    RESP,
+    ...cache,
+    rootNodes: topology.nodes.map((node) => ({ socket: { ...socket, ...node } })),
+    defaults: { ...common, socket },
+  });
+  return {
+    client: client as unknown as RawClient,
+    ping: () => Promise.all(client.masters.map(async (node) => (await client.nodeClient(node)).ping())),
+    send: (args) => client.sendCommand(undefined, false, args),
+  };
+}
+
+function credentials(username: string | undefined, password: string | undefined) {
+  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
+}
+
+function tlsOptions({ tls }: RedisSettings) {
+  return tls ? { tls: true as const, ...tls } : {};
+}
+
+/** For ever: Redis comes back, or another takes its place. */
+function reconnectStrategy(retries: number): number {
+  return Math.min(50 * 2 ** Math.min(retries, 5), 1_000) + Math.floor(Math.random() * 100);
+}
+
+export interface ConnectionWatch {
+  /** Whether the other side answered lately. */
+  readonly isUp: boolean;
+  close(): void;
+}
+
+/** `onChange` is called whenever the connection comes up or goes down. */
+export function watchConnection(
+  { client, ping }: ClientKind,
+  onChange: (isUp: boolean, error?: unknown) => void,
+): ConnectionWatch {
+  let isUp = false;
+  let isClosed = false;
+  const set = (next: boolean, error?: unknown) => {
+    if (isUp === next || isClosed) return;
+    isUp = next;
+    onChange(next, error);
+  };
+  const run = async () => {
+    await connect(client, () => isClosed);
+    while (!isClosed) {
+      // One at a time: a further ping would be traffic, and would keep a dead socket from timing out.
+      const answer = ping();
+      const late = setTimeout(() => set(false, new Error(`no answer in ${socketTimeout} ms`)), socketTimeout);
+      await answer.then(
+        () => set(true),
+        (error: unknown) => set(false, error),
+      );
+      clearTimeout(late);
+      await delay(isUp ? pingInterval : pingInterval / 4, undefined, { ref: false });
+    }
+  };
+  run().catch(() => undefined);
+  return {
+    get isUp() {
+      return isUp;
+    },
+    close() {
+      isClosed = true;
+      isUp = false;
+      client.destroy();
+    },
+  };
+}
+
+/** A single server's client keeps trying by itself; the others give up when no node that they know answers. */
+async function connect(client: RawClient, isClosed: () => boolean): Promise<void> {
+  while (!isClosed()) {
+    try {
+      await client.connect();
+      return;
+    } catch {
+      await delay(pingInterval / 2, undefined, { ref: false });
+    }
+  }
+}
