@@ -13,7 +13,7 @@ async function main(): Promise<void> {
     warn: (text) => console.warn(`  !      ${text}`),
   });
   const stop = async (reason: string, code: number) => {
-    console.log(`\n${reason} Stopping…`);
+    console.log(`\n${reason}Stopping…`);
     await formgate.stop();
     console.log('Stopped.');
     process.exit(code);
@@ -23,8 +23,10 @@ async function main(): Promise<void> {
     process.once('SIGINT', () => process.exit(130));
     stop(reason, code).catch(fail);
   };
+  // A closed terminal or pipe must not keep us from stopping well.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));
-  void formgate.failed.then((reason) => exit(reason, 1));
+  void formgate.failed.then((reason) => exit(`${reason} `, 1));
 
   console.log(`Starting Formgate with the data in ${options.directory}`);
   const { publicUrl } = await formgate.start();

@@ -1,7 +1,7 @@
 // Runs one of the product's processes as a cluster would: its main, its environment, its readiness, restarted when it
 // dies. Its log goes to a file.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createWriteStream, type WriteStream } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -35,10 +35,9 @@ const longestStart = 60_000;
 const longestWait = 10_000;
 
 export function superviseChild(options: ChildOptions): SupervisedChild {
-  const log = createWriteStream(options.logFile, { flags: 'a', mode: 0o600 });
   let stopping = false;
   let wasReady = false;
-  let child = launch(options, log);
+  let child = launch(options);
   const isReady = () =>
     fetch(options.readyUrl, { signal: AbortSignal.timeout(2_000) }).then(
       ({ status }) => status === 200,
@@ -54,7 +53,7 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
       options.onDeath(reason, waitMs);
       await delay(waitMs);
       if (stopping) return;
-      child = launch(options, log);
+      child = launch(options);
     }
   }
 
@@ -77,23 +76,25 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
       stopping = true;
       await endChild(child);
       await Promise.race([watching, delay(longestWait, undefined, { ref: false })]);
-      await new Promise((done) => log.end(done));
     },
   };
 }
 
-function launch({ main, env }: ChildOptions, log: WriteStream): ChildProcess {
+function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   const follow = pathToFileURL(join(import.meta.dirname, 'follow-parent.ts')).href;
   const own = inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
+  // The file itself, no pipe through us: the child's last lines are kept even if we are gone.
+  const log = openSync(logFile, 'a', 0o600);
   const child = spawn(process.execPath, [`--import=${follow}`, main], {
     env: { ...Object.fromEntries(own), ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', log, log],
     // Ctrl-C reaches the whole group of a terminal: a child out of the group is stopped by us, in order.
     detached: process.platform !== 'win32',
   });
-  child.on('error', (error) => log.write(`${error.message}\n`));
-  child.stdout?.pipe(log, { end: false });
-  child.stderr?.pipe(log, { end: false });
+  closeSync(log);
+  // Without a process there is an error in place of an exit; whoever waits for the exit hears of it.
+  child.on('error', () => undefined);
+  child.stdin?.on('error', () => undefined);
   return child;
 }
 

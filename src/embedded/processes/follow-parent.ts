@@ -6,7 +6,8 @@ import { isMainThread } from 'node:worker_threads';
 if (isMainThread) {
   process.stdin.on('end', () => {
     process.kill(process.pid, 'SIGTERM');
-    setTimeout(() => process.exit(1), 15_000).unref();
+    // All requests came through the parent: there is little left to finish.
+    setTimeout(() => process.exit(1), 2_000).unref();
   });
   process.stdin.resume();
   // Waiting for the parent's end must not itself keep the child alive.
