@@ -28,13 +28,15 @@ type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'con
 const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
   a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
 
-// The active revision is fetched only where it is another than the latest.
+// The active revision is fetched only where it is another than the latest. LATERAL with LIMIT, because as a plain join it
+// reads all revisions of the namespace for each configuration when Postgres has no statistics yet.
 const entryTables = `configurations c
   JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
     WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
     ORDER BY r.revision DESC LIMIT 1) l ON true
-  LEFT JOIN configuration_revisions a ON a.tenant = c.tenant AND a.namespace = c.namespace AND a.name = c.name
-    AND a.revision = c.active AND a.revision <> l.revision`;
+  LEFT JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
+    WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
+      AND r.revision = c.active AND r.revision <> l.revision LIMIT 1) a ON true`;
 
 const latestOfBothSql = `SELECT DISTINCT ON (tenant) tenant, configuration FROM configuration_revisions
   WHERE tenant IN ($1, $2) AND namespace = $3 AND name = $4 ORDER BY tenant, revision DESC`;
