@@ -61,6 +61,8 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       concurrency: options.concurrency,
       pollInterval: 1_000,
       noHandleSignals: true,
+      // Without this, a file named crontab in the working directory would be obeyed.
+      parsedCronItems: [],
       logger: quietLogger(log),
       events: poolEvents(alive),
     });

@@ -39,6 +39,8 @@ export interface TestPlatformOptions {
   /** Instead of ones of its own, which close with the platform. */
   access?: TestAccess;
   mailbox?: TestMailbox;
+  /** `host:port` of a way to Postgres that the test controls. */
+  databaseVia?: string;
   /** Environment variables that differ. */
   env?: Record<string, string>;
 }
@@ -68,7 +70,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
     HOST: '127.0.0.1',
     PORT: '0',
     METRICS_PORT: '0',
-    DATABASE_URL: database.url,
+    DATABASE_URL: via(database.url, options.databaseVia),
     ACCESS_SERVICE_URL: access.url,
     SMTP_URL: mailbox.url,
     MAIL_FROM: 'Forms <forms@platform.example.org>',
@@ -160,6 +162,12 @@ async function startAccessForTwo(): Promise<TestAccess> {
   const access = await startTestAccess();
   await access.addRealm('other');
   return access;
+}
+
+function via(databaseUrl: string, host: string | undefined): string {
+  const url = new URL(databaseUrl);
+  if (host !== undefined) url.host = host;
+  return url.href;
 }
 
 /** The directory's entries name the port that the server got. */

@@ -19,7 +19,7 @@ export interface StoredEvent extends NewEvent {
 /** A repeat of an event carries the same key in its context; absent when the sender asks for no such care. */
 export function idempotencyKey(context: Record<string, unknown>): string | undefined {
   const key = context.idempotencyKey;
-  return typeof key === 'string' && key !== '' && key.length <= 200 ? key : undefined;
+  return typeof key === 'string' && key !== '' ? key : undefined;
 }
 
 const definitionSchema = {

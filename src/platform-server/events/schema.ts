@@ -9,7 +9,8 @@ export const eventBody = z.object({
   name,
   timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
   correlationId: z.string().max(1_000).nullish(),
-  context: anObject.nullish(),
+  // A key that could not be kept must not be taken for none.
+  context: anObject.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
   /** Of a core sender; the query `tenantId` wins, and other senders send for their own tenant. */
   tenantId: z.unknown().optional(),
   payload: anObject,

@@ -1,0 +1,113 @@
+import type pg from 'pg';
+import pino from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import { createMetrics } from '../service/metrics.ts';
+import { createPool } from '../service/postgres.ts';
+import { migrationsDirectory } from './start.ts';
+import { guardJobPool, type JobWorker, migrateJobs, startWorker } from './worker.ts';
+
+const log = pino({ level: 'silent' });
+let database: TestDatabase;
+let pool: pg.Pool;
+
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  pool = guardJobPool(createPool({ url: database.url, size: 8, log, metrics: createMetrics() }), log);
+  await Promise.all([migrateJobs(pool, log), migrateJobs(pool, log)]);
+});
+
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const start = (tasks: Record<string, () => Promise<void>> = {}): Promise<JobWorker> =>
+  startWorker({ pool, tasks, log, concurrency: 2, staleAfter: 300, upkeep: () => Promise.resolve() });
+
+/** A job that has failed `attempts` times and waits for six hours. */
+async function addFailedJob(key: string, attempts: number): Promise<void> {
+  await pool.query("SELECT graphile_worker.add_job('never', run_at => now() + interval '6 hours', job_key => $1)", [
+    key,
+  ]);
+  await pool.query('UPDATE graphile_worker._private_jobs SET attempts = $2 WHERE key = $1', [key, attempts]);
+}
+
+async function jobs(): Promise<Record<string, { minutes: number; attempts: number }>> {
+  const { rows } = await pool.query<{ key: string; minutes: number; attempts: number }>(
+    'SELECT key, (extract(epoch FROM run_at - now()) / 60)::float AS minutes, attempts FROM graphile_worker.jobs',
+  );
+  return Object.fromEntries(rows.map(({ key, ...job }) => [key, job]));
+}
+
+describe('the job worker', () => {
+  it('shortens the wait for a retry to five minutes, but where the mail server refused the message, and gives none up', async () => {
+    await pool.query(`
+      INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted, routed)
+        VALUES (gen_random_uuid(), 't', 'n', 'e', now(), '{}', '{}', now(), now());
+      INSERT INTO subscribers (id, tenant, address_as, created) VALUES ('s1', 't', '', now()), ('s2', 't', '', now());
+      INSERT INTO deliveries (event, type_id, subscriber_id, created, refused)
+        VALUES (1, 't', 's1', now(), true), (1, 't', 's2', now(), false)`);
+    for (const key of ['deliver:1:t:s1', 'deliver:1:t:s2', 'route']) await addFailedJob(key, 24);
+    await pool.query(
+      "SELECT graphile_worker.add_job('never', run_at => now() + interval '6 hours', job_key => 'planned')",
+    );
+    const worker = await start();
+    await expect.poll(async () => (await jobs()).route?.minutes, { timeout: 10_000 }).toBeLessThanOrEqual(5);
+    const found = await jobs();
+    expect(found['deliver:1:t:s2']?.minutes).toBeLessThanOrEqual(5);
+    expect(found['deliver:1:t:s2']?.attempts).toBeLessThan(25);
+    expect(found['deliver:1:t:s1']?.minutes).toBeGreaterThan(300);
+    expect(found.planned?.minutes).toBeGreaterThan(300);
+    await worker.close();
+  });
+
+  it('frees what a silent process had locked, and leaves alone what a living one runs', async () => {
+    let runs = 0;
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const worker = await start({
+      long: async () => {
+        runs += 1;
+        await released;
+      },
+      orphan: () => Promise.resolve(),
+    });
+    await pool.query("SELECT graphile_worker.add_job('long', job_key => 'long')");
+    await expect.poll(() => runs).toBe(1);
+    await pool.query(
+      "SELECT graphile_worker.add_job('orphan', job_key => 'orphan', run_at => now() + interval '1 second')",
+    );
+    await pool.query(
+      "UPDATE graphile_worker._private_jobs SET locked_by = 'pool-dead', locked_at = now(), run_at = now() WHERE key = 'orphan'",
+    );
+    await expect.poll(async () => (await jobs()).orphan, { timeout: 10_000 }).toBeUndefined();
+    expect(runs).toBe(1);
+    release();
+    await worker.close();
+    expect(runs).toBe(1);
+  });
+
+  it('runs its upkeep at once, and goes on when that fails', async () => {
+    let failed = false;
+    let done = false;
+    const worker = await startWorker({
+      pool,
+      tasks: {
+        after: () => {
+          done = true;
+        },
+      },
+      log,
+      concurrency: 1,
+      staleAfter: 300,
+      upkeep: () => {
+        failed = true;
+        return Promise.reject(new Error('no upkeep'));
+      },
+    });
+    await expect.poll(() => failed).toBe(true);
+    await pool.query("SELECT graphile_worker.add_job('after')");
+    await expect.poll(() => done, { timeout: 10_000 }).toBe(true);
+    await worker.close();
+  });
+});
