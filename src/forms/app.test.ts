@@ -1,0 +1,126 @@
+// The form service as a whole: every route refuses tokens that are none, and what it says about itself.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestForms, type TestForms } from '../../test/support/forms.ts';
+import { call } from '../../test/support/platform.ts';
+
+let forms: TestForms;
+beforeAll(async () => {
+  forms = await startTestForms();
+});
+afterAll(() => forms.close());
+
+const id = '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11';
+/** Every route that takes a bearer, with a body that its validation would take. */
+const routes: [method: string, path: string, body?: unknown][] = [
+  ['POST', ''],
+  ['GET', ''],
+  ['GET', `/${id}`],
+  ['POST', `/${id}`],
+  ['DELETE', `/${id}`],
+  ['GET', `/${id}/data`],
+  ['PUT', `/${id}/data`],
+];
+
+interface OpenApi {
+  openapi: string;
+  paths: Record<string, Record<string, { security?: unknown; summary?: string; responses: Record<string, unknown> }>>;
+}
+const document = async () => (await call(`${forms.url}/openapi.json`)).body as OpenApi;
+
+describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
+  const own = () => forms.platform.access.urns.service('form-service');
+  const claims = (changes: object = {}) => ({
+    aud: own(),
+    resource_access: { [own()]: { roles: ['form-admin', 'intake-application'] } },
+    ...changes,
+  });
+
+  it('answers 401 with WWW-Authenticate without a token', async () => {
+    const answer = await forms.ask(method, path);
+    expect(answer).toMatchObject({
+      status: 401,
+      body: { type: 'urn:formgate:problem:unauthenticated', errorMessage: expect.any(String) },
+    });
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer error="/);
+  });
+
+  it('answers 401 to a token of another issuer, realm, audience or algorithm, with another signature, or expired', async () => {
+    const { access } = forms.platform;
+    const tokens = {
+      issuer: await access.foreignToken(claims({ iss: 'https://elsewhere.example.org/auth/realms/demo' })),
+      'realm of no tenant': await access.foreignToken(claims({ iss: access.issuer('nowhere') })),
+      audience: await access.foreignToken(claims({ aud: 'urn:example:platform:other-service' })),
+      'no audience': await access.foreignToken(claims({ aud: undefined })),
+      HS256: await access.foreignToken(claims(), { key: 'hmac' }),
+      'no signature': await access.foreignToken(claims(), { key: 'none' }),
+      'unknown key': await access.foreignToken(claims(), { key: 'unknown' }),
+      expired: await access.foreignToken(claims({ exp: Math.floor(Date.now() / 1000) - 60 })),
+      'not yet': await access.foreignToken(claims({ nbf: Math.floor(Date.now() / 1000) + 86_400 })),
+      nonsense: 'nonsense',
+    };
+    for (const [what, token] of Object.entries(tokens)) {
+      const answer = await forms.ask(method, path, { token });
+      expect([what, answer.status]).toEqual([what, 401]);
+    }
+  });
+
+  it('answers 400 to a core user who names no tenant', async () => {
+    const token = await forms.tokenWith({ realm: 'core', roles: ['form-admin', 'intake-application'] });
+    expect((await forms.ask(method, path, { token })).status).toBe(400);
+  });
+});
+
+describe('the OpenAPI document', () => {
+  it('is 3.1, at /openapi.json and at /swagger/docs/v1, and has a page at /docs', async () => {
+    expect((await document()).openapi).toMatch(/^3\.1/);
+    expect((await call(`${forms.url}/swagger/docs/v1`)).body).toEqual(await document());
+    expect((await call(`${forms.url}/docs`)).headers.get('content-type')).toContain('text/html');
+  });
+
+  it('has every form route, each with a summary, a bearer and its answers', async () => {
+    const { paths } = await document();
+    const found = Object.entries(paths)
+      .filter(([path]) => path.startsWith('/form/v1/forms'))
+      .flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+      );
+    expect(found.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
+      routes.map(([method, path]) => `${method.toLowerCase()} /form/v1/forms${path.replace(id, '{formId}')}`).sort(),
+    );
+    for (const { summary, security, responses } of found) {
+      expect(summary).toBeTruthy();
+      expect(security).toEqual([{ bearer: [] }]);
+      expect(Object.keys(responses).length).toBeGreaterThan(1);
+    }
+  });
+});
+
+describe('about itself', () => {
+  it('answers GET / with name, description and links', async () => {
+    expect((await call(forms.url)).body).toEqual({
+      name: 'Form service',
+      description: expect.any(String),
+      _links: {
+        self: { href: expect.any(String) },
+        health: { href: expect.stringMatching(/\/health$/) },
+        api: { href: expect.stringMatching(/\/form\/v1$/) },
+        docs: { href: expect.any(String) },
+      },
+    });
+  });
+
+  it('answers GET /health with 200 and booleans, as the older platform does', async () => {
+    const { status, body } = await call(`${forms.url}/health`);
+    expect(status).toBe(200);
+    expect(body).toEqual({ access: true, directory: true, tenant: true, configuration: true, event: true, db: true });
+  });
+});
+
+describe('addresses', () => {
+  it('that are unknown answer 404, and known ones with another method 405 with Allow', async () => {
+    expect((await forms.ask('GET', `/${id}/nothing`, { as: 'admin' })).status).toBe(404);
+    const answer = await forms.ask('PATCH', `/${id}`, { as: 'admin', body: {} });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')).toBe('GET, POST, DELETE, HEAD, OPTIONS');
+  });
+});

@@ -1,0 +1,100 @@
+// Where definitions are found, and what of them is read.
+import { describe, expect, it } from 'vitest';
+import { parseDefinition } from './definition.ts';
+import { createDefinitionSource } from './source.ts';
+
+/** A configuration service's answers by `namespace:name`. */
+function sourceOf(configurations: Record<string, unknown>) {
+  const asked: string[] = [];
+  const source = createDefinitionSource({
+    async activeOrLatest(namespace, name, place, read) {
+      asked.push(`${namespace}:${name} of ${place.tenantId}${read?.permission ? ', permission' : ''}`);
+      const configuration = configurations[`${namespace}:${name}`];
+      return { value: configuration === undefined ? undefined : { revision: 3, configuration }, at: 0, stale: false };
+    },
+  });
+  return { source, asked };
+}
+
+const permission = { permission: true };
+
+describe('a definition', () => {
+  it('is found in platform:form-service before form-service:<id>', async () => {
+    const { source, asked } = sourceOf({
+      'platform:form-service': { permit: { name: 'First home' } },
+      'form-service:permit': { name: 'Second home' },
+    });
+    expect(await source.find('tenant', 'permit', permission)).toMatchObject({ id: 'permit', name: 'First home' });
+    expect(asked).toEqual(['platform:form-service of tenant, permission']);
+  });
+
+  it('is found in form-service:<id> where the first home has none', async () => {
+    const { source } = sourceOf({ 'platform:form-service': {}, 'form-service:permit': { name: 'Second home' } });
+    expect(await source.find('tenant', 'permit', permission)).toMatchObject({ id: 'permit', name: 'Second home' });
+  });
+
+  it.each(['constructor', 'toString', 'hasOwnProperty', 'a:b', ''])('named %j is not found by accident', async (id) => {
+    const { source } = sourceOf({ 'platform:form-service': {}, 'form-service:x': {} });
+    expect(await source.find('tenant', id, permission)).toBeUndefined();
+  });
+
+  it('that is empty does not exist', async () => {
+    const { source } = sourceOf({ 'form-service:permit': {} });
+    expect(await source.find('tenant', 'permit', permission)).toBeUndefined();
+  });
+
+  it('is parsed once while its configuration stays the same', async () => {
+    const { source } = sourceOf({ 'form-service:permit': { name: 'Permit' } });
+    const first = await source.find('tenant', 'permit', permission);
+    expect(await source.find('tenant', 'permit', permission)).toBe(first);
+  });
+});
+
+describe('parseDefinition', () => {
+  it('has defaults as the older platform has them', () => {
+    expect(parseDefinition('permit', {})).toMatchObject({
+      id: 'permit',
+      name: 'permit',
+      anonymousApply: false,
+      applicantRoles: [],
+      assessorRoles: [],
+      clerkRoles: [],
+      oneFormPerApplicant: true,
+      dataSchema: {},
+    });
+  });
+
+  it('keeps unknown fields', () => {
+    expect(parseDefinition('permit', { ministry: 'Tests' })).toMatchObject({ ministry: 'Tests' });
+  });
+
+  it.each([
+    [null, ''],
+    ['text', ''],
+    [[], ''],
+    [{ anonymousApply: 'yes' }, '/anonymousApply'],
+    [{ applicantRoles: 'applicant' }, '/applicantRoles'],
+    [{ clerkRoles: [1] }, '/clerkRoles/0'],
+    [{ dataSchema: 'x' }, '/dataSchema'],
+    [{ retention: { lockAfter: '15 days' } }, '/retention/lockAfter'],
+    [{ retention: { lockAfter: 'P1M' } }, '/retention/lockAfter'],
+  ])('calls %j unusable, with a pointer', (configured, pointer) => {
+    let problem: unknown;
+    try {
+      parseDefinition('permit', configured);
+    } catch (error) {
+      problem = error;
+    }
+    expect(problem).toMatchObject({
+      slug: 'definition-invalid',
+      status: 502,
+      errors: expect.arrayContaining([expect.objectContaining({ pointer })]),
+    });
+  });
+
+  it('names the schema by its content', () => {
+    const key = (dataSchema: object) => parseDefinition('permit', { dataSchema }).schemaKey;
+    expect(key({ type: 'object' })).toBe(key({ type: 'object' }));
+    expect(key({ type: 'object' })).not.toBe(key({ type: 'array' }));
+  });
+});

@@ -1,0 +1,150 @@
+// The statements that change forms, on a real Postgres without a relay: what they write together, and what they refuse.
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { createMetrics } from '../../service/metrics.ts';
+import { createPool } from '../../service/postgres.ts';
+import { createClaim } from '../idempotency/idempotency.ts';
+import { migrationsDirectory } from '../start.ts';
+import { type ChangeStore, createChangeStore, type NewForm } from './change-store.ts';
+import { formStatuses, transitions } from './form.ts';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+let store: ChangeStore;
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  pool = createPool({ url: database.url, log: captureLog().log, metrics: createMetrics() });
+  store = createChangeStore(pool);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const tenantId = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
+const actor = { id: 'subject-1', name: 'Ada' };
+const now = new Date('2026-08-20T17:00:00Z');
+
+function newForm(changes: Partial<NewForm> = {}): NewForm {
+  return {
+    id: randomUUID(),
+    tenantId,
+    definitionId: 'permit',
+    created: now,
+    createdBy: actor,
+    issuer: 'https://access.example.org/auth/realms/demo',
+    anonymousApplicant: true,
+    onePerApplicant: false,
+    applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
+    ...changes,
+  };
+}
+
+async function made(changes: Partial<NewForm> = {}): Promise<string> {
+  const form = newForm(changes);
+  expect(await store.create(form, undefined)).toBe(true);
+  return form.id;
+}
+
+const outbox = async (formId: string) =>
+  (
+    await pool.query('SELECT kind, facts, created, not_before FROM outbox WHERE form_id = $1 ORDER BY sequence', [
+      formId,
+    ])
+  ).rows;
+
+describe('create', () => {
+  it('writes no subscribe row for an applicant without a channel', async () => {
+    const id = await made({ anonymousApplicant: false, applicant: { addressAs: 'Ada', channels: [] } });
+    expect((await outbox(id)).map(({ kind }) => kind)).toEqual(['form-created']);
+  });
+
+  it('writes rows that are due at once and hold neither address nor answers', async () => {
+    const id = await made();
+    const rows = await outbox(id);
+    expect(rows.map(({ not_before: due }) => due)).toEqual([now, now]);
+    expect(JSON.stringify(rows)).not.toContain('ana@example.org');
+  });
+
+  it('leaves no idempotency record when the form was not made', async () => {
+    const creator = { anonymousApplicant: false, onePerApplicant: true, definitionId: 'once' };
+    await made(creator);
+    const scope = { tenantId, issuer: 'i', subject: 's', route: 'r', body: {}, now };
+    const record = { ...createClaim('secret', 'key', scope), answer: {} };
+    expect(await store.create(newForm(creator), record)).toBe(false);
+    expect((await pool.query("SELECT FROM idempotency_keys WHERE issuer = 'i'")).rowCount).toBe(0);
+  });
+});
+
+describe('move', () => {
+  it.each(Object.entries(transitions))(
+    '%s changes a form of its own status only, with one event of the actor',
+    async (_name, transition) => {
+      for (const status of formStatuses) {
+        const id = await made();
+        await pool.query(
+          "UPDATE forms SET status = $2, locked = CASE WHEN $2 = 'Locked' THEN created END WHERE id = $1",
+          [id, status],
+        );
+        const later = new Date(now.getTime() + 1_000);
+        const moved = await store.move({ tenantId, formId: id, actor, now: later, transition });
+        const events = (await outbox(id)).slice(2);
+        if (status !== transition.from) {
+          expect([moved, events]).toEqual([undefined, []]);
+          continue;
+        }
+        expect(moved).toMatchObject({ status: transition.to, revision: '2', locked: null });
+        expect(moved?.lastAccessed).toEqual(transition.sets === 'last_accessed' ? later : now);
+        expect(events).toEqual([
+          { kind: transition.event, facts: { definitionId: 'permit', actor }, created: later, not_before: later },
+        ]);
+      }
+    },
+  );
+
+  it('refuses another tenant’s form and another revision', async () => {
+    const id = await made();
+    const change = { tenantId, formId: id, actor, now, transition: transitions.submit };
+    expect(await store.move({ ...change, tenantId: 'another' })).toBeUndefined();
+    expect(await store.move({ ...change, revision: '2' })).toBeUndefined();
+    expect(await store.move({ ...change, revision: '1' })).toBeDefined();
+  });
+});
+
+describe('remove', () => {
+  const all = formStatuses;
+
+  it('writes the tombstone and form-deleted with actor, subscriber and each file once', async () => {
+    const id = await made();
+    const file = (nth: number) =>
+      `urn:example:platform:file-service:v1:/files/0000000${nth}-0000-4000-8000-000000000000`;
+    const files = { a: `${file(1)};${file(2)}`, b: file(1) };
+    await pool.query("UPDATE forms SET files = $2, subscriber_id = 'abc' WHERE id = $1", [id, files]);
+    expect(await store.remove({ tenantId, formId: id, actor, now, statuses: all })).toBe(true);
+    expect((await outbox(id)).at(-1)).toMatchObject({
+      kind: 'form-deleted',
+      facts: { definitionId: 'permit', actor, subscriberId: 'abc', files: [file(1), file(2)] },
+    });
+    expect((await pool.query('SELECT FROM tombstones WHERE form_id = $1', [id])).rowCount).toBe(1);
+  });
+
+  it('names no subscriber and no files where there are none', async () => {
+    const id = await made();
+    await store.remove({ tenantId, formId: id, actor, now, statuses: all });
+    expect((await outbox(id)).at(-1)?.facts).toEqual({ definitionId: 'permit', actor, files: [] });
+  });
+
+  it('refuses a held form, another status and another tenant, and then writes nothing', async () => {
+    const id = await made();
+    const change = { tenantId, formId: id, actor, now, statuses: all };
+    expect(await store.remove({ ...change, tenantId: 'another' })).toBe(false);
+    expect(await store.remove({ ...change, statuses: ['Locked'] })).toBe(false);
+    await store.setHeld({ tenantId, formId: id, now, held: true });
+    expect(await store.remove(change)).toBe(false);
+    expect((await outbox(id)).map(({ kind }) => kind)).toEqual(['subscribe', 'form-created']);
+    expect((await pool.query('SELECT FROM tombstones WHERE form_id = $1', [id])).rowCount).toBe(0);
+  });
+});

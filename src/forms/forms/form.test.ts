@@ -1,0 +1,60 @@
+// The noun: masks, entity tags, where codes go.
+import { describe, expect, it } from 'vitest';
+import { codeChannel, maskAddress, normaliseApplicant, parseIfMatch } from './form.ts';
+
+const email = (address: string) => ({ channel: 'email' as const, address });
+const sms = (address: string) => ({ channel: 'sms' as const, address });
+
+describe('codeChannel', () => {
+  it('is the first email channel, else the first channel, else none', () => {
+    expect(codeChannel({ channels: [sms('1'), email('a'), email('b')] })).toEqual(email('a'));
+    expect(codeChannel({ channels: [sms('1'), sms('2')] })).toEqual(sms('1'));
+    expect(codeChannel({ channels: [] })).toBeUndefined();
+  });
+});
+
+describe('maskAddress', () => {
+  it.each([
+    [email('ana@example.org'), 'a***@example.org'],
+    [email('"a@b"@example.org'), '"***@example.org'],
+    [email('😀ana@example.org'), '😀***@example.org'],
+    [email('nonsense'), 'n***'],
+    [sms('+15550109967'), '***67'],
+  ])('shows little of %j', (channel, masked) => {
+    expect(maskAddress(channel)).toBe(masked);
+  });
+});
+
+describe('normaliseApplicant', () => {
+  it('keeps email in lower case and telephone numbers without punctuation', () => {
+    expect(normaliseApplicant({ channels: [email('Ana@Example.ORG'), sms('+1 (555) 010-99.67')] })).toEqual({
+      channels: [email('ana@example.org'), sms('+15550109967')],
+    });
+  });
+});
+
+describe('parseIfMatch', () => {
+  it.each([
+    [undefined, undefined],
+    ['*', undefined],
+    ['"7"', ['7']],
+    [' "7", "8" ', ['7', '8']],
+    ['W/"7"', []],
+    ['W/"7", "8"', ['8']],
+    ['"abc"', []],
+    ['"1234567890123456789"', []],
+    ['', null],
+    ['7', null],
+    ['"7', null],
+    ['"7",', null],
+  ])('reads %j as %j', (header, revisions) => {
+    expect(parseIfMatch(header)).toEqual(revisions);
+  });
+
+  it('takes no longer for a hostile header', () => {
+    const started = performance.now();
+    parseIfMatch(`${'"x",'.repeat(20_000)}x`);
+    parseIfMatch(`${' '.repeat(50_000)}x`);
+    expect(performance.now() - started).toBeLessThan(200);
+  });
+});
