@@ -4,7 +4,7 @@ import type { Urns } from '../../service/urn.ts';
 import { businessLicence, businessLicenceId } from './business-licence.ts';
 import { countries, countriesDefinition } from './countries.ts';
 
-export const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
+const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
 
 /** Platform services by name, with the API of each and its path. */
 const platformApis = {

@@ -63,7 +63,7 @@ ${page.script !== undefined && html`<script>${new Markup(page.script)}</script>`
  * The Content-Security-Policy of a page: this stylesheet, this script, nothing else. There is no `form-action`, because
  * browsers apply it to the redirects after a form as well, and those lead to the clients' sites.
  */
-export function contentSecurityPolicy(page: Pick<Page, 'script'>, more: string[] = []): string {
+function contentSecurityPolicy(page: Pick<Page, 'script'>, more: string[] = []): string {
   const script = page.script === undefined ? "'none'" : hashSource(page.script);
   return [
     "default-src 'none'",

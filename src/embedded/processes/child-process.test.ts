@@ -19,7 +19,7 @@ let port: number;
 
 // Answers with its process id and what it was given. A worker thread beside it must not matter.
 const server = `import { createServer } from 'node:http';
-import { Worker } from 'node:worker_threads';
+const { Worker } = process.getBuiltinModule('node:worker_threads');
 new Worker('0', { eval: true });
 createServer((req, res) => res.end(JSON.stringify({ pid: process.pid, env: process.env }))).listen(Number(process.env.PORT), '127.0.0.1');
 console.log('started');`;
