@@ -7,6 +7,10 @@ import {
   createCluster,
   createSentinel,
   type RedisClientOptions,
+  type RedisFunctions,
+  type RedisModules,
+  type RedisScripts,
+  type RespVersions,
 } from 'redis';
 import type { RedisSettings } from './redis-fields.ts';
 
@@ -37,14 +41,14 @@ export interface ClientKind {
 }
 
 type CommonOptions = Pick<
-  RedisClientOptions,
+  RedisClientOptions<RedisModules, RedisFunctions, RedisScripts, RespVersions>,
   'RESP' | 'username' | 'password' | 'pingInterval' | 'disableOfflineQueue' | 'maintNotifications'
 >;
 
 /** `tracking`: for a connection that reads tracked keys; it needs Redis 6. */
 export function createRawClient(settings: RedisSettings, tracking?: BasicPooledClientSideCache): ClientKind {
   const { topology } = settings;
-  const RESP = tracking ? 3 : 2;
+  const RESP: RespVersions = tracking ? 3 : 2;
   const common: CommonOptions = {
     RESP,
     ...credentials(settings.username, settings.password),
@@ -56,7 +60,11 @@ export function createRawClient(settings: RedisSettings, tracking?: BasicPooledC
   const cache = tracking ? { clientSideCache: tracking } : {};
   if (topology.kind === 'server') {
     const client = createClient({ ...common, ...cache, url: topology.url, socket });
-    return { client: client as unknown as RawClient, ping: () => client.ping(), send: (args) => client.sendCommand(args) };
+    return {
+      client: client as unknown as RawClient,
+      ping: () => client.ping(),
+      send: (args) => client.sendCommand(args),
+    };
   }
   if (topology.kind === 'sentinel') {
     const client = createSentinel({

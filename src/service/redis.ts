@@ -94,10 +94,12 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
     commands,
     run: async ({ lua, sha1 }, keys, args) => {
       const options = { keys, arguments: args.map(String) };
-      const call = () => main.client.evalSha(sha1, options).catch((error: unknown) => {
-        if (error instanceof ErrorReply && error.message.startsWith('NOSCRIPT')) return main.client.eval(lua, options);
-        throw error;
-      });
+      const call = () =>
+        main.client.evalSha(sha1, options).catch((error: unknown) => {
+          if (error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))
+            return main.client.eval(lua, options);
+          throw error;
+        });
       return attempt(call, isUp, metrics);
     },
     tracked: {

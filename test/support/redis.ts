@@ -1,0 +1,100 @@
+// A real Redis for a test: the system's redis-server on a port of its own, with nothing on disk but what a test asks for.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from 'redis';
+
+export interface TestRedis {
+  url: string;
+  port: number;
+  /** One command, by a connection of the test's own. */
+  command(...args: string[]): Promise<unknown>;
+  /** All that it holds, as a file on disk would have it: keys and values in clear, whatever encoding they have. */
+  dump(): Promise<string>;
+  /** Freezes the process: connections stay, and nothing answers. */
+  pause(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+export interface TestRedisOptions {
+  /** Lines of redis.conf: `['--maxmemory', '1mb']`. */
+  args?: string[];
+  /** `--sentinel` needs a file that it may write. */
+  mode?: 'server' | 'sentinel';
+  port?: number;
+  username?: string;
+  password?: string;
+}
+
+const missing =
+  'redis-server is not installed: these tests need it. `apt-get install redis-server` brings it, as .ci/run does.';
+
+export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-redis-'));
+  const port = options.port ?? (await freePort());
+  const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['pipe', 'pipe', 'pipe'] });
+  child.stdin?.end(options.mode === 'sentinel' ? '' : undefined);
+  await untilReady(child, port);
+  const client = createClient({
+    socket: { host: '127.0.0.1', port },
+    RESP: 2,
+    maintNotifications: 'disabled',
+    ...(options.username !== undefined && { username: options.username }),
+    ...(options.password !== undefined && { password: options.password }),
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  const command = (...args: string[]) => client.sendCommand(args);
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    command,
+    async dump() {
+      await command('SAVE');
+      return readFile(join(folder, 'dump.rdb'), 'latin1');
+    },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    async close() {
+      client.destroy();
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      if (child.exitCode === null && child.signalCode === null) await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function argumentsOf({ args = [], password, username }: TestRedisOptions, port: number, folder: string): string[] {
+  const common = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--daemonize', 'no'];
+  const quiet = ['--save', '', '--appendonly', 'no', '--rdbcompression', 'no'];
+  const secret = password !== undefined && username === undefined ? ['--requirepass', password] : [];
+  return [...common, ...quiet, ...secret, ...args];
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+function untilReady(child: ChildProcess, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    const read = (chunk: Buffer) => {
+      output += chunk.toString();
+      if (/Ready to accept connections|Sentinel ID is/.test(output)) resolve();
+    };
+    child.stdout?.on('data', read);
+    child.stderr?.on('data', read);
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      reject(error.code === 'ENOENT' ? new Error(missing) : error);
+    });
+    child.once('exit', () => reject(new Error(`redis-server on port ${port} ended: ${output}`)));
+  });
+}
