@@ -46,12 +46,6 @@ export interface Form {
   revision: string;
 }
 
-/** Answers: what was entered, and file URNs by name. */
-export interface Answers {
-  data: Record<string, unknown>;
-  files: Record<string, string>;
-}
-
 /** An operation that moves a form from one status to another and is told as an event. */
 export interface Transition {
   from: FormStatus;
@@ -125,8 +119,6 @@ export function formView(form: Form, { administrator }: { administrator: boolean
     },
   };
 }
-
-export type FormView = ReturnType<typeof formView>;
 
 /** The entity tag of a form's answers (RFC 9110 section 8.8.3). */
 export function entityTag(revision: string): string {

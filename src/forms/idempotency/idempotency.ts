@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/problem.ts';
 
 /** Milliseconds that a record answers for. */
-export const idempotencyPeriod = 24 * 60 * 60 * 1000;
+const idempotencyPeriod = 24 * 60 * 60 * 1000;
 
 /** Whose record. */
 export interface IdempotencyScope {
