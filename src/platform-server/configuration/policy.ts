@@ -103,9 +103,7 @@ async function requireAnonymousRead(
   options: GuardOptions,
 ): Promise<void> {
   const { namespace, name } = params;
-  const namesNone = query.tenant === undefined && query.tenantId === undefined;
-  // A tenant that does not exist must not fall back to core.
-  if ((tenant || namesNone) && typeof namespace === 'string' && typeof name === 'string') {
+  if (tenant && typeof namespace === 'string' && typeof name === 'string') {
     // What a tenant defines opens nothing of core's.
     const scope = query.core === undefined ? scopeOf(tenant) : coreScope;
     const definition = await options.definitionOf(scope, namespace, name);

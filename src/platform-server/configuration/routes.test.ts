@@ -365,6 +365,17 @@ describe('anonymous read', () => {
     expect((await get('open/list/latest', undefined, { tenantId: platform.tenant.id, core: '' })).status).toBe(401);
   });
 
+  it('a flag of core opens the configuration of a named tenant, and of core with core; without a tenant 401', async () => {
+    await define('flagged:list', { configurationSchema: {}, anonymousRead: true }, service);
+    await replace('flagged/list', ['core'], service);
+    await replace('flagged/list', ['tenant']);
+    const query = { tenantId: platform.tenant.id };
+    expect((await get('flagged/list/latest', undefined, query)).body).toEqual(['tenant']);
+    expect((await get('flagged/list/latest', undefined, { ...query, core: '' })).body).toEqual(['core']);
+    expect((await get('flagged/list/latest')).status).toBe(401);
+    expect((await get('flagged/list/latest', undefined, { core: '' })).status).toBe(401);
+  });
+
   it('answers 401 everywhere else', async () => {
     for (const path of ['open/list', 'open', 'open/list/revisions', 'open/list/revisions/0'])
       expect((await get(path, undefined, { tenantId: platform.tenant.id })).status).toBe(401);
