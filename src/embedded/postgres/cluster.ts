@@ -1,6 +1,6 @@
 // The files and programs of one Postgres: how to call the programs, and how to reach the server.
 import { spawn } from 'node:child_process';
-import { stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Binaries } from './binaries.ts';
@@ -60,8 +60,19 @@ export async function run(
 export async function stopServer(cluster: Cluster): Promise<void> {
   const flags = ['stop', `--pgdata=${cluster.data}`, '--mode=fast', '--wait', '--timeout=30', '--silent'];
   const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);
-  if (code !== 0 && (await stat(join(cluster.data, 'postmaster.pid')).catch(() => undefined))) {
-    throw new Error(`Postgres did not stop: ${lastLine(text)}`);
+  if (code === 0) return;
+  const [pid] = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n');
+  // One that died before is stopped well enough.
+  if (pid && isAlive(Number(pid))) throw new Error(`Postgres did not stop: ${lastLine(text)}`);
+}
+
+/** Whether a process has this id; which process it is, this does not tell. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }
 

@@ -5,7 +5,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { type Cluster, connect, databaseUrl, ownerLock, stopServer } from './cluster.ts';
+import { type Cluster, connect, databaseUrl, isAlive, ownerLock, stopServer } from './cluster.ts';
 
 /** Stops the orphan, if there is one. Throws when the server in this folder belongs to a run that is alive. */
 export async function stopOrphan(cluster: Cluster): Promise<void> {
@@ -39,15 +39,6 @@ async function isOrphanOf(client: pg.Client, { data, home }: Cluster): Promise<b
     return true;
   } finally {
     await client.end();
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }
 

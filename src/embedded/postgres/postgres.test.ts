@@ -103,9 +103,10 @@ it('a start that was killed while it created its files is repeated from the begi
   expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-it('the owner is told when Postgres ends by itself', async () => {
+it('the owner is told when Postgres ends by itself, and can stop it all the same', async () => {
   const postgres = await start();
   const [pid] = (await readFile(join(directory, 'data/postmaster.pid'), 'utf8')).split('\n');
-  process.kill(Number(pid), 'SIGQUIT');
+  process.kill(Number(pid), 'SIGKILL');
   await postgres.failed;
+  await postgres.stop();
 });
