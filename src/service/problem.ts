@@ -6,9 +6,11 @@ import type { z } from 'zod';
 export const problemTypes = {
   'invalid-request': { status: 400, title: 'The request is not valid' },
   'malformed-json': { status: 400, title: 'The body is not JSON' },
+  'invalid-path': { status: 400, title: 'The path of the target request is not allowed' },
   'code-required': { status: 400, title: 'A code is required' },
   unauthenticated: { status: 401, title: 'A valid access token is required' },
   forbidden: { status: 403, title: 'The caller may not do this' },
+  'upstream-not-allowed': { status: 403, title: 'The host of the upstream is not allowed' },
   'invalid-code': { status: 403, title: 'The code is wrong, expired or used' },
   'not-found': { status: 404, title: 'There is no such resource' },
   'method-not-allowed': { status: 405, title: 'The resource does not support this method' },
@@ -18,6 +20,7 @@ export const problemTypes = {
   'form-locked': { status: 409, title: 'The form is locked' },
   'form-not-draft': { status: 409, title: 'The form is not a draft' },
   'no-channel': { status: 409, title: 'The applicant has no channel to send to' },
+  'registration-required': { status: 409, title: 'The client has to be registered' },
   gone: { status: 410, title: 'The resource was deleted' },
   stale: { status: 412, title: 'The resource has changed since it was read' },
   'body-too-large': { status: 413, title: 'The body is too large' },
@@ -27,6 +30,7 @@ export const problemTypes = {
   internal: { status: 500, title: 'The service failed' },
   'definition-invalid': { status: 502, title: 'The form definition cannot be used' },
   'dependency-failed': { status: 502, title: 'A service that this one depends on failed' },
+  'upstream-unresolved': { status: 502, title: 'The directory has no entry for the upstream' },
   unavailable: { status: 503, title: 'The service is unavailable for the moment' },
   'dependency-timeout': { status: 504, title: 'A service that this one depends on did not answer in time' },
 } as const satisfies Record<string, { status: number; title: string }>;

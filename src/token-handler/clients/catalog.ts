@@ -1,0 +1,121 @@
+// The clients that a tenant has: its own and those of core, from the configuration service. A client of core cannot be
+// changed or replaced by a tenant, and an entry that is no client is left out, logged and counted, without harm to the
+// others. It knows nothing of registrations.
+import prom from 'prom-client';
+import type { Cached } from '../../platform/cache.ts';
+import type { Configuration } from '../../platform/configuration.ts';
+import type { Revision } from '../../platform/configuration-answers.ts';
+import type { Tenant } from '../../service/identity.ts';
+import type { Logger } from '../../service/log.ts';
+import type { Metrics } from '../../service/metrics.ts';
+import type { Urns } from '../../service/urn.ts';
+import { type Client, type ClientProblem, parseClient } from './client.ts';
+
+export interface ClientCatalog {
+  /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
+  list(tenant: Tenant): Promise<Client[]>;
+  /** Reads are cached, and at most 5 minutes old: a client's targets grant permission. Throws PlatformError. */
+  find(tenant: Tenant, clientId: string): Promise<Client | undefined>;
+}
+
+export interface CatalogOptions {
+  configuration: Pick<Configuration, 'latest'>;
+  urns: Pick<Urns, 'prefix'>;
+  allowInsecureRedirectUris: boolean;
+  log: Logger;
+  metrics: Metrics;
+}
+
+/** Where clients stand, of core and of each tenant. */
+export const clientsNamespace = 'platform';
+export const clientsName = 'token-handler';
+
+/** Entries of one document by id; an entry that is no client is there as undefined. */
+type Entries = ReadonlyMap<string, Client | undefined>;
+
+const none: Entries = new Map();
+
+export function createClientCatalog(options: CatalogOptions): ClientCatalog {
+  const { configuration } = options;
+  const report = createReport(options);
+  // A document that has not changed is the same object (platform/cache.ts), so it is read once.
+  const compiled = new WeakMap<Revision, Entries>();
+
+  function entriesOf({ value: revision }: Cached<Revision | undefined>, tenantId: string | undefined): Entries {
+    if (!revision) return none;
+    const known = compiled.get(revision);
+    if (known) return known;
+    const entries = readEntries(revision.configuration, { ...options, core: tenantId === undefined }, (id, problems) =>
+      report(tenantId, id, problems),
+    );
+    compiled.set(revision, entries);
+    return entries;
+  }
+
+  const read = (place: { core: true } | { tenantId: string }) =>
+    configuration.latest(clientsNamespace, clientsName, place, { permission: true });
+
+  async function both(tenant: Tenant): Promise<{ core: Entries; own: Entries }> {
+    const [core, own] = await Promise.all([read({ core: true }), read({ tenantId: tenant.id })]);
+    return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
+  }
+
+  return {
+    async list(tenant) {
+      const { core, own } = await both(tenant);
+      const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
+      return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
+    },
+    async find(tenant, clientId) {
+      const { core, own } = await both(tenant);
+      // An id that core has is core's, even while its entry there is no client.
+      return core.has(clientId) ? core.get(clientId) : own.get(clientId);
+    },
+  };
+}
+
+type Rules = Pick<CatalogOptions, 'urns' | 'allowInsecureRedirectUris'> & { core: boolean };
+
+/** Entries of the property `clients`, then those that stand at the top under an id of their own. */
+function readEntries(
+  document: unknown,
+  { urns, allowInsecureRedirectUris, core }: Rules,
+  leftOut: (id: string, problems: ClientProblem[]) => void,
+): Entries {
+  const top = Object.entries(isObject(document) ? document : {});
+  const grouped = top.find(([key]) => key === 'clients')?.[1];
+  const raw = new Map<string, unknown>([
+    ...top.filter(([key]) => key !== 'clients'),
+    ...Object.entries(isObject(grouped) ? grouped : {}),
+  ]);
+  const entries = new Map<string, Client | undefined>();
+  for (const [key, entry] of raw) {
+    const { client, problems } = parseClient(key, entry, {
+      urnPrefix: urns.prefix,
+      allowInsecureRedirectUris,
+      core,
+    });
+    entries.set(key, client);
+    if (problems) leftOut(key, problems);
+  }
+  return entries;
+}
+
+function createReport({ log, metrics }: CatalogOptions) {
+  const counter = new prom.Counter({
+    name: 'token_handler_invalid_clients_total',
+    help: 'Clients left out because their configuration breaks a rule, counted once for each revision and replica',
+    labelNames: ['place', 'field'],
+    registers: [metrics.registry],
+  });
+  return (tenantId: string | undefined, id: string, problems: ClientProblem[]): void => {
+    const place = tenantId === undefined ? 'core' : 'tenant';
+    for (const field of new Set(problems.map((problem) => problem.field))) counter.inc({ place, field });
+    const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
+    log.warn({ client: id.slice(0, 50), place, tenant: tenantId, reasons }, 'a client is left out: it breaks a rule');
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,155 @@
+// What a client is, and how one is read from configuration: pure. An entry that breaks a rule is no client; its problems
+// name fields and never repeat values.
+import { z } from 'zod';
+import { redirectUriProblem } from './redirect-uri.ts';
+
+/** An upstream that requests are relayed to. */
+export interface Target {
+  id: string;
+  /** URN of a service or an API. */
+  upstream: string;
+}
+
+export interface Client {
+  id: string;
+  name: string;
+  description?: string;
+  redirectUris: string[];
+  targets: Target[];
+  keycloakLogout: boolean;
+  /** Deprecated; only its path counts. */
+  authCallbackUrl?: string;
+  /** Begins with `openid`. */
+  scope: string[];
+  prompt?: string;
+  idpHint?: string;
+  /** A path of the frontend's origin, or an http(s) URL. */
+  successRedirectUrl?: string;
+  failureRedirectUrl?: string;
+  core: boolean;
+}
+
+export interface ClientRules {
+  urnPrefix: string;
+  allowInsecureRedirectUris: boolean;
+  core: boolean;
+}
+
+/** `field` is one of few names, fit for a metric's label. */
+export interface ClientProblem {
+  field: string;
+  detail: string;
+}
+
+export type ParsedClient = { client: Client; problems?: never } | { client?: never; problems: ClientProblem[] };
+
+/** Of clients and of targets: also what the configuration service takes as part of a key. */
+export const idPattern = /^[A-Za-z0-9 _-]{1,50}$/;
+const id = z.string().regex(idPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
+
+const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
+const optionalText = z.string().nullish().transform(absent);
+const scopes = z
+  .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
+  .nullish()
+  .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
+  // RFC 6749 section 3.3
+  .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must hold scope names');
+
+const landing = z
+  .string()
+  .refine(isLanding, 'must be a path, or an http or https URL without credentials')
+  .nullish()
+  .transform(absent);
+
+function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key: string) {
+  return z.object({
+    id: id.default(key).refine((value) => value === key, 'must be the key that the client stands under'),
+    name: z.string().min(1).nullish().transform(absent),
+    description: optionalText,
+    redirectUris: z
+      .array(
+        z.string().superRefine((uri, context) => {
+          const problem = redirectUriProblem(uri, { allowInsecure: allowInsecureRedirectUris });
+          if (problem !== undefined) context.addIssue(problem);
+        }),
+      )
+      .nullish()
+      .transform((uris) => [...new Set(uris ?? [])]),
+    targets: targetsSchema(urnPrefix),
+    keycloakLogout: z
+      .boolean()
+      .nullish()
+      .transform((value) => value ?? false),
+    authCallbackUrl: z
+      .string()
+      .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http or https URL')
+      .nullish()
+      .transform(absent),
+    scope: scopes,
+    prompt: z.enum(['none', 'login', 'consent', 'select_account']).nullish().transform(absent),
+    idpHint: optionalText,
+    successRedirectUrl: landing,
+    failureRedirectUrl: landing,
+  });
+}
+
+/** Reads the entry that stands under `key`. */
+export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
+  if (!idPattern.test(key)) return { problems: [{ field: 'id', detail: 'is no client id' }] };
+  const parsed = clientSchema(rules, key).safeParse(entry);
+  if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
+  const { name, ...fields } = parsed.data;
+  const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  return { client: { ...(given as Omit<Client, 'name' | 'core'>), name: name ?? key, core: rules.core } };
+}
+
+function describe(issue: z.core.$ZodIssue): ClientProblem {
+  const [field] = issue.path;
+  return { field: typeof field === 'string' ? field : 'entry', detail: issue.message };
+}
+
+/** An array of targets, or a map of them by id; a bare text names a platform service and is id and upstream in one. */
+function targetsSchema(urnPrefix: string) {
+  const upstream = z.string().transform((text, context) => {
+    const urn = upstreamUrn(text, urnPrefix);
+    if (urn === undefined)
+      context.addIssue('must be the URN of a service or an API, or the name of a platform service');
+    return urn ?? '';
+  });
+  const target = z.object({ id, upstream });
+  const bare = (targetId: string | undefined, text: string) => ({ id: targetId ?? text, upstream: text });
+  const asTarget = (entry: unknown, targetId?: string): unknown => {
+    if (typeof entry === 'string') return bare(targetId, entry);
+    if (typeof entry !== 'object' || entry === null || targetId === undefined) return entry;
+    return { id: targetId, ...entry };
+  };
+  return z
+    .union([z.array(z.unknown()), z.record(z.string(), z.unknown())], 'must be an array or a map')
+    .nullish()
+    .transform((entries) => {
+      if (Array.isArray(entries)) return entries.map((entry) => asTarget(entry));
+      return Object.entries(entries ?? {}).map(([key, entry]) => asTarget(entry, key));
+    })
+    .pipe(z.array(target))
+    .refine((targets) => new Set(targets.map((item) => item.id)).size === targets.length, 'must have one id each');
+}
+
+const urnPart = '[A-Za-z0-9-]{1,50}';
+const servicePattern = new RegExp(`^${urnPart}$`);
+const upstreamPattern = new RegExp(`^:${urnPart}:${urnPart}(?::${urnPart})?$`);
+
+/** The URN of an upstream: a service's or an API's, never a resource's; undefined for what is none of the prefix. */
+function upstreamUrn(text: string, prefix: string): string | undefined {
+  if (servicePattern.test(text)) return `${prefix}:platform:${text}`;
+  return text.startsWith(prefix) && upstreamPattern.test(text.slice(prefix.length)) ? text : undefined;
+}
+
+function isLanding(text: string): boolean {
+  if (/[\s\p{Cc}\\]/u.test(text)) return false;
+  // `//host` is an address of another origin (RFC 3986 section 4.2).
+  if (text.startsWith('/')) return !text.startsWith('//');
+  if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username === '' && password === '';
+}

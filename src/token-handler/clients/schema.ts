@@ -1,0 +1,72 @@
+// What the client endpoints take and answer. Unknown fields of bodies are refused. The same schemas make the OpenAPI
+// document.
+import { z } from 'zod';
+import { redirectUriProblem } from './redirect-uri.ts';
+
+export const clientParams = z.object({
+  clientId: z.string().meta({ description: 'Id of a client of the tenant or of core', examples: ['permits-web'] }),
+});
+
+const tenantId = z.string().optional().meta({ description: 'Tenant URN, required of core users' });
+
+export const tenantQuery = z.object({ tenantId });
+export const listQuery = z.object({
+  tenantId,
+  core: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .transform((text) => text === 'true')
+    .meta({ description: 'Core clients only' }),
+});
+
+export function createBodies(rules: { allowInsecure: boolean }) {
+  const redirectUri = z
+    .string()
+    .superRefine((uri, context) => {
+      const problem = redirectUriProblem(uri, rules);
+      if (problem !== undefined) context.addIssue(problem);
+    })
+    .meta({ examples: ['https://permits.example.org/token-handler/clients/permits-web/callback'] });
+  return {
+    register: z.strictObject({
+      registrationToken: z
+        .string()
+        .min(1, 'must not be empty')
+        .max(8_192, 'must have at most 8192 characters')
+        // RFC 6750 section 2.1; it becomes a header.
+        .regex(/^[\x21-\x7e]*$/, 'must be a token')
+        .meta({ description: "An initial access token of the tenant's realm; used once and not kept" }),
+      authCallbackUrl: redirectUri
+        .optional()
+        .meta({ description: 'Another redirect URI to register; it is not kept in the configuration' }),
+    }),
+    update: z.strictObject({
+      redirectUris: z.array(redirectUri).meta({ description: 'All redirect URIs that shall be valid from now on' }),
+    }),
+  };
+}
+
+export const registeredAnswer = z.object({ registered: z.literal(true) });
+export const updatedAnswer = z.object({ updated: z.literal(true) });
+
+export const listAnswer = z.array(
+  z
+    .object({
+      id: z.string(),
+      name: z.string(),
+      description: z.string().nullable(),
+      redirectUris: z.array(z.string()).meta({ description: 'As configured' }),
+      targets: z.array(z.object({ id: z.string(), upstream: z.string() })),
+      keycloakLogout: z.boolean(),
+      core: z.boolean(),
+      registered: z.boolean(),
+      registration: z
+        .object({
+          clientId: z.string().meta({ description: 'Of the client at the access service' }),
+          registeredAt: z.iso.datetime(),
+          redirectUris: z.array(z.string()).meta({ description: 'As registered' }),
+        })
+        .nullable(),
+    })
+    .meta({ id: 'Client' }),
+);

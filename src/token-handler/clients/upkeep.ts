@@ -1,0 +1,197 @@
+// The work that registrations leave, done in the background by every pod: deletes replaced clients at the access service,
+// sends events, tells of registrations that were cut off, and seals again after a key rotation. Nothing is given up: a
+// row leaves only when its work is done, or when the access service does not let us do it.
+import { setTimeout as sleep } from 'node:timers/promises';
+import prom from 'prom-client';
+import type { Events } from '../../platform/events.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/log.ts';
+import type { Metrics } from '../../service/metrics.ts';
+import type { AccessRegistration } from './access-registration.ts';
+import type { Deletion, LeftoverKind, LeftoverStore, PendingEvent } from './leftover-store.ts';
+
+export interface Upkeep {
+  /** Looks at once; call it after a commit that left something. */
+  nudge(): void;
+  /** Starts nothing more, and resolves when what runs has ended. */
+  stop(): Promise<void>;
+}
+
+/** Times in milliseconds. */
+export interface UpkeepPace {
+  poll: number;
+  /** Wait after the first failure of a row; each further one is twice as long, up to `longestRetry`. */
+  firstRetry: number;
+  longestRetry: number;
+  /** How long a claimed row is left alone; longer than a call takes. */
+  lease: number;
+  /** After this, an attempt to register has failed without telling. */
+  attempt: number;
+  reseal: number;
+}
+
+const defaultPace: UpkeepPace = {
+  poll: 5_000,
+  firstRetry: 5_000,
+  longestRetry: 3_600_000,
+  lease: 60_000,
+  attempt: 300_000,
+  reseal: 3_600_000,
+};
+
+export interface UpkeepOptions {
+  store: LeftoverStore;
+  access: AccessRegistration;
+  events: Pick<Events, 'send'>;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+  pace?: Partial<UpkeepPace> | undefined;
+}
+
+type Parts = UpkeepOptions & { pace: UpkeepPace };
+
+const batch = 10;
+
+export function startUpkeep(options: UpkeepOptions): Upkeep {
+  const parts: Parts = { ...options, pace: { ...defaultPace, ...options.pace } };
+  const { pace, log } = parts;
+  measure(parts);
+  const stopping = new AbortController();
+  const resealWhenDue = createResealing(parts);
+  let nudged: AbortController | undefined;
+  let again = false;
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      again = false;
+      const more = await lookForWork().catch((error: unknown) => {
+        log.warn({ err: error }, 'the upkeep of registrations failed');
+        return false;
+      });
+      if (!more && !again) await pause();
+    }
+  }
+
+  async function lookForWork(): Promise<boolean> {
+    const deleted = await workOff(parts, 'deletion', (claim) => parts.store.claimDeletions(claim), removeClient);
+    const sent = await workOff(parts, 'event', (claim) => parts.store.claimEvents(claim), sendEvent);
+    await tellOfLostAttempts(parts);
+    await resealWhenDue();
+    return deleted === batch || sent === batch;
+  }
+
+  async function pause(): Promise<void> {
+    nudged = new AbortController();
+    const signal = AbortSignal.any([stopping.signal, nudged.signal]);
+    await sleep(pace.poll * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
+  }
+
+  const loop = run();
+  return {
+    nudge() {
+      again = true;
+      nudged?.abort();
+    },
+    async stop() {
+      stopping.abort();
+      await loop;
+    },
+  };
+}
+
+/** Claims rows and does them side by side; answers how many. */
+async function workOff<Row extends { id: string; attempts: number }>(
+  parts: Parts,
+  kind: LeftoverKind,
+  claim: (options: { now: Date; until: Date; limit: number }) => Promise<Row[]>,
+  work: (parts: Parts, row: Row) => Promise<void>,
+): Promise<number> {
+  const { store, pace, clock, log } = parts;
+  const now = clock();
+  const rows = await claim({ now, until: after(now, pace.lease), limit: batch });
+  await Promise.all(
+    rows.map(async (row) => {
+      try {
+        await work(parts, row);
+      } catch (error) {
+        const delay = Math.min(pace.firstRetry * 2 ** (row.attempts - 1), pace.longestRetry);
+        const why =
+          error instanceof PlatformError ? { kind: error.kind, status: error.upstreamStatus } : { err: error };
+        log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `a ${kind} failed`);
+        await store.retry(kind, row.id, after(clock(), delay));
+        return;
+      }
+      await store.done(kind, row.id);
+    }),
+  );
+  return rows.length;
+}
+
+function describe(row: object): object {
+  const { tenantId, clientId, oidcClientId, name } = row as Partial<Deletion & PendingEvent>;
+  return { tenant: tenantId, client: clientId, oidcClientId, event: name };
+}
+
+async function removeClient({ access, log }: Parts, deletion: Deletion): Promise<void> {
+  const { registrationAccessToken } = deletion;
+  const outcome =
+    registrationAccessToken === undefined ? 'refused' : await access.remove({ ...deletion, registrationAccessToken });
+  if (outcome === 'removed') log.info(describe(deletion), 'a replaced client was deleted at the access service');
+  else
+    log.warn(
+      describe(deletion),
+      'a replaced client cannot be deleted: its registration access token is not accepted; if it is still there, delete it in the access service',
+    );
+}
+
+async function sendEvent({ events }: Parts, { id, tenantId, name, payload, created }: PendingEvent): Promise<void> {
+  await events.send({
+    namespace: 'token-handler',
+    name,
+    timestamp: created.toISOString(),
+    context: { idempotencyKey: id },
+    tenantId,
+    payload,
+  });
+}
+
+/** RFC 7591 lets nobody find a client whose registration answer was lost; a person can. */
+async function tellOfLostAttempts({ store, clock, pace, log }: Parts): Promise<void> {
+  const lost = await store.takeLostAttempts(after(clock(), -pace.attempt));
+  for (const { tenantId, clientId, realm, started } of lost)
+    log.warn(
+      { tenant: tenantId, client: clientId, realm, started },
+      'a registration was cut off: the realm may hold a client of this name that nobody has the secret of; it can be deleted there, if it is not the registered one',
+    );
+}
+
+function createResealing({ store, clock, pace, log }: Parts): () => Promise<void> {
+  let due = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const now = clock().getTime();
+    if (now < due) return;
+    due = now + pace.reseal;
+    const { resealed, unreadable } = await store.reseal();
+    if (resealed > 0) log.info({ resealed }, 'sealed under the current key');
+    if (unreadable > 0) log.error({ unreadable }, 'registrations are sealed under a key that is not in the ring');
+  };
+}
+
+function measure({ store, metrics }: Parts): void {
+  new prom.Gauge({
+    name: 'token_handler_registration_leftovers',
+    help: 'Replaced clients to be deleted at the access service, and events to be sent',
+    labelNames: ['kind'],
+    registers: [metrics.registry],
+    async collect() {
+      const pending = await store.pending().catch(() => undefined);
+      for (const [kind, count] of Object.entries(pending ?? {})) this.set({ kind }, count);
+    },
+  });
+}
+
+function after(moment: Date, milliseconds: number): Date {
+  return new Date(moment.getTime() + milliseconds);
+}

@@ -1,0 +1,22 @@
+// What `GET /health` asks: one cheap question to each service that the token handler depends on, and to its database.
+// It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
+import type pg from 'pg';
+import type { Platform } from '../platform/platform.ts';
+import { isReachable } from '../service/postgres.ts';
+import type { Urns } from '../service/urn.ts';
+import { clientsName, clientsNamespace } from './clients/catalog.ts';
+
+export function createHealthChecks(options: { platform: Platform; urns: Urns; pool: pg.Pool }) {
+  const { platform, urns, pool } = options;
+  const answers = async (question: Promise<unknown>) => {
+    await question;
+    return true;
+  };
+  return {
+    access: () => answers(platform.account.token()),
+    directory: () => answers(platform.directory.resolve(urns.service('configuration-service:v2'))),
+    tenant: () => answers(platform.tenants.preload()),
+    configuration: () => answers(platform.configuration.latest(clientsNamespace, clientsName, { core: true })),
+    db: () => isReachable(pool),
+  };
+}

@@ -1,0 +1,15 @@
+// The token handler's process.
+import { parseConfig } from '../service/config.ts';
+import { createLogger } from '../service/log.ts';
+import { runMain } from '../service/run-main.ts';
+import { stopOnSignals } from '../service/serve.ts';
+import { configSchema } from './config.ts';
+import { startTokenHandler } from './start.ts';
+
+const name = 'token-handler';
+
+await runMain(name, async () => {
+  const config = parseConfig(configSchema);
+  const log = createLogger({ name, level: config.LOG_LEVEL });
+  stopOnSignals(await startTokenHandler({ config, log, env: process.env }), log);
+});

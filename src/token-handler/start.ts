@@ -1,0 +1,114 @@
+// Starts a token handler from its configuration: database, platform clients, the upkeep of registrations, and the port.
+import { join } from 'node:path';
+import { createHttpAgent } from '../platform/http-exchange.ts';
+import { createPlatform, type Platform } from '../platform/platform.ts';
+import { type Clock, systemClock } from '../service/clock.ts';
+import { createKeyRing } from '../service/key-ring.ts';
+import type { Logger } from '../service/log.ts';
+import { createMetrics, type Metrics } from '../service/metrics.ts';
+import { migrate } from '../service/migrate.ts';
+import { createPool, isReachable } from '../service/postgres.ts';
+import { type RunningService, serve } from '../service/serve.ts';
+import { createUrns, type Urns } from '../service/urn.ts';
+import { createAccessAddresses } from './access-addresses.ts';
+import { createTokenHandlerApp } from './app.ts';
+import { createAccessRegistration } from './clients/access-registration.ts';
+import { writeBuilderPreview } from './clients/builder-preview.ts';
+import { createClientCatalog } from './clients/catalog.ts';
+import { createLeftoverStore } from './clients/leftover-store.ts';
+import { createPersistence } from './clients/persistence.ts';
+import { createRegistrar } from './clients/registrar.ts';
+import { createRegistrationStore } from './clients/registration-store.ts';
+import { startUpkeep, type UpkeepPace } from './clients/upkeep.ts';
+import type { TokenHandlerConfig } from './config.ts';
+import { registered } from './platform-registration.ts';
+
+export const migrationsDirectory = join(import.meta.dirname, 'migrations');
+
+export interface StartOptions {
+  config: TokenHandlerConfig;
+  log: Logger;
+  /** Where `DIR_…` overrides of the directory are read from. */
+  env: NodeJS.ProcessEnv;
+  clock?: Clock;
+  /** Times of the upkeep, where they should differ. */
+  pace?: Partial<UpkeepPace>;
+}
+
+/** Throws ConfigError for an unusable `DIR_…` override. */
+export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
+  const { config, log, env, clock = systemClock } = options;
+  const metrics = createMetrics();
+  const urns = createUrns(config.URN_PREFIX);
+  const platform = createPlatform({ config, service: 'token-handler', urns, metrics, log, clock, env });
+  await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
+  const clients = startClients({ ...options, clock, metrics, urns, platform });
+  platform.register(registered);
+  void platform.preload();
+  return serve({
+    app: createTokenHandlerApp({ config, platform, urns, log, metrics, clock, ...clients }),
+    host: config.HOST,
+    port: config.PORT,
+    metrics,
+    metricsPort: config.METRICS_PORT,
+    ready: { database: () => isReachable(clients.pool) },
+    drainDeadline: config.DRAIN_DEADLINE,
+    drainDelay: config.DRAIN_DELAY,
+    log,
+    async close() {
+      await clients.close();
+      await platform.close();
+    },
+  });
+}
+
+interface ClientsOptions extends StartOptions {
+  clock: Clock;
+  metrics: Metrics;
+  urns: Urns;
+  platform: Platform;
+}
+
+/** Everything about clients, and what runs in the background for them. */
+function startClients({ config, log, clock, pace, metrics, urns, platform }: ClientsOptions) {
+  const database = { url: config.DATABASE_URL, log, metrics };
+  const pool = createPool({ ...database, size: config.DATABASE_POOL_SIZE });
+  // A change of a registration holds its connection during calls to the access service.
+  const changePool = createPool({ ...database, size: 3 });
+  const agent = createHttpAgent();
+  const keys = createKeyRing(config.KEY_RING);
+  const addresses = createAccessAddresses({
+    accessUrl: config.ACCESS_SERVICE_URL,
+    accessPublicUrl: config.ACCESS_SERVICE_PUBLIC_URL,
+  });
+  const { configuration, events } = platform;
+  const catalog = createClientCatalog({
+    configuration,
+    urns,
+    allowInsecureRedirectUris: config.ALLOW_INSECURE_REDIRECT_URIS,
+    log,
+    metrics,
+  });
+  const access = createAccessRegistration({ addresses, agent, metrics, timeout: config.PLATFORM_TIMEOUT });
+  const registrations = createRegistrationStore({ pool, changePool, keys });
+  const leftovers = createLeftoverStore({ pool, keys });
+  const upkeep = startUpkeep({ store: leftovers, access, events, clock, log, metrics, pace });
+  const persistence = createPersistence({ log });
+  const publicUrl = config.PUBLIC_URL;
+  const registrar = createRegistrar({
+    store: registrations,
+    access,
+    persistence,
+    publicUrl,
+    clock,
+    changed: upkeep.nudge,
+  });
+  const builderUrl = config.BUILDER_APP_URL;
+  const preview = builderUrl === undefined ? undefined : writeBuilderPreview({ builderUrl, configuration, urns, log });
+  async function close(): Promise<void> {
+    preview?.stop();
+    await Promise.all([upkeep.stop(), persistence.close(), preview?.done]);
+    await Promise.all([pool.end(), changePool.end(), agent.destroy()]);
+  }
+  return { pool, keys, addresses, catalog, registrations, registrar, close };
+}

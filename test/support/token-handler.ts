@@ -1,0 +1,151 @@
+// A whole token handler for a test: a platform with a real access service, a database of its own, and the service in
+// this process, wired as its main would.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../src/service/clock.ts';
+import { parseConfig } from '../../src/service/config.ts';
+import type { Tenant } from '../../src/service/identity.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { createPool } from '../../src/service/postgres.ts';
+import type { RunningService } from '../../src/service/serve.ts';
+import { configSchema, type TokenHandlerConfig } from '../../src/token-handler/config.ts';
+import { migrationsDirectory, type StartOptions, startTokenHandler } from '../../src/token-handler/start.ts';
+import { testServiceSecret } from './access.ts';
+import { type CapturedLog, captureLog } from './captured-log.ts';
+import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
+import { createTestDatabase } from './postgres.ts';
+
+/** The initial access token of the embedded access service's realms. */
+export const registrationToken = 'demo-registration-token';
+
+export interface TestTokenHandler {
+  platform: TestPlatform;
+  /** Realm `demo`. */
+  tenant: Tenant;
+  /** Of the service, without path. */
+  url: string;
+  metricsUrl: string;
+  databaseUrl: string;
+  config: TokenHandlerConfig;
+  env: Record<string, string>;
+  log: CapturedLog;
+  /** Bearer of a token-handler-admin of a realm; `demo` unless told. */
+  adminToken(realm?: string): Promise<string>;
+  /** One request below /token-handler/v1. */
+  api(path: string, options?: Parameters<typeof call>[1]): Promise<Answered>;
+  /** Replaces clients of the tenant, or of core, in the configuration, and waits until the service knows. */
+  configure(clients: Record<string, unknown>, place?: { core: true } | { tenant: Tenant }): Promise<void>;
+  /** Registers a configured client by the endpoint. */
+  register(clientId: string, options?: { authCallbackUrl?: string; realm?: string }): Promise<Answered>;
+  /** Rows of its database. */
+  rows<Row extends object>(sql: string, parameters?: unknown[]): Promise<Row[]>;
+  /** Another replica on the same database. */
+  startReplica(options?: ReplicaOptions): Promise<RunningService>;
+  close(): Promise<void>;
+}
+
+export interface ReplicaOptions {
+  env?: Record<string, string>;
+  clock?: Clock;
+  pace?: StartOptions['pace'];
+  log?: CapturedLog;
+}
+
+export interface TestTokenHandlerOptions extends ReplicaOptions {
+  /** Instead of one of its own, which closes with the token handler. */
+  platform?: TestPlatform;
+  /** Where the token handler reaches the access service and the directory, such as a proxy that breaks calls. */
+  accessUrl?: string;
+  directoryUrl?: string;
+}
+
+export async function startTestTokenHandler(options: TestTokenHandlerOptions = {}): Promise<TestTokenHandler> {
+  const [platform, database] = await Promise.all([
+    options.platform ?? startTestPlatform({ ...(options.clock && { clock: options.clock }) }),
+    createTestDatabase(migrationsDirectory),
+  ]);
+  const { access, tenant } = platform;
+  const env: Record<string, string> = {
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'debug',
+    URN_PREFIX: access.urns.prefix,
+    ACCESS_SERVICE_URL: options.accessUrl ?? access.url,
+    ACCESS_SERVICE_PUBLIC_URL: access.url,
+    DATABASE_URL: database.url,
+    DIRECTORY_URL: options.directoryUrl ?? platform.directoryUrl,
+    CLIENT_SECRET: testServiceSecret(access.urns.service('token-handler')),
+    // What a test configures should be seen soon.
+    PLATFORM_CACHE_TTL: 'PT0.05S',
+    KEY_RING: `test:${randomBytes(32).toString('base64')}`,
+    DRAIN_DEADLINE: 'PT2S',
+    ...options.env,
+  };
+  const log = options.log ?? captureLog();
+  const start = (replica: ReplicaOptions = {}) => {
+    const config = parseConfig(configSchema, { ...env, ...replica.env });
+    const { clock, pace } = { ...options, ...replica };
+    const times = { poll: 50, firstRetry: 50, longestRetry: 200, ...pace };
+    return startTokenHandler({
+      config,
+      log: (replica.log ?? log).log,
+      env: {},
+      ...(clock && { clock }),
+      pace: times,
+    });
+  };
+  const running = await start();
+  const pool = createPool({ url: database.url, size: 2, log: log.log, metrics: createMetrics() });
+  const api: TestTokenHandler['api'] = (path, request) => call(`${running.url}/token-handler/v1${path}`, request);
+  const adminToken = (realm = 'demo') =>
+    roleToken(access, { 'token-handler': ['token-handler-admin'] }, { realm, claims: { name: 'Ada Admin' } });
+  return {
+    platform,
+    tenant,
+    url: running.url,
+    metricsUrl: running.metricsUrl,
+    databaseUrl: database.url,
+    config: parseConfig(configSchema, env),
+    env,
+    log,
+    api,
+    adminToken,
+    async configure(clients, place = { tenant }) {
+      await configure(platform, clients, place);
+      // What was read before is served once more, while it is read again.
+      await sleep(60);
+      const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
+      await api('/clients', { token });
+      await sleep(60);
+    },
+    async register(clientId, { authCallbackUrl, realm } = {}) {
+      const body = { registrationToken, ...(authCallbackUrl !== undefined && { authCallbackUrl }) };
+      const token = await adminToken(realm);
+      return api(`/clients/${encodeURIComponent(clientId)}`, { method: 'POST', token, body });
+    },
+    rows: async <Row extends object>(sql: string, parameters: unknown[] = []) =>
+      (await pool.query<Row>(sql, parameters)).rows,
+    startReplica: start,
+    async close() {
+      await running.close();
+      await pool.end();
+      await Promise.all([database.drop(), options.platform ? undefined : platform.close()]);
+    },
+  };
+}
+
+async function configure(
+  platform: TestPlatform,
+  clients: Record<string, unknown>,
+  place: { core: true } | { tenant: Tenant },
+): Promise<void> {
+  const url = new URL(`${platform.url}/configuration/v2/configuration/platform/token-handler`);
+  if ('tenant' in place) url.searchParams.set('tenantId', place.tenant.id);
+  const answered = await call(url.href, {
+    method: 'PATCH',
+    token: await roleToken(platform.access, { 'configuration-service': ['configured-service'] }),
+    body: { operation: 'REPLACE', configuration: { clients } },
+  });
+  if (answered.status !== 200) throw new Error(`configuration: ${answered.status} ${answered.text}`);
+}
