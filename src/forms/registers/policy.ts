@@ -35,6 +35,7 @@ export function createRegisterGuards({ urns, verifier, tenants, ...options }: Re
     tenant,
     bearerOrAnonymousRead: {
       name: 'bearerOrAnonymousRead',
+      admits: true,
       async check(request, response) {
         // Whatever the answer is, another one stands behind the same address with another of these.
         response.vary('Accept, Authorization');
