@@ -133,7 +133,7 @@ function kindOf(entry: unknown): 'string' | 'object' | undefined {
 
 /** Bytes of a value as JSON in UTF-8. */
 export function sizeOf(value: unknown): number {
-  return new TextEncoder().encode(JSON.stringify(value)).length;
+  return Buffer.byteLength(JSON.stringify(value));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

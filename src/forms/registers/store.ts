@@ -3,7 +3,7 @@
 // callers read.
 import type { Configuration } from '../../platform/configuration.ts';
 import { asked } from './failure.ts';
-import { listRegisters } from './list-store.ts';
+import { createRegisterList, type ListOptions } from './list-store.ts';
 import {
   definitionIn,
   definitionKey,
@@ -40,6 +40,8 @@ function createReads(configuration: Configuration) {
     return latest?.configuration;
   }
 
+  const list = createRegisterList(configuration, readDefinitions);
+
   return {
     read: (name: string, place: RegisterPlace): Promise<Parts> =>
       asked(async () => {
@@ -48,8 +50,7 @@ function createReads(configuration: Configuration) {
         return { definition: definitionIn(document, name), ...revisions };
       }),
 
-    list: (place: RegisterPlace, page: { top: number; after?: string | undefined }): Promise<RegisterPage> =>
-      asked(() => listRegisters(configuration, () => readDefinitions(place), place, page)),
+    list: (place: RegisterPlace, options: ListOptions): Promise<RegisterPage> => asked(() => list(place, options)),
 
     /**
      * For anonymous callers: the definition at most 5 minutes old, and the entries only where it lets anybody read.

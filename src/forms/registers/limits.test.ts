@@ -1,0 +1,162 @@
+// How much a register and a tenant may hold, and how long that takes. Times are those that the project promises; a
+// machine under load has some slack.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import type { Answered } from '../../../test/support/platform.ts';
+import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
+import { newDefinition } from './register.ts';
+
+let backend: RegisterBackend;
+let api: Replica;
+let place: { tenantId: string };
+
+beforeAll(async () => {
+  backend = await startRegisterBackend();
+  api = await backend.start();
+  place = { tenantId: backend.tenant.id };
+});
+
+afterAll(() => backend.close());
+
+const home = ['platform', 'configuration-service'] as const;
+const pathOf = (name: string) => `/${encodeURIComponent(name)}`;
+const objects = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    label: `Municipality number ${index}`,
+    value: index,
+    code: `M-${index}`,
+  }));
+
+async function timed(request: () => Promise<Answered>): Promise<Answered & { ms: number }> {
+  const started = performance.now();
+  const answer = await request();
+  return { ...answer, ms: performance.now() - started };
+}
+
+describe('At most 10,000 entries and 1 MiB', () => {
+  it('10,000 entries of objects: create, read and patch in under 1 s each', async () => {
+    const entries = objects(10_000);
+    const times: { created: number; read: number; patched: number }[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const name = backend.newName();
+      const created = await timed(() => api.request('POST', '', { body: { name, description: '', entries } }));
+      const read = await timed(() => api.request('GET', pathOf(name)));
+      const patched = await timed(() =>
+        api.request('PATCH', pathOf(name), { body: { entries: entries.toReversed() } }),
+      );
+      expect([created.status, read.status, patched.status]).toEqual([201, 200, 200]);
+      expect(read.body).toMatchObject({ entries });
+      expect(patched.body).toMatchObject({ entries: entries.toReversed() });
+      times.push({ created: created.ms, read: read.ms, patched: patched.ms });
+    }
+    for (const call of ['created', 'read', 'patched'] as const)
+      expect(Math.min(...times.map((round) => round[call]))).toBeLessThan(1_000);
+  });
+
+  it('400: 10,001 entries, on create and on update; nothing is written', async () => {
+    const name = backend.newName();
+    const body = { name, description: '', entries: Array.from({ length: 10_001 }, () => ({})) };
+    const created = await api.request('POST', '', { body });
+    expect(created.status).toBe(400);
+    expect(created.body).toMatchObject({ errors: [{ pointer: '/entries', detail: 'must have at most 10000 items' }] });
+    expect((await api.request('GET', pathOf(name))).status).toBe(404);
+    await api.request('POST', '', { body: { ...body, entries: ['one'] } });
+    expect((await api.request('PATCH', pathOf(name), { body: { entries: body.entries } })).status).toBe(400);
+    expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: ['one'] });
+  });
+
+  it('400: more than 1 MiB of entries where the service takes larger bodies; 413 where it does not', async () => {
+    const larger = await backend.start({ bodyLimit: 4 * 1_048_576 });
+    const body = { name: backend.newName(), description: '', entries: ['x'.repeat(1_048_576)] };
+    const answer = await larger.request('POST', '', { body });
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
+    expect((await api.request('POST', '', { body })).status).toBe(413);
+    const right = { ...body, entries: ['x'.repeat(1_048_576 - 4)] };
+    expect((await larger.request('POST', '', { body: right })).status).toBe(201);
+    expect((await api.request('GET', pathOf(body.name))).body).toEqual({ namespace: 'data-register', ...right });
+  });
+
+  it('400: a description beyond 10,000 characters', async () => {
+    const body = { name: backend.newName(), description: 'x'.repeat(10_001) };
+    expect((await api.request('POST', '', { body })).status).toBe(400);
+  });
+});
+
+describe('The list of a tenant with many registers', () => {
+  async function fill(count: number, entriesOf: (index: number) => unknown[]): Promise<string[]> {
+    const names = Array.from({ length: count }, () => backend.newName()).sort();
+    const definitions = Object.fromEntries(names.map((name) => [`data-register:${name}`, newDefinition('Towns')]));
+    for (let start = 0; start < count; start += 20)
+      await Promise.all(
+        names
+          .slice(start, start + 20)
+          .map((name, index) => backend.configuration.replace('data-register', name, entriesOf(start + index), place)),
+      );
+    await backend.configuration.update(...home, definitions, place);
+    return names;
+  }
+
+  async function withCounting<T>(work: (replica: Replica, calls: string[]) => Promise<T>): Promise<T> {
+    const { origin, pathname } = new URL(backend.configurationUrl);
+    const proxy = await startFaultProxy(origin);
+    try {
+      return await work(await backend.start({ configurationUrl: `${proxy.url}${pathname}` }), proxy.calls);
+    } finally {
+      await proxy.close();
+    }
+  }
+
+  interface Listed {
+    results: { name: string; entries: unknown[] }[];
+    page: { next: string | null; size: number };
+  }
+
+  async function listAll(replica: Replica, top: number): Promise<Listed[]> {
+    const pages: Listed[] = [];
+    for (let after = ''; ; ) {
+      const answer = await replica.request('GET', `?top=${top}${after}`);
+      expect(answer.status).toBe(200);
+      const page = answer.body as Listed;
+      pages.push(page);
+      if (page.page.next === null) return pages;
+      after = `&after=${page.page.next}`;
+    }
+  }
+
+  it('1,000 registers: a page in under 300 ms, by one call for the definitions and one for the entries; every register once', async () => {
+    const names = await fill(1_000, (index) => objects(20).map((entry) => ({ ...entry, of: index })));
+    await api.request('GET', '?top=100');
+    const times: number[] = [];
+    for (let round = 0; round < 5; round += 1) times.push((await timed(() => api.request('GET', '?top=100'))).ms);
+    expect(Math.min(...times)).toBeLessThan(300);
+    await withCounting(async (replica, calls) => {
+      expect(((await replica.request('GET', '')).body as Listed).page.size).toBe(25);
+      expect(
+        calls.filter((call) => call.includes('/data-register?')).every((call) => call.includes('includeActive=true')),
+      ).toBe(true);
+      expect(calls.length).toBeLessThanOrEqual(3);
+    });
+    const listed = (await listAll(api, 100)).flatMap(({ results }) => results.map(({ name }) => name));
+    expect(listed.filter((name) => names.includes(name))).toEqual(names);
+  }, 60_000);
+
+  it('registers too large for one answer of the configuration service are listed all the same, in pages of at most 8 MiB', async () => {
+    const large = 'x'.repeat(1_000_000);
+    const names = await fill(20, () => [large]);
+    await withCounting(async (replica, calls) => {
+      await replica.request('GET', '');
+      calls.length = 0;
+      expect(((await replica.request('GET', '?top=4')).body as Listed).page.size).toBe(4);
+      expect(calls.some((call) => call.includes('includeActive'))).toBe(false);
+    });
+    const pages = await listAll(api, 100);
+    const listed = pages.flatMap(({ results }) => results.map(({ name }) => name));
+    expect(listed.filter((name) => names.includes(name))).toEqual(names);
+    expect(listed).toEqual([...new Set(listed)].sort());
+    for (const { results } of pages)
+      expect(results.reduce((sum, { entries }) => sum + JSON.stringify(entries).length, 0)).toBeLessThanOrEqual(
+        8 * 1_048_576,
+      );
+  }, 60_000);
+});

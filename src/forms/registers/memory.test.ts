@@ -1,0 +1,87 @@
+// What the largest registers cost in memory: the form service as a process of its own, as in a cluster, watched from
+// outside.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { testServiceSecret } from '../../../test/support/access.ts';
+import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+
+let platform: TestPlatform;
+let database: TestDatabase;
+let child: ChildProcess;
+let ports: { port: number; metricsPort: number };
+let token: string;
+
+beforeAll(async () => {
+  [platform, database] = await Promise.all([startTestPlatform(), createTestDatabase()]);
+  const { access } = platform;
+  token = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
+  child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      HOST: '127.0.0.1',
+      PORT: '0',
+      METRICS_PORT: '0',
+      DATABASE_URL: database.url,
+      DIRECTORY_URL: platform.directoryUrl,
+      ACCESS_SERVICE_URL: access.url,
+      CLIENT_SECRET: testServiceSecret(access.urns.service('form-service')),
+      CODE_KEY: 'another key of tests with more than 32 characters',
+    },
+  });
+  ports = await listening(child);
+});
+
+afterAll(async () => {
+  if (child?.exitCode === null) {
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }
+  await platform?.close();
+  await database?.drop();
+});
+
+async function listening({ stdout }: ChildProcess): Promise<typeof ports> {
+  if (!stdout) throw new Error('the child has no output');
+  const lines = createInterface({ input: stdout });
+  for await (const line of lines) {
+    const { msg, port, metricsPort } = JSON.parse(line);
+    if (msg !== 'listening') continue;
+    stdout.resume();
+    return { port, metricsPort };
+  }
+  throw new Error('the form service did not start');
+}
+
+/** MiB that the process holds. */
+async function residentMemory(): Promise<number> {
+  const { text } = await call(`http://127.0.0.1:${ports.metricsPort}/metrics`);
+  return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]) / 1_048_576;
+}
+
+const request = (method: string, path: string, body?: unknown) =>
+  call(`http://127.0.0.1:${ports.port}/form/v1/registers${path}`, { method, token, body });
+
+it('10,000 entries of objects: create, read and patch take at most 64 MiB more', async () => {
+  for (let index = 0; index < 10; index += 1) {
+    await request('POST', '', { name: `small ${index}`, description: '', entries: [{ label: 'x' }] });
+    await request('GET', '?top=100');
+  }
+  const entries = Array.from({ length: 10_000 }, (_, index) => ({
+    label: `Municipality of the north number ${index}`,
+    value: index,
+    code: `MUN-${index}`,
+  }));
+  const before = await residentMemory();
+  const after: number[] = [];
+  expect((await request('POST', '', { name: 'large', description: '', entries })).status).toBe(201);
+  after.push(await residentMemory());
+  expect((await request('GET', '/large')).status).toBe(200);
+  after.push(await residentMemory());
+  expect((await request('PATCH', '/large', { entries: entries.toReversed() })).status).toBe(200);
+  after.push(await residentMemory());
+  expect(Math.max(...after) - before).toBeLessThanOrEqual(64);
+});
