@@ -1,10 +1,8 @@
 // The OpenAPI 3.1 document, made from the route table and the very schemas that validate, and a page to browse it.
-import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
-import express, { Router } from 'express';
-import helmet from 'helmet';
+import { Router } from 'express';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import type { Answer, Route } from './http-app.ts';
 
 export interface OpenApiOptions {
@@ -86,49 +84,13 @@ function response(status: number, answer: Answer) {
 export function documentRoutes(document: Document): Router {
   const router = Router();
   const json = JSON.stringify(document);
+  const page = docsPage(JSON.parse(json) as ShownDocument);
   router.get(['/openapi.json', '/swagger/docs/v1'], (_request, response) => {
     response.set('Cache-Control', 'max-age=300').type('application/json').send(json);
   });
-  const assets = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  router.use('/docs', helmet({ contentSecurityPolicy: { directives: pageDirectives }, hsts: false }));
   router.get('/docs', (_request, response) => {
-    response.type('text/html').send(page(document.info.title));
+    response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
+    response.set('Cache-Control', 'max-age=300').type('text/html').send(page);
   });
-  router.get('/docs/start.js', (_request, response) => {
-    response.type('text/javascript').send(startScript);
-  });
-  router.use('/docs', express.static(assets, { index: false, redirect: false, maxAge: '1d' }));
   return router;
 }
-
-// The library sets styles from script; scripts come from this origin only.
-const pageDirectives = {
-  'default-src': ["'none'"],
-  'script-src': ["'self'"],
-  'style-src': ["'self'", "'unsafe-inline'"],
-  'img-src': ["'self'", 'data:'],
-  'connect-src': ["'self'"],
-  'upgrade-insecure-requests': null,
-};
-
-// Addresses are relative, so that the page works behind a proxy's path prefix.
-const startScript = `const address = new URL('openapi.json', new URL('.', document.baseURI));
-SwaggerUIBundle({ url: address.pathname, dom_id: '#documentation', deepLinking: true, tryItOutEnabled: false });
-`;
-
-const page = (title: string) => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
-<link rel="icon" href="docs/favicon-32x32.png">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-</head>
-<body>
-<main id="documentation"></main>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-`;

@@ -1,0 +1,159 @@
+// The browsable page of an API, rendered from its OpenAPI document once, on the server. It has no script and asks for
+// nothing else, so that its Content-Security-Policy allows nothing but its own stylesheet.
+import { createHash } from 'node:crypto';
+import { docsStylesheet } from './docs-stylesheet.ts';
+import { html, Markup } from './html.ts';
+import { constraintsOf, type JsonSchema, schemaMarkup } from './schema-markup.ts';
+
+/** What of an OpenAPI 3.1 document is shown. */
+export interface ShownDocument {
+  info: { title: string; version: string; description?: string };
+  paths?: Record<string, Record<string, Operation>>;
+  components?: { schemas?: Record<string, JsonSchema> };
+}
+
+interface Operation {
+  summary?: string;
+  description?: string;
+  security?: unknown[];
+  parameters?: Parameter[];
+  requestBody?: { content: Content };
+  responses?: Record<string, { description?: string; headers?: Record<string, Header>; content?: Content }>;
+}
+
+interface Parameter extends Header {
+  name: string;
+  in: string;
+}
+
+interface Header {
+  description?: string;
+  required?: boolean;
+  schema?: JsonSchema;
+}
+
+type Content = Record<string, { schema?: JsonSchema }>;
+
+interface Call {
+  id: string;
+  method: string;
+  path: string;
+  operation: Operation;
+}
+
+export const docsPolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(docsStylesheet).digest('base64')}'`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Links are relative, so that the page works behind a proxy's path prefix. */
+export function docsPage(document: ShownDocument): string {
+  const { info, components } = document;
+  const calls = callsOf(document);
+  const schemas = Object.entries(components?.schemas ?? {});
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${info.title}: API</title>
+<link rel="icon" href="data:,">
+<style>${new Markup(docsStylesheet)}</style>
+</head>
+<body>
+<a class="skip" href="#calls">Skip to the calls</a>
+<header>
+<h1>${info.title} <span class="quiet">version ${info.version}</span></h1>
+<p>${info.description}</p>
+<p><a href="openapi.json">OpenAPI document</a> for tools</p>
+</header>
+<nav aria-label="Calls"><ol>${calls.map(navigationEntry)}</ol></nav>
+<main id="calls">
+<h2>Calls</h2>
+${calls.map(callSection)}
+<h2>Types</h2>
+${schemas.map(schemaSection)}
+</main>
+</body>
+</html>
+`.text;
+}
+
+function callsOf({ paths = {} }: ShownDocument): Call[] {
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({
+      id: `${method}${path}`.replace(/[^A-Za-z0-9]+/g, '-').replace(/-$/, ''),
+      method: method.toUpperCase(),
+      path,
+      operation,
+    })),
+  );
+}
+
+function navigationEntry({ id, method, path, operation }: Call): Markup {
+  return html`<li><a href="#${id}"><span class="method">${method}</span> <code>${path}</code></a> <span class="quiet">${operation.summary}</span></li>
+`;
+}
+
+function callSection({ id, method, path, operation }: Call): Markup {
+  const { summary, description, security, parameters, requestBody, responses } = operation;
+  return html`<article id="${id}" aria-labelledby="${id}-title">
+<h3 id="${id}-title"><span class="method">${method}</span> <code>${path}</code></h3>
+<p class="summary">${summary}</p>
+${description !== undefined && html`<p>${description}</p>`}
+<p class="quiet">${security ? 'Needs an access token: Authorization: Bearer …' : 'Needs no access token.'}</p>
+${parameters && parameters.length > 0 && parametersTable(parameters, id)}
+${requestBody && html`<h4>Body</h4>${contentMarkup(requestBody.content)}`}
+${responses && html`<h4>Answers</h4><dl class="answers">${Object.entries(responses).map(answerMarkup)}</dl>`}
+</article>
+`;
+}
+
+function parametersTable(parameters: Parameter[], id: string): Markup {
+  return html`<h4 id="${id}-parameters">Parameters</h4>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="${id}-title ${id}-parameters"><table>
+<thead><tr><th scope="col">Name</th><th scope="col">In</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead>
+<tbody>${parameters.map(parameterRow)}</tbody></table></div>`;
+}
+
+function parameterRow(parameter: Parameter): Markup {
+  const { name, in: place, required, schema, description } = parameter;
+  return html`<tr><th scope="row"><code>${name}</code></th><td>${place}${required && ', required'}</td>
+<td>${schema !== undefined && parameterType(schema)}</td><td>${description}</td></tr>`;
+}
+
+function parameterType(schema: JsonSchema): Markup {
+  const constraints = constraintsOf(schema);
+  return html`${schemaMarkup(schema)}${constraints && `, ${constraints}`}`;
+}
+
+function answerMarkup([status, answer]: [string, NonNullable<Operation['responses']>[string]]): Markup {
+  const headers = Object.entries(answer.headers ?? {});
+  return html`<dt><code>${status}</code></dt><dd>${answer.description}
+${headers.length > 0 && html`<p>Headers:</p><ul>${headers.map(headerItem)}</ul>`}
+${answer.content && contentMarkup(answer.content)}</dd>`;
+}
+
+function headerItem([name, header]: [string, Header]): Markup {
+  return html`<li><code>${name}</code> <span class="quiet">${header.description}</span></li>`;
+}
+
+function contentMarkup(content: Content): Markup {
+  return html`${Object.entries(content).map(
+    ([type, { schema }]) => html`<p class="quiet"><code>${type}</code></p>
+${schema !== undefined && html`<div class="schema">${schemaMarkup(schema)}</div>`}`,
+  )}`;
+}
+
+function schemaSection([name, schema]: [string, JsonSchema]): Markup {
+  const described = typeof schema === 'object' ? schema.description : undefined;
+  return html`<article id="type-${name}" aria-labelledby="type-${name}-title"><h3 id="type-${name}-title">${name}</h3>
+${described !== undefined && html`<p>${described}</p>`}
+<div class="schema">${schemaMarkup(schema)} ${constraintsOf(schema)}</div></article>
+`;
+}

@@ -1,0 +1,35 @@
+// The system's Chromium, without a window, for tests of what people see.
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const missing =
+  'Chromium is not installed: these tests need it. `apt-get install chromium` brings it, as .ci/run does; CHROMIUM may name another.';
+
+/** Whoever launches it closes it. */
+export async function launchChromium(): Promise<Browser> {
+  const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
+  if (executablePath === undefined) throw new Error(missing);
+  const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
+  return chromium.launch({ executablePath, args });
+}
+
+/** What axe finds wrong with a page, as texts. The page's context must have been made with `bypassCSP`. */
+export async function accessibilityViolations(page: Page): Promise<string[]> {
+  const axe = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
+  await page.addScriptTag({ content: await readFile(axe, 'utf8') });
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
+    const { violations } = await axe.run();
+    return violations.map(({ impact, id, help, nodes }) => `${impact} ${id}: ${help} (${nodes.length})`);
+  });
+}
+
+interface Violation {
+  impact: string;
+  id: string;
+  help: string;
+  nodes: unknown[];
+}
