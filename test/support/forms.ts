@@ -30,6 +30,7 @@ export interface TestForms {
   platform: TestPlatform;
   /** The form service's database. */
   pool: pg.Pool;
+  databaseUrl: string;
   log: CapturedLog;
   /** Moves the form service's clock on. */
   advance(milliseconds: number): void;
@@ -87,7 +88,12 @@ const people: Record<Who, TokenOptions> = {
 
 const yearsInSeconds = 10 * 365 * 24 * 3600;
 
-export async function startTestForms(options: { env?: Record<string, string> } = {}): Promise<TestForms> {
+export interface TestFormsOptions {
+  /** Environment variables that differ, such as `DIR_…` addresses of a service behind a proxy. */
+  env?(platform: TestPlatform): Record<string, string> | Promise<Record<string, string>>;
+}
+
+export async function startTestForms(options: TestFormsOptions = {}): Promise<TestForms> {
   const [platform, database] = await Promise.all([startTestPlatform(), createTestDatabase(migrationsDirectory)]);
   const { access } = platform;
   const log = captureLog();
@@ -103,7 +109,7 @@ export async function startTestForms(options: { env?: Record<string, string> } =
     CLIENT_SECRET: testServiceSecret(access.urns.service('form-service')),
     CODE_KEY: 'another key of tests with more than 32 characters',
     URN_PREFIX: access.urns.prefix,
-    ...options.env,
+    ...(await options.env?.(platform)),
   };
   const config = parseConfig(configSchema, env);
   const running = await startForms({ config, log: log.log, clock, env, pace: quick });
@@ -136,6 +142,7 @@ export async function startTestForms(options: { env?: Record<string, string> } =
     metricsUrl: running.metricsUrl,
     platform,
     pool,
+    databaseUrl: database.url,
     log,
     advance(milliseconds) {
       moved += milliseconds;

@@ -33,8 +33,10 @@ export interface VerificationOptions {
   clock: Clock;
 }
 
-/** How often a request looks again at another one's check of the same code, every 50 ms: longer than a check takes. */
-const looks = 400;
+/** How often a request looks again at another one's check of the same code: for longer than a check takes. */
+const looks = 45;
+/** Milliseconds between two looks, doubled up to half a second. */
+const pause = { first: 25, cap: 500 };
 
 export function createVerification(options: VerificationOptions): Verification {
   const { store, hashes, clock } = options;
@@ -58,7 +60,7 @@ export function createVerification(options: VerificationOptions): Verification {
       if (reservation.outcome === 'used') throw invalidCode();
       if (reservation.outcome === 'spent') throw tooManyWrongCodes(reservation.waitMs);
       if (reservation.outcome === 'reserved') return settle(reservation.id);
-      await sleep(50);
+      await sleep(Math.min(pause.first * 2 ** look, pause.cap));
     }
     throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
 

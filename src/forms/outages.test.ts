@@ -1,0 +1,150 @@
+// What the form service answers while something that it depends on is away, and that it recovers by itself.
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
+import { anonymous, startTestForms, type TestForms } from '../../test/support/forms.ts';
+
+let forms: TestForms;
+let notifications: FaultProxy;
+let configuration: FaultProxy;
+beforeAll(async () => {
+  forms = await startTestForms({
+    async env({ url }) {
+      [notifications, configuration] = await Promise.all([startFaultProxy(url), startFaultProxy(url)]);
+      return {
+        DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `${notifications.url}/subscription/v1`,
+        DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${configuration.url}/configuration/v2`,
+        PLATFORM_TIMEOUT: 'PT2S',
+      };
+    },
+  });
+});
+afterAll(async () => {
+  await forms.close();
+  await Promise.all([notifications.close(), configuration.close()]);
+});
+afterEach(() => Promise.all([notifications.heal(), configuration.heal()]));
+
+const send = (id: string) => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+const read = (id: string, code: string) =>
+  forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
+const tries = async (id: string) =>
+  (await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id])).rowCount;
+
+describe('while the notification service is away', () => {
+  it.each([500, 'reset', 'hang', 'half an answer'] as const)(
+    '(%s) a code is neither right nor wrong: a problem, and the try is given back',
+    async (fault) => {
+      const id = await forms.draft();
+      const code = await forms.code(id);
+      await notifications.break(fault, { at: 1 });
+      const answer = await read(id, code);
+      expect([502, 503, 504]).toContain(answer.status);
+      expect(answer.headers.get('content-type')).toContain('application/problem+json');
+      expect(await tries(id)).toBe(0);
+      // With half an answer the code was checked, and is spent.
+      await notifications.heal();
+      if (fault === 'half an answer') return;
+      await expect.poll(async () => (await read(id, code)).status, { timeout: 15_000 }).toBe(200);
+    },
+  );
+
+  it('a code cannot be sent, which does not count, and works without a restart when it is back', async () => {
+    const id = await forms.draft();
+    await expect
+      .poll(
+        async () =>
+          (await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id])).rows[0].subscriber_id,
+      )
+      .not.toBeNull();
+    await notifications.break(503, { at: 1 });
+    for (let nth = 0; nth < 3; nth += 1) expect([502, 503]).toContain((await send(id)).status);
+    await notifications.heal();
+    await expect.poll(async () => (await send(id)).status, { timeout: 40_000, interval: 500 }).toBe(202);
+  }, 60_000);
+
+  it('forms are created, saved, submitted and deleted all the same', async () => {
+    await notifications.break('reset', { at: 1 });
+    const id = await forms.draft();
+    const body = { data: { name: 'Ana' }, files: {} };
+    expect((await forms.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
+    expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } })).status).toBe(200);
+    expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+  });
+
+  it('a form that is sent a code before the relay has subscribed it has one subscriber', async () => {
+    await notifications.break(503, { at: 1, times: 2 });
+    const id = await forms.draft();
+    await expect.poll(async () => (await send(id)).status, { timeout: 40_000, interval: 500 }).toBe(202);
+    const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
+    const platform = new pg.Client({ connectionString: forms.platform.databaseUrl });
+    await platform.connect();
+    const { rows: subscribers } = await platform.query('SELECT id FROM subscribers WHERE user_id LIKE $1', [`%${id}`]);
+    await platform.end();
+    expect(subscribers).toEqual([{ id: rows[0].subscriber_id }]);
+  }, 60_000);
+});
+
+describe('while the configuration service is away', () => {
+  const create = () =>
+    forms.ask('POST', '', { as: 'intake', body: { definitionId: 'permit', applicant: anonymous() } });
+
+  it('a definition that was read within five minutes still decides; beyond, a create is 502 or 503 with a problem', async () => {
+    await forms.draft();
+    await configuration.break(503, { at: 1 });
+    forms.advance(4 * 60_000);
+    expect((await create()).status).toBe(201);
+    forms.advance(2 * 60_000);
+    const answer = await create();
+    expect([502, 503]).toContain(answer.status);
+    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+  });
+
+  it('an intake application goes on saving and submitting, by what was last known of the definition', async () => {
+    const id = await forms.draft();
+    await configuration.break(503, { at: 1 });
+    forms.advance(60 * 60_000);
+    const body = { data: { name: 'Ana' }, files: {} };
+    expect((await forms.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
+    expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } })).status).toBe(200);
+  });
+
+  it('creates work again without a restart when it is back', async () => {
+    await expect.poll(async () => (await create()).status, { timeout: 40_000, interval: 500 }).toBe(201);
+  }, 60_000);
+});
+
+describe('while Postgres is away', () => {
+  it('every form route answers 503 with a problem and Retry-After, and works again without a restart', async () => {
+    const id = await forms.draft();
+    await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS false`);
+    await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${databaseName()}'`);
+    const asks = [
+      () => forms.ask('POST', '', { as: 'intake', body: { definitionId: 'permit', applicant: anonymous() } }),
+      () => forms.ask('GET', '', { as: 'admin' }),
+      () => forms.ask('GET', `/${id}`, { as: 'admin' }),
+      () => forms.ask('GET', `/${id}/data`, { as: 'admin' }),
+      () => read(id, 'ABCDEF'),
+      () => forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: {}, files: {} } }),
+      () => send(id),
+      () => forms.ask('DELETE', `/${id}`, { as: 'admin' }),
+    ];
+    for (const ask of asks) {
+      const answer = await ask();
+      expect(answer).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
+      expect(answer.headers.get('retry-after')).not.toBeNull();
+    }
+    await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS true`);
+    await expect.poll(async () => (await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(200);
+  });
+});
+
+function databaseName(): string {
+  return new URL(forms.databaseUrl).pathname.slice(1);
+}
+
+async function administer(statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  await client.query(statement).finally(() => client.end());
+}
