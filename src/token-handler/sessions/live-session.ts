@@ -23,6 +23,4 @@ export interface SessionReader {
    * store cannot say. A steady request makes no round trip to the store.
    */
   read(request: IncomingMessage): Promise<LiveSession | undefined>;
-  /** Stops timers. */
-  close(): void;
 }

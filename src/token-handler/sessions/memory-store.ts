@@ -145,7 +145,7 @@ function createTokenStore(records: Expiring<SessionData>, clock: Clock, idle: nu
     async claim(handle, version, intent) {
       const tokens = sets.get(handle);
       if (!tokens) return 'gone';
-      if (tokens.intent) return tokens.intent.id === intent.id ? 'claimed' : 'held';
+      if (tokens.intent && tokens.intent.id !== intent.id) return 'held';
       if (tokens.version !== version) return 'changed';
       write(handle, { ...tokens, intent });
       return 'claimed';

@@ -3,14 +3,14 @@
 import { hash } from 'node:crypto';
 import { type SessionData, Store } from 'express-session';
 import type { KeyRing } from '../../service/key-ring.ts';
-import type { Session } from './session.ts';
+import type { Session as SignedInSession } from './session.ts';
 
 declare module 'express-session' {
   interface SessionData {
     /** Names the browser's open attempts to sign in. */
     attempts?: string;
     /** Set by a sign-in. Alive only while its tokens are. */
-    signedIn?: Session;
+    signedIn?: SignedInSession;
     /** What a store sees of a record, in place of its other members. */
     sealed?: string;
   }

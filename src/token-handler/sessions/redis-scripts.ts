@@ -32,8 +32,7 @@ return expire(ARGV[1], ARGV[2])`);
 export const claimScript = defineScript(`
 local version, intent = unpack(redis.call('HMGET', KEYS[1], 'version', 'intent'))
 if not version then return 'gone' end
-if intent == ARGV[2] then return 'claimed' end
-if intent then return 'held' end
+if intent and intent ~= ARGV[2] then return 'held' end
 if version ~= ARGV[1] then return 'changed' end
 redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', ARGV[3])
 return 'claimed'`);
