@@ -1,0 +1,70 @@
+// Where calls to the access service go, whatever host its answers name.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
+import { createAccessAddresses } from './access-addresses.ts';
+
+const inside = createAccessAddresses({
+  accessUrl: 'http://keycloak:8080/auth',
+  accessPublicUrl: 'https://access.example.org/auth',
+});
+
+describe('a URL that the access service hands out', () => {
+  const path = '/realms/demo/clients-registrations/openid-connect/7b1e?x=1';
+
+  it.each([
+    ['by its public address', `https://access.example.org/auth${path}`],
+    ['by the address of calls', `http://keycloak:8080/auth${path}`],
+    ['by any host that it was called at', `http://10.0.0.7:8080/auth${path}`],
+  ])('is called at ACCESS_SERVICE_URL: %s', (_, url) => {
+    expect(inside.rebase(url).href).toBe(`http://keycloak:8080/auth${path}`);
+  });
+
+  it('is rebased where the two addresses have different paths', () => {
+    const addresses = createAccessAddresses({
+      accessUrl: 'http://keycloak:8080',
+      accessPublicUrl: 'https://access.example.org/auth',
+    });
+    expect(addresses.rebase(`https://access.example.org/auth${path}`).href).toBe(`http://keycloak:8080${path}`);
+    expect(addresses.rebase(`http://keycloak:8080${path}`).href).toBe(`http://keycloak:8080${path}`);
+  });
+
+  it.each([
+    'https://access.example.org/other/realms/demo',
+    'https://access.example.org/auth/../admin/realms/demo',
+    'https://access.example.org/auth/realms/../admin',
+    'file:///auth/realms/demo',
+    'not a URL',
+  ])('is not called where it lies outside: %s', (url) => {
+    expect(() => inside.rebase(url)).toThrow(TypeError);
+  });
+});
+
+it('issuers have the public address', () => {
+  expect(inside.issuer('demo').href).toBe('https://access.example.org/auth/realms/demo');
+  expect(createAccessAddresses({ accessUrl: 'https://access.example.org' }).issuer('a b').href).toBe(
+    'https://access.example.org/realms/a%20b',
+  );
+});
+
+it('http is allowed only where one of the addresses is http', () => {
+  expect(inside.insecure).toBe(true);
+  expect(createAccessAddresses({ accessUrl: 'https://access.example.org/auth' }).insecure).toBe(false);
+});
+
+describe('a call', () => {
+  let server: FaultServer;
+  beforeAll(async () => {
+    server = await startFaultServer((response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end());
+  });
+  afterAll(() => server.close());
+
+  it('goes to ACCESS_SERVICE_URL and follows no redirect', async () => {
+    const addresses = createAccessAddresses({
+      accessUrl: `${server.url}/auth`,
+      accessPublicUrl: 'https://access.example.org/auth',
+    });
+    const response = await addresses.fetch('https://access.example.org/auth/realms/demo/x', { method: 'GET' });
+    expect(response.status).toBe(302);
+    expect(server.requests.map(({ target }) => target)).toEqual(['/auth/realms/demo/x']);
+  });
+});

@@ -1,0 +1,149 @@
+// How a client is read from its configuration.
+import { describe, expect, it } from 'vitest';
+import { parseClient } from './client.ts';
+
+const rules = { urnPrefix: 'urn:example', allowInsecureRedirectUris: false, core: false };
+const read = (entry: unknown, key = 'permits-web') => parseClient(key, entry, rules);
+const fieldsOf = (entry: unknown, key?: string) => read(entry, key).problems?.map(({ field }) => field);
+const targetsOf = (targets: unknown) => read({ targets }).client?.targets;
+
+describe('a client', () => {
+  it('needs nothing but its id: it has no redirect URIs, no targets, scope openid, and does not log out of the access service', () => {
+    expect(read({}).client).toEqual({
+      id: 'permits-web',
+      name: 'permits-web',
+      redirectUris: [],
+      targets: [],
+      keycloakLogout: false,
+      scope: ['openid'],
+      core: false,
+    });
+  });
+
+  it('has all fields that are configured', () => {
+    const entry = {
+      id: 'permits-web',
+      name: 'Permits',
+      description: 'Permits of the town',
+      redirectUris: ['https://permits.example.org/cb', 'https://permits.example.org/cb'],
+      targets: [{ id: 'forms', upstream: 'urn:example:platform:form-service:v1' }],
+      keycloakLogout: true,
+      authCallbackUrl: 'http://permits.example.org/token-handler/clients/permits-web/callback',
+      scope: ['email', 'openid', 'offline_access'],
+      prompt: 'login',
+      idpHint: 'town-id',
+      successRedirectUrl: '/welcome?x=1',
+      failureRedirectUrl: 'https://permits.example.org/sorry',
+    };
+    expect(parseClient('permits-web', entry, { ...rules, core: true }).client).toEqual({
+      ...entry,
+      redirectUris: ['https://permits.example.org/cb'],
+      scope: ['openid', 'email', 'offline_access'],
+      core: true,
+    });
+  });
+
+  it('may have null for a field that is not set, as clients of the older platform do', () => {
+    const names =
+      'name description redirectUris targets keycloakLogout authCallbackUrl scope prompt idpHint successRedirectUrl failureRedirectUrl';
+    const entry = Object.fromEntries(names.split(' ').map((name) => [name, null]));
+    expect(read(entry).client).toEqual(read({}).client);
+  });
+
+  it('may have fields that nobody here knows, which are ignored', () => {
+    expect(read({ disableVerifyHost: true, core: true }).client).toEqual(read({}).client);
+  });
+
+  it.each(['permits-web', 'Permits Web_2', 'a', '9'.repeat(50), 'constructor', '__proto__'])(
+    'may have the id %j',
+    (id) => {
+      expect(read({}, id).client?.id).toBe(id);
+    },
+  );
+
+  it.each(['', '9'.repeat(51), 'a/b', 'a:b', 'ä', 'a.b', 'a\n'])('cannot have the id %j', (id) => {
+    expect(fieldsOf({}, id)).toEqual(['id']);
+  });
+
+  it.each([
+    ['an id other than its key', { id: 'other' }, 'id'],
+    ['an empty name', { name: '' }, 'name'],
+    ['redirect URIs that are no list', { redirectUris: 'https://permits.example.org/cb' }, 'redirectUris'],
+    ['a redirect URI that breaks the rules', { redirectUris: ['http://permits.example.org/cb'] }, 'redirectUris'],
+    ['a text for keycloakLogout', { keycloakLogout: 'true' }, 'keycloakLogout'],
+    ['an authCallbackUrl that is no URL', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
+    ['an authCallbackUrl that is a script', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
+    ['an unknown prompt', { prompt: 'always' }, 'prompt'],
+    ['a scope that would end the parameter', { scope: ['a"b'] }, 'scope'],
+    ['a landing place on another host by path', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
+    ['a landing place by back slash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
+    ['a landing place with a line break', { failureRedirectUrl: '/a\r\nb' }, 'failureRedirectUrl'],
+    ['a landing place that is a script', { failureRedirectUrl: 'javascript:alert(1)' }, 'failureRedirectUrl'],
+  ])('cannot have %s', (_, entry, field) => {
+    expect(fieldsOf(entry)).toEqual([field]);
+  });
+
+  it.each([
+    ['a text', 'x'],
+    ['a list', []],
+    ['nothing', null],
+    ['a number', 1],
+  ])('is not %s', (_, entry) => {
+    expect(read(entry).client).toBeUndefined();
+  });
+
+  it('has its problems named by field, without the values', () => {
+    const { problems } = read({ redirectUris: ['https://user:secret@permits.example.org/'], prompt: 'secret' });
+    expect(problems?.map(({ field }) => field)).toEqual(['redirectUris', 'prompt']);
+    expect(JSON.stringify(problems)).not.toContain('secret');
+  });
+
+  it('asks for scopes given as a text, too', () => {
+    expect(read({ scope: 'email  profile' }).client?.scope).toEqual(['openid', 'email', 'profile']);
+  });
+});
+
+describe('the targets of a client', () => {
+  const forms = { id: 'forms', upstream: 'urn:example:platform:form-service:v1' };
+
+  it('are a list of id and upstream', () => {
+    expect(targetsOf([forms])).toEqual([forms]);
+  });
+
+  it('or a map of them, by id', () => {
+    expect(targetsOf({ forms })).toEqual([forms]);
+    expect(targetsOf({ forms: { upstream: forms.upstream } })).toEqual([forms]);
+    expect(targetsOf({ forms: forms.upstream })).toEqual([forms]);
+  });
+
+  it('a bare text names a platform service', () => {
+    const files = { id: 'file-service', upstream: 'urn:example:platform:file-service' };
+    expect(targetsOf(['file-service'])).toEqual([files]);
+    expect(targetsOf([{ id: 'file-service', upstream: 'file-service' }])).toEqual([files]);
+  });
+
+  it.each(['urn:example:platform:form-service', 'urn:example:blue-river:permits', 'urn:example:blue-river:permits:v2'])(
+    'have the URN of a service or an API as upstream: %s',
+    (upstream) => {
+      expect(targetsOf([{ id: 'x', upstream }])).toEqual([{ id: 'x', upstream }]);
+    },
+  );
+
+  it.each([
+    ['a resource', [{ id: 'x', upstream: 'urn:example:platform:form-service:v1:/forms' }]],
+    ['another prefix', [{ id: 'x', upstream: 'urn:other:platform:form-service' }]],
+    ['a longer prefix', [{ id: 'x', upstream: 'urn:example2:platform:form-service' }]],
+    ['a namespace alone', [{ id: 'x', upstream: 'urn:example:platform' }]],
+    ['an empty element', [{ id: 'x', upstream: 'urn:example::form-service' }]],
+    ['a URL', [{ id: 'x', upstream: 'https://forms.example.org' }]],
+    ['no upstream', [{ id: 'x' }]],
+    ['no id', [{ upstream: 'form-service' }]],
+    ['an id with a slash', [{ id: 'x/y', upstream: 'form-service' }]],
+    ['another id than its key', { x: { id: 'y', upstream: 'form-service', extra: 1 }, y: 'form-service' }],
+    ['one id twice', [forms, forms]],
+    ['a text for a list', 'form-service'],
+    ['a number in it', [1]],
+  ])('cannot have %s', (_, targets) => {
+    expect([...new Set(fieldsOf({ targets }))]).toEqual(['targets']);
+  });
+});
