@@ -53,7 +53,8 @@ export type Operation = (typeof operations)[number];
 
 /** `prefix` is the URN prefix: values of `files` are file URNs of its platform, several of them with semicolons between. */
 export function createDataBody(prefix: string) {
-  const one = `${RegExp.escape(`${prefix}:platform:file-service:v1:/files/`)}[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
+  // A prefix holds letters, digits, hyphens and colons only (URN_PREFIX).
+  const one = `${prefix}:platform:file-service:v1:/files/[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
   const fileUrn = z.string().regex(new RegExp(`^${one}(?:;${one})*$`), 'must be the URN of a file');
   const files = z.record(z.string(), fileUrn).meta({ examples: [{ 'floor-plan.pdf': example.file }] });
   return z

@@ -1,0 +1,42 @@
+// The form service's configuration: what it needs, and that every problem is told at once.
+import { describe, expect, it } from 'vitest';
+import { ConfigError, parseConfig } from '../service/config.ts';
+import { configSchema } from './config.ts';
+
+const env = {
+  DATABASE_URL: 'postgres://forms@localhost/forms',
+  DIRECTORY_URL: 'http://platform:8080/directory/v2',
+  ACCESS_SERVICE_URL: 'http://keycloak:8080/auth',
+  CLIENT_SECRET: 'a client secret',
+  CODE_KEY: 'x'.repeat(32),
+};
+
+describe('the configuration', () => {
+  it('has defaults for everything that is no address and no secret', () => {
+    expect(parseConfig(configSchema, env)).toMatchObject({
+      CODE_LIFETIME: 600_000,
+      SUBSCRIBER_REMOVAL_DELAY: 900_000,
+      DELETE_FILES: false,
+      BODY_LIMIT: 1_048_576,
+      URN_PREFIX: 'urn:example',
+    });
+  });
+
+  it('reports every problem at once, and never a secret', () => {
+    let error: unknown;
+    try {
+      parseConfig(configSchema, {
+        ...env,
+        CODE_KEY: 'too-short-canary',
+        CODE_LIFETIME: 'ten minutes',
+        DATABASE_URL: '',
+      });
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(ConfigError);
+    const { problems, message } = error as ConfigError;
+    expect(problems.map(({ name }) => name).sort()).toEqual(['CODE_KEY', 'CODE_LIFETIME', 'DATABASE_URL']);
+    expect(message).not.toContain('too-short-canary');
+  });
+});
