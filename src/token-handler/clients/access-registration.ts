@@ -147,9 +147,13 @@ function registrationError(cause: unknown, { sent, status }: { sent: boolean; st
   return new AccessRegistrationError('failed', { mayExist, cause });
 }
 
-/** RFC 7591 section 3.2.2. Only the code: a description may quote the request. */
+/** RFC 7591 section 3.2.2, RFC 6750 section 3. Only the code: a description may quote the request. */
 function errorCode(error: unknown): string | undefined {
-  const code = typeof error === 'object' && error !== null && 'error' in error ? error.error : undefined;
+  const carriers =
+    error instanceof oidc.WWWAuthenticateChallengeError ? error.cause.map((one) => one.parameters) : [error];
+  const [code] = carriers.flatMap((one) =>
+    typeof one === 'object' && one !== null && 'error' in one ? [one.error] : [],
+  );
   return typeof code === 'string' && /^[a-z_]{1,60}$/.test(code) ? code : undefined;
 }
 

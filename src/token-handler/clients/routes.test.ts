@@ -1,0 +1,490 @@
+// The endpoints for clients, on a real access service, configuration service and Postgres.
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { call, roleToken } from '../../../test/support/platform.ts';
+import {
+  registrationToken,
+  startTestTokenHandler,
+  type TestTokenHandler,
+} from '../../../test/support/token-handler.ts';
+import { createKeyRing } from '../../service/key-ring.ts';
+import { type RegistrationRow, toRegistration } from './registration-row.ts';
+
+const callback = 'https://permits.example.org/token-handler/clients/permits-web/callback';
+const other = 'https://permits.example.org/token-handler/clients/permits-web/other';
+const permits = { redirectUris: [callback], targets: [{ id: 'forms', upstream: 'urn:example:platform:form-service' }] };
+
+const tenantKey = (urn: string) => urn.slice(urn.lastIndexOf('/') + 1);
+
+interface Shown {
+  id: string;
+  core: boolean;
+  registered: boolean;
+  registration: { clientId: string; registeredAt: string; redirectUris: string[] } | null;
+}
+interface ProblemBody {
+  type: string;
+  detail: string;
+  errors?: { pointer: string; detail: string }[];
+}
+
+let handler: TestTokenHandler;
+let token: string;
+beforeAll(async () => {
+  handler = await startTestTokenHandler({ env: { PUBLIC_URL: 'http://127.0.0.1:1' } });
+  token = await handler.adminToken();
+  await keepEvents();
+});
+afterAll(() => handler.close());
+
+const list = async (query = '', bearer = token) =>
+  (await handler.api(`/clients${query}`, { token: bearer })).body as Shown[];
+const shown = async (id: string) => (await list()).find((client) => client.id === id);
+const update = (id: string, body: unknown, bearer = token) =>
+  handler.api(`/clients/${encodeURIComponent(id)}`, { method: 'PUT', token: bearer, body });
+const register = (id: string, body: unknown, bearer = token) =>
+  handler.api(`/clients/${encodeURIComponent(id)}`, { method: 'POST', token: bearer, body });
+
+/** What the access service has of a client: as only the token handler can ask. */
+async function atAccess(clientId: string) {
+  const realm = handler.platform.access.issuer('demo');
+  const { keys, row } = await storedRow(clientId);
+  const answer = await call(`${realm}/clients-registrations/openid-connect/${row.oidc_client_id}`, {
+    token: keys.token,
+  });
+  return { ...answer, metadata: answer.body as Record<string, unknown> };
+}
+
+async function storedRow(clientId: string) {
+  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations WHERE client_id = $1', [
+    clientId,
+  ]);
+  if (!row) throw new Error(`${clientId} is not registered`);
+  const stored = toRegistration(createKeyRing(handler.config.KEY_RING), row);
+  return { row, keys: { token: stored.registrationAccessToken, secret: stored.clientSecret } };
+}
+
+/** Whether the access service takes this client id and secret: 400 for the nonsense token, 401 for a client that is none. */
+async function works(oidcClientId: string, secret: string) {
+  const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${Buffer.from(`${oidcClientId}:${secret}`).toString('base64')}` },
+    body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'nonsense' }),
+  });
+  return answer.status === 400;
+}
+
+describe('GET /clients', () => {
+  beforeAll(async () => {
+    await handler.configure({ 'core-app': { description: 'Of core' }, both: { name: 'Core wins' } }, { core: true });
+    await handler.configure({ 'permits-web': permits, both: { name: 'Of the tenant' } });
+  });
+
+  it('answers an array with the clients of the tenant and of core, each with exactly the fields of the interface', async () => {
+    expect(await list()).toEqual([
+      {
+        id: 'both',
+        name: 'Core wins',
+        description: null,
+        redirectUris: [],
+        targets: [],
+        keycloakLogout: false,
+        core: true,
+        registered: false,
+        registration: null,
+      },
+      {
+        id: 'core-app',
+        name: 'core-app',
+        description: 'Of core',
+        redirectUris: [],
+        targets: [],
+        keycloakLogout: false,
+        core: true,
+        registered: false,
+        registration: null,
+      },
+      {
+        id: 'permits-web',
+        name: 'permits-web',
+        description: null,
+        ...permits,
+        keycloakLogout: false,
+        core: false,
+        registered: false,
+        registration: null,
+      },
+    ]);
+  });
+
+  it('with core=true answers core clients only', async () => {
+    expect((await list('?core=true')).map(({ id }) => id)).toEqual(['both', 'core-app']);
+    expect((await list('?core=false')).length).toBe(3);
+  });
+
+  it('with any other value of core answers 400', async () => {
+    const answer = await handler.api('/clients?core=yes', { token });
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/core' }] } });
+  });
+
+  it('tells a registered client from one that is not, and never shows a secret or a token', async () => {
+    await handler.register('permits-web');
+    const client = await shown('permits-web');
+    expect(client).toMatchObject({ registered: true, registration: { redirectUris: [callback] } });
+    const { row, keys } = await storedRow('permits-web');
+    expect(client?.registration?.clientId).toBe(row.oidc_client_id);
+    expect(Date.parse(client?.registration?.registeredAt ?? '')).toBeGreaterThan(Date.now() - 60_000);
+    const { text } = await handler.api('/clients', { token });
+    for (const secret of [keys.secret, keys.token, row.client_secret, row.registration_access_token])
+      expect(text).not.toContain(secret);
+  });
+
+  it('shows another tenant its own clients and registrations only, and the same core clients', async () => {
+    const bearer = await handler.adminToken('other');
+    await handler.configure({ 'other-web': {} }, { tenant: handler.platform.otherTenant });
+    const clients = await list('', bearer);
+    expect(clients.map(({ id }) => id)).toEqual(['both', 'core-app', 'other-web']);
+    expect(clients.filter(({ registered }) => registered)).toEqual([]);
+  });
+
+  it('answers a core user the clients of the tenant that tenantId names, and 400 without it', async () => {
+    const core = await handler.adminToken('core');
+    const query = `?tenantId=${encodeURIComponent(handler.tenant.id)}`;
+    expect((await list(query, core)).map(({ id }) => id)).toContain('permits-web');
+    expect((await handler.api('/clients', { token: core })).status).toBe(400);
+    expect((await handler.api('/clients?tenantId=urn:example:nothing', { token: core })).status).toBe(400);
+  });
+
+  it('answers 403 to a user who names another tenant', async () => {
+    const query = `?tenantId=${encodeURIComponent(handler.platform.otherTenant.id)}`;
+    expect((await handler.api(`/clients${query}`, { token })).status).toBe(403);
+  });
+});
+
+describe.each([
+  ['GET', '/clients', undefined],
+  ['POST', '/clients/permits-web', { registrationToken }],
+  ['PUT', '/clients/permits-web', { redirectUris: [] }],
+])('%s %s', (method, path, body) => {
+  it('answers 401 without a token and to one that is not for this service', async () => {
+    const { access } = handler.platform;
+    for (const bearer of [
+      undefined,
+      'nonsense',
+      await roleToken(access, { 'form-service': ['token-handler-admin'] }, { realm: 'demo' }),
+      await access.foreignToken({ aud: access.urns.service('token-handler') }, { key: 'unknown' }),
+    ]) {
+      const answer = await handler.api(path, { method, token: bearer, body });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    }
+  });
+
+  it('answers 403 without the role token-handler-admin', async () => {
+    const bearer = await roleToken(handler.platform.access, { 'token-handler': ['reader'] }, { realm: 'demo' });
+    expect((await handler.api(path, { method, token: bearer, body })).status).toBe(403);
+  });
+
+  it('answers the same under /token-handler, for proxies that do not rewrite', async () => {
+    const answer = await call(`${handler.url}/token-handler${path}`, { method, body });
+    expect(answer.status).toBe(401);
+  });
+});
+
+describe('POST /clients/{clientId}', () => {
+  beforeAll(() =>
+    handler.configure({
+      'permits-web': permits,
+      bare: {},
+      'with space_1': {},
+      out: { ...permits, keycloakLogout: true },
+    }),
+  );
+
+  it('creates a confidential client in the tenant’s realm and answers {registered: true}', async () => {
+    expect(await register('permits-web', { registrationToken })).toMatchObject({
+      status: 200,
+      body: { registered: true },
+    });
+    const { row, keys } = await storedRow('permits-web');
+    expect(await works(row.oidc_client_id, keys.secret)).toBe(true);
+    expect((await atAccess('permits-web')).metadata).toMatchObject({
+      client_name: 'permits-web',
+      redirect_uris: [callback],
+      response_types: ['code'],
+      grant_types: ['authorization_code', 'refresh_token'],
+      token_endpoint_auth_method: 'client_secret_basic',
+      post_logout_redirect_uris: [],
+    });
+  });
+
+  it('registers the client’s redirect URIs together with authCallbackUrl, which the configuration never gets', async () => {
+    await handler.register('permits-web', { authCallbackUrl: other });
+    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback, other]);
+    expect(await shown('permits-web')).toMatchObject({
+      redirectUris: [callback],
+      registration: { redirectUris: [callback, other] },
+    });
+  });
+
+  it('registers a client without redirect URIs where there are none and no authCallbackUrl is given', async () => {
+    expect((await handler.register('bare')).status).toBe(200);
+    expect((await atAccess('bare')).metadata.redirect_uris).toEqual([]);
+  });
+
+  it('registers the roots of the redirect URIs’ hosts for logout, where keycloakLogout is on', async () => {
+    await handler.register('out', { authCallbackUrl: 'http://localhost:4200/token-handler/clients/out/callback' });
+    expect((await atAccess('out')).metadata.post_logout_redirect_uris).toEqual([
+      'https://permits.example.org/',
+      'http://localhost:4200/',
+    ]);
+  });
+
+  it('registers the address of back-channel logout, where PUBLIC_URL is set', async () => {
+    await handler.register('with space_1');
+    expect((await atAccess('with space_1')).metadata).toMatchObject({
+      backchannel_logout_uri: 'http://127.0.0.1:1/token-handler/v1/clients/with%20space_1/backchannel-logout',
+      backchannel_logout_session_required: true,
+    });
+  });
+
+  it('replaces an earlier registration: another client is stored, and the earlier one is deleted at the access service', async () => {
+    await handler.register('permits-web');
+    const { row: before, keys } = await storedRow('permits-web');
+    await handler.register('permits-web');
+    const { row: after, keys: newKeys } = await storedRow('permits-web');
+    expect(after.oidc_client_id).not.toBe(before.oidc_client_id);
+    expect(await works(after.oidc_client_id, newKeys.secret)).toBe(true);
+    await expect.poll(() => works(before.oidc_client_id, keys.secret)).toBe(false);
+    await expect.poll(() => handler.rows('SELECT FROM client_deletions')).toEqual([]);
+  });
+
+  it('registers a core client for each tenant on its own, in that tenant’s realm', async () => {
+    await handler.configure({ shared: { redirectUris: [callback] } }, { core: true });
+    expect((await handler.register('shared')).status).toBe(200);
+    expect((await list('', await handler.adminToken('other'))).find(({ id }) => id === 'shared')).toMatchObject({
+      core: true,
+      registered: false,
+    });
+    expect((await handler.register('shared', { realm: 'other' })).status).toBe(200);
+    const rows = await handler.rows("SELECT realm FROM client_registrations WHERE client_id = 'shared' ORDER BY realm");
+    expect(rows).toEqual([{ realm: 'demo' }, { realm: 'other' }]);
+  });
+
+  it('leaves registered clients as they are when their configuration changes later', async () => {
+    await handler.register('permits-web');
+    await handler.configure({ 'permits-web': { ...permits, redirectUris: [other] }, bare: {} });
+    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect(await shown('permits-web')).toMatchObject({
+      redirectUris: [other],
+      registration: { redirectUris: [callback] },
+    });
+    await handler.configure({ 'permits-web': permits, bare: {} });
+  });
+
+  it('sends the event client-registered, with the client and who registered it', async () => {
+    await handler.register('bare', { authCallbackUrl: other });
+    const { row } = await storedRow('bare');
+    await expect.poll(() => handler.rows('SELECT FROM client_events')).toEqual([]);
+    expect(await eventsAbout(row.oidc_client_id)).toEqual([
+      {
+        namespace: 'token-handler',
+        name: 'client-registered',
+        tenant: tenantKey(handler.tenant.id),
+        occurred: row.registered_at,
+        payload: {
+          client: { id: 'bare', name: 'bare', clientId: row.oidc_client_id, authCallbackUrl: other },
+          registeredBy: { id: expect.any(String), name: 'Ada Admin' },
+        },
+      },
+    ]);
+  });
+
+  it('answers 404 for a client that the tenant does not have, another tenant’s included', async () => {
+    for (const id of ['nothing', 'other-web', 'a/b', 'x'.repeat(60)])
+      expect((await register(id, { registrationToken })).status, id).toBe(404);
+  });
+
+  it('answers 400 when the access service refuses the registration token, and the earlier registration stays', async () => {
+    await handler.register('permits-web');
+    const { row, keys } = await storedRow('permits-web');
+    const answer = await register('permits-web', { registrationToken: 'guessed' });
+    expect(answer.status).toBe(400);
+    expect((answer.body as ProblemBody).errors).toEqual([
+      { pointer: '/registrationToken', detail: 'is not accepted by the access service (invalid_token)' },
+    ]);
+    expect((await storedRow('permits-web')).row.oidc_client_id).toBe(row.oidc_client_id);
+    expect(await works(row.oidc_client_id, keys.secret)).toBe(true);
+    expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
+  });
+
+  it.each([
+    ['nothing', {}, '/registrationToken'],
+    ['an empty token', { registrationToken: '' }, '/registrationToken'],
+    ['a token too long', { registrationToken: 'x'.repeat(8193) }, '/registrationToken'],
+    ['a token that would break the header', { registrationToken: 'a\r\nX: y' }, '/registrationToken'],
+    ['a number for a token', { registrationToken: 1 }, '/registrationToken'],
+    ['an unknown field', { registrationToken, redirectUris: [] }, '/redirectUris'],
+    ['a relative URL', { registrationToken, authCallbackUrl: '/cb' }, '/authCallbackUrl'],
+    ['an http URL', { registrationToken, authCallbackUrl: 'http://permits.example.org/cb' }, '/authCallbackUrl'],
+    ['a fragment', { registrationToken, authCallbackUrl: `${callback}#x` }, '/authCallbackUrl'],
+  ])('answers 400 for %s and says where', async (_, body, pointer) => {
+    const answer = await register('permits-web', body);
+    expect(answer.status).toBe(400);
+    expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
+  });
+
+  it('answers 400 for what is no JSON, and 415 for another type', async () => {
+    expect((await register('permits-web', '{')).status).toBe(400);
+    const answer = await handler.api('/clients/permits-web', {
+      method: 'POST',
+      token,
+      body: 'registrationToken=x',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    expect(answer.status).toBe(415);
+  });
+});
+
+describe('PUT /clients/{clientId}', () => {
+  beforeEach(async () => {
+    if (!(await shown('permits-web'))) await handler.configure({ 'permits-web': permits, bare: {} });
+    await handler.register('permits-web');
+  });
+
+  it('changes the redirect URIs of the very client that is registered, and answers {updated: true}', async () => {
+    const { row: before, keys } = await storedRow('permits-web');
+    expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
+      status: 200,
+      body: { updated: true },
+    });
+    const { row: after, keys: newKeys } = await storedRow('permits-web');
+    expect(after.oidc_client_id).toBe(before.oidc_client_id);
+    expect(newKeys.secret).toBe(keys.secret);
+    expect(await works(after.oidc_client_id, keys.secret)).toBe(true);
+    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
+    expect(await shown('permits-web')).toMatchObject({ registration: { redirectUris: [other] } });
+  });
+
+  it('keeps the management token that the access service gives in place of the one used, so that updates can follow', async () => {
+    const tokens = new Set<string>();
+    for (const uri of [other, callback, other]) {
+      expect((await update('permits-web', { redirectUris: [uri] })).status).toBe(200);
+      tokens.add((await storedRow('permits-web')).keys.token);
+    }
+    expect(tokens.size).toBe(3);
+  });
+
+  it('keeps everything else of the registration', async () => {
+    await update('permits-web', { redirectUris: [other] });
+    expect((await atAccess('permits-web')).metadata).toMatchObject({
+      client_name: 'permits-web',
+      response_types: ['code'],
+      grant_types: ['authorization_code', 'refresh_token'],
+      token_endpoint_auth_method: 'client_secret_basic',
+      backchannel_logout_uri: 'http://127.0.0.1:1/token-handler/v1/clients/permits-web/backchannel-logout',
+    });
+  });
+
+  it('may take all redirect URIs away', async () => {
+    expect((await update('permits-web', { redirectUris: [] })).status).toBe(200);
+    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([]);
+  });
+
+  it('of two updates at once, both are done, one after the other', async () => {
+    const uris = Array.from({ length: 6 }, (_, index) => `${callback}-${index}`);
+    const answers = await Promise.all(uris.map((uri) => update('permits-web', { redirectUris: [uri] })));
+    expect(answers.map(({ status }) => status)).toEqual(uris.map(() => 200));
+    const { metadata } = await atAccess('permits-web');
+    expect((await shown('permits-web'))?.registration?.redirectUris).toEqual(metadata.redirect_uris);
+    expect((await update('permits-web', { redirectUris: [callback] })).status).toBe(200);
+  });
+
+  it('with a registration at the same time leaves one client that works and can be updated', async () => {
+    await Promise.all([
+      update('permits-web', { redirectUris: [other] }),
+      handler.register('permits-web'),
+      update('permits-web', { redirectUris: [callback] }),
+      handler.register('permits-web'),
+    ]);
+    expect((await update('permits-web', { redirectUris: [other] })).status).toBe(200);
+    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
+  });
+
+  it('answers 409 registration-required for a client that is not registered', async () => {
+    await handler.configure({ 'permits-web': permits, fresh: {} });
+    expect(await update('fresh', { redirectUris: [callback] })).toMatchObject({
+      status: 409,
+      body: { type: 'urn:formgate:problem:registration-required' },
+    });
+  });
+
+  it('answers 404 for a client that the tenant does not have', async () => {
+    expect((await update('nothing', { redirectUris: [] })).status).toBe(404);
+  });
+
+  it('answers 409 when the client was deleted at the access service, and a new registration mends it', async () => {
+    const { row, keys } = await storedRow('permits-web');
+    await call(row.registration_client_uri, { method: 'DELETE', token: keys.token });
+    expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
+      status: 409,
+      body: { type: 'urn:formgate:problem:registration-required' },
+    });
+    expect((await handler.register('permits-web')).status).toBe(200);
+    expect((await update('permits-web', { redirectUris: [other] })).status).toBe(200);
+  });
+
+  it.each([
+    ['nothing', {}, '/redirectUris'],
+    ['a text', { redirectUris: callback }, '/redirectUris'],
+    ['an unknown field', { redirectUris: [], clientSecret: 'x' }, '/clientSecret'],
+    ['http', { redirectUris: [callback, 'http://permits.example.org/cb'] }, '/redirectUris/1'],
+    ['a fragment', { redirectUris: [`${callback}#x`] }, '/redirectUris/0'],
+    ['credentials', { redirectUris: ['https://a:b@permits.example.org/cb'] }, '/redirectUris/0'],
+    ['a relative URL', { redirectUris: ['/cb'] }, '/redirectUris/0'],
+  ])('answers 400 for %s, says where, and changes nothing', async (_, body, pointer) => {
+    const answer = await update('permits-web', body);
+    expect(answer.status).toBe(400);
+    expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
+    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
+  });
+});
+
+it('no log line, and no row of the database, holds a secret, a token or the registration token', async () => {
+  await handler.register('permits-web');
+  const { keys } = await storedRow('permits-web');
+  const dump = JSON.stringify([
+    await handler.rows('SELECT * FROM client_registrations'),
+    await handler.rows('SELECT * FROM client_deletions'),
+    await handler.rows('SELECT * FROM client_events'),
+    await handler.rows('SELECT * FROM registration_attempts'),
+  ]);
+  for (const secret of [keys.secret, keys.token, registrationToken, token]) {
+    expect(handler.log.text()).not.toContain(secret);
+    expect(dump).not.toContain(secret);
+  }
+});
+
+/** Accepted events are gone as soon as they are routed: a trigger keeps a copy. */
+async function keepEvents(): Promise<void> {
+  await platformRows(`
+    CREATE TABLE seen_events (LIKE events);
+    CREATE FUNCTION see_event() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN INSERT INTO seen_events SELECT NEW.*; RETURN NULL; END $$;
+    CREATE TRIGGER seen AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION see_event()`);
+}
+
+const eventsAbout = (oidcClientId: string) =>
+  platformRows('SELECT namespace, name, tenant, occurred, payload FROM seen_events WHERE payload::text LIKE $1', [
+    `%${oidcClientId}%`,
+  ]);
+
+async function platformRows(sql: string, parameters?: unknown[]): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: handler.platform.databaseUrl });
+  await client.connect();
+  try {
+    return (await client.query(sql, parameters)).rows;
+  } finally {
+    await client.end();
+  }
+}
