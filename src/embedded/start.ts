@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '../service/clock.ts';
 import { createUrns } from '../service/urn.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
+import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway } from './gateway.ts';
 import { findFreePort, type Listening, listen } from './listen.ts';
@@ -102,9 +103,12 @@ async function startParts(run: Run): Promise<Started> {
   });
   await children.platformServer.ready;
   report.done('Platform server');
-  await writeDemoData({ url: children.targets.platformServer, token: await access.token('demo', 'demo-admin'), urns });
-  hasData = true;
+  const token = await access.token('demo', 'demo-admin');
+  const { platformServer: platformUrl, forms: formsUrl } = children.targets;
+  await writeDemoData({ url: platformUrl, token, urns });
   await children.forms.ready;
+  await createCountriesRegister({ formsUrl, platformUrl, token });
+  hasData = true;
   report.done('Form service');
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsPlace } };
 }

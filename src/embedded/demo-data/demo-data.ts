@@ -1,8 +1,7 @@
-// What `npm start` comes with: the tenant, the directory, a form and a register. Written only where nothing is, so that
-// nobody's changes are lost at a restart.
+// What `npm start` comes with: the tenant, the directory and a form. Written only where nothing is, so that nobody's
+// changes are lost at a restart. The register of countries is in countries.ts.
 import type { Urns } from '../../service/urn.ts';
 import { businessLicence, businessLicenceId } from './business-licence.ts';
-import { countries, countriesDefinition } from './countries.ts';
 
 const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
 
@@ -31,16 +30,10 @@ export function platformSeed(targets: { platformServer: string; forms: string })
   };
 }
 
-/** Writes the form and the register over HTTP as the client demo-admin does. Throws when an answer is not a success. */
+/** Writes the form over HTTP as the client demo-admin does. Throws when an answer is not a success. */
 export async function writeDemoData(options: { url: string; token: string; urns: Urns }): Promise<void> {
   const { urns } = options;
   await writeMember(options, 'form-service', businessLicenceId, businessLicence(urns));
-  const present = await call(options, 'GET', 'data-register/countries/latest');
-  if (!Array.isArray(present)) {
-    await call(options, 'PATCH', 'data-register/countries', { operation: 'REPLACE', configuration: countries });
-  }
-  // The definition last: until it is there, the register does not exist.
-  await writeMember(options, 'configuration-service', 'data-register:countries', countriesDefinition);
 }
 
 type Connection = { url: string; token: string };

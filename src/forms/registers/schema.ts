@@ -1,6 +1,6 @@
 // What the register API takes and answers. Unknown fields are refused.
 import { z } from 'zod';
-import { type EntryProblem, entryProblems, namePattern, registerNamespace } from './register.ts';
+import { type EntryProblem, entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
 const example = {
   namespace: registerNamespace,
@@ -36,8 +36,9 @@ const entries = z
   .meta({
     description: 'All strings or all objects; at most 10,000 and 1 MiB of JSON',
     examples: [example.entries],
-    override: ({ jsonSchema }: { jsonSchema: { items?: unknown; anyOf?: unknown } }) => {
+    override: ({ jsonSchema }: { jsonSchema: { items?: unknown; anyOf?: unknown; maxItems?: number } }) => {
       delete jsonSchema.items;
+      jsonSchema.maxItems = maxEntries;
       jsonSchema.anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
     },
   });
