@@ -6,7 +6,7 @@ import { systemClock } from '../service/clock.ts';
 import { createUrns } from '../service/urn.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
-import { platformSeed, writeDemoData } from './demo-data/demo-data.ts';
+import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
 import { createGateway } from './gateway.ts';
 import { findFreePort, type Listening, listen } from './listen.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
@@ -108,6 +108,7 @@ async function startParts(run: Run): Promise<Started> {
   await writeDemoData({ url: platformUrl, token, urns });
   await children.forms.ready;
   await createCountriesRegister({ formsUrl, platformUrl, token });
+  await waitForNotices({ url: platformUrl, token });
   hasData = true;
   report.done('Form service');
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsPlace } };

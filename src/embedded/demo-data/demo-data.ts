@@ -1,5 +1,6 @@
 // What `npm start` comes with: the tenant, the directory and a form. Written only where nothing is, so that nobody's
 // changes are lost at a restart. The register of countries is in countries.ts.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Urns } from '../../service/urn.ts';
 import { businessLicence, businessLicenceId } from './business-licence.ts';
 
@@ -34,6 +35,18 @@ export function platformSeed(targets: { platformServer: string; forms: string })
 export async function writeDemoData(options: { url: string; token: string; urns: Urns }): Promise<void> {
   const { urns } = options;
   await writeMember(options, 'form-service', businessLicenceId, businessLicence(urns));
+}
+
+/**
+ * Waits until the form service has registered its notification type, which it does in the background: before that
+ * nobody can be sent a code. Throws after 30 s.
+ */
+export async function waitForNotices(connection: Connection): Promise<void> {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
+    const types = await call(connection, 'GET', 'platform/notification-service/latest?core=true');
+    if (types && typeof types === 'object' && 'form-status-updates' in types) return;
+  }
+  throw new Error('The form service has not registered its notification type within 30 s.');
 }
 
 type Connection = { url: string; token: string };
