@@ -1,0 +1,117 @@
+// Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). Whatever is in doubt is refused.
+import { decodeJwt, jwtVerify } from 'jose';
+import { z } from 'zod';
+import type { Clock } from '../../service/clock.ts';
+import type { Tenant, Tenants } from '../../service/identity.ts';
+import { Problem } from '../../service/problem.ts';
+import { isTokenFault, type SigningKeys } from '../../service/signing-keys.ts';
+import type { AccessAddresses } from '../access-addresses.ts';
+import type { RegistrationStore } from '../clients/registration-store.ts';
+import type { ProviderLogout } from './provider-logouts.ts';
+
+export interface LogoutTokens {
+  /** Throws OAuthRefusal for a token that is refused, Problem `unavailable` when the keys cannot be had. */
+  verify(token: string, clientId: string): Promise<ProviderLogout & { jti: string }>;
+}
+
+/** A refusal whose body the protocol fixes (section 2.8). */
+export class LogoutRefusal extends Error {
+  constructor(reason: string, cause?: unknown) {
+    super(reason, { cause });
+    this.name = 'LogoutRefusal';
+  }
+}
+
+export interface LogoutTokenOptions {
+  addresses: AccessAddresses;
+  tenants: Pick<Tenants, 'byRealm'>;
+  registrations: Pick<RegistrationStore, 'find'>;
+  keys: SigningKeys;
+  clock: Clock;
+}
+
+const eventName = 'http://schemas.openid.net/event/backchannel-logout';
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** Seconds by which clocks may differ, and that a token may be old that says nothing of its end. */
+const leeway = 5;
+const oldest = 300;
+
+const claimsSchema = z
+  .object({
+    iat: z.number(),
+    jti: z.string().min(1).max(500),
+    sub: z.string().min(1).optional(),
+    sid: z.string().min(1).optional(),
+    events: z.record(z.string(), z.unknown()).refine((events) => {
+      const event = events[eventName];
+      return typeof event === 'object' && event !== null && !Array.isArray(event);
+    }),
+    // Section 2.4: its absence is what keeps an ID token from passing for a logout token.
+    nonce: z.undefined().optional(),
+  })
+  .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
+
+export function createLogoutTokens(options: LogoutTokenOptions): LogoutTokens {
+  return {
+    async verify(token, clientId) {
+      const tenant = await tenantOf(token, options);
+      const registration = await options.registrations.find(tenant.id, clientId);
+      if (!registration) throw new LogoutRefusal('the client is not registered');
+      const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
+      const { data: claims } = claimsSchema.safeParse(payload);
+      if (!claims) throw new LogoutRefusal('the claims are not those of a logout token');
+      const { jti, iat: issuedAt, sub, sid } = claims;
+      return {
+        tenantId: tenant.id,
+        clientId,
+        jti,
+        issuedAt,
+        ...(sub !== undefined && { sub }),
+        ...(sid !== undefined && { sid }),
+      };
+    },
+  };
+}
+
+/** The issuer picks the tenant, whose keys must then have signed. */
+async function tenantOf(token: string, { addresses, tenants }: LogoutTokenOptions): Promise<Tenant> {
+  const issuer = unverifiedIssuer(token);
+  const realm = /\/realms\/([\w.-]{1,50})$/.exec(issuer)?.[1];
+  if (realm === undefined || addresses.issuer(realm).href !== issuer) throw new LogoutRefusal('the issuer is unknown');
+  const tenant = await tenants.byRealm(realm);
+  if (!tenant) throw new LogoutRefusal('the issuer is of no tenant');
+  return tenant;
+}
+
+function unverifiedIssuer(token: string): string {
+  try {
+    const { iss }: { iss?: unknown } = decodeJwt(token);
+    return typeof iss === 'string' ? iss : '';
+  } catch (error) {
+    throw new LogoutRefusal('the token is no JWT', error);
+  }
+}
+
+async function checkSignature(token: string, tenant: Tenant, audience: string, options: LogoutTokenOptions) {
+  const { addresses, keys, clock } = options;
+  try {
+    const { payload, protectedHeader } = await jwtVerify(token, keys.ofRealm(tenant.realm), {
+      issuer: addresses.issuer(tenant.realm).href,
+      audience,
+      algorithms,
+      clockTolerance: leeway,
+      currentDate: clock(),
+      maxTokenAge: oldest,
+      requiredClaims: ['iat', 'jti', 'events'],
+    });
+    // Section 2.4 asks for logout+jwt; Keycloak has it, others say JWT or nothing. Nothing else is one.
+    const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
+    if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token is of another type');
+    return payload;
+  } catch (error) {
+    if (error instanceof LogoutRefusal) throw error;
+    if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', error);
+    const headers = { 'Retry-After': '5' };
+    throw new Problem('unavailable', 'The access service cannot be reached.', { cause: error, headers });
+  }
+}

@@ -1,0 +1,71 @@
+// Sessions that the access service has ended (OpenID Connect Back-Channel Logout 1.0). Of each it remembers for a while
+// that it has ended, for a sign-in that is just being finished. It verifies nothing: that is done before.
+import { hash } from 'node:crypto';
+import type { Session } from '../sessions/session.ts';
+import type { FoundSession, Sessions } from '../sessions/sessions.ts';
+import type { Marks } from '../sessions/store.ts';
+
+export interface ProviderLogout {
+  /** URN */
+  tenantId: string;
+  clientId: string;
+  /** Of the access service's session; without it, all of the person's sessions are meant. */
+  sid?: string;
+  /** Subject */
+  sub?: string;
+  /** Seconds since 1970 */
+  issuedAt: number;
+}
+
+export interface ProviderLogouts {
+  /** Ends what the logout names, of this tenant and client only; answers how many sessions. */
+  end(logout: ProviderLogout): Promise<number>;
+  /** Whether a sign-in at `issuedAt` (seconds since 1970) was ended since. */
+  hasEnded(session: Session, issuedAt: number): Promise<boolean>;
+  /** False for a logout token that came before (section 2.6, step 9). */
+  isFirst(tenantId: string, jti: string): Promise<boolean>;
+}
+
+/** Milliseconds that a logout is remembered: longer than the rest of a sign-in takes, and than a logout token lives. */
+const memory = 600_000;
+
+export function createProviderLogouts(sessions: Sessions, marks: Marks): ProviderLogouts {
+  return {
+    async end(logout) {
+      // First, so that a sign-in that finishes now sees either this or has its session found below.
+      for (const name of marksOf(logout)) await marks.raise(name, logout.issuedAt, memory);
+      const found = await findSessions(sessions, logout);
+      const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
+      return ended.filter((wasLive) => wasLive).length;
+    },
+    async hasEnded({ tenantId, clientId, sid, user }, issuedAt) {
+      const names = [
+        ...marksOf({ tenantId, clientId, sub: user.id }),
+        ...(sid === undefined ? [] : marksOf({ tenantId, clientId, sid })),
+      ];
+      const values = await Promise.all(names.map((name) => marks.value(name)));
+      return values.some((endedAt) => endedAt !== undefined && endedAt >= issuedAt);
+    },
+    isFirst: (tenantId, jti) => marks.once(`jti:${digest(tenantId, jti)}`, memory),
+  };
+}
+
+async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise<FoundSession[]> {
+  const { tenantId, clientId, sid, sub } = logout;
+  if (sid !== undefined) {
+    const found = await sessions.ofProviderSession({ tenantId, clientId }, sid);
+    return found.filter(({ session }) => sub === undefined || session.user.id === sub);
+  }
+  const found = sub === undefined ? [] : await sessions.ofUser(tenantId, sub);
+  return found.filter(({ session }) => session.clientId === clientId);
+}
+
+/** With both, only the session is meant (section 2.4): another one of the same person stays. */
+function marksOf({ tenantId, clientId, sid, sub }: Omit<ProviderLogout, 'issuedAt'>): string[] {
+  if (sid !== undefined) return [`ended:${digest(tenantId, clientId, 'sid', sid)}`];
+  return sub === undefined ? [] : [`ended:${digest(tenantId, clientId, 'sub', sub)}`];
+}
+
+function digest(...parts: string[]): string {
+  return hash('sha256', parts.join('\n'), 'base64url');
+}

@@ -1,0 +1,120 @@
+// Logout: by the person, which is a plain link and may go on to the access service, and by the access service itself
+// (OpenID Connect Back-Channel Logout 1.0). Tokens are discarded and not revoked: Keycloak would end the single sign-on
+// session with a refresh token, and that stays unless the client says otherwise.
+import type { Request } from 'express';
+import { readBodyBytes } from '../../service/body-bytes.ts';
+import { anonymous, type Guard, type Route, route } from '../../service/http-app.ts';
+import type { Tenants } from '../../service/identity.ts';
+import type { Logger } from '../../service/log.ts';
+import type { ClientCatalog } from '../clients/catalog.ts';
+import { clearCsrfCookie } from '../sessions/csrf.ts';
+import type { FoundSession, Sessions } from '../sessions/sessions.ts';
+import { endBrowserSession } from '../sign-in/browser-session.ts';
+import type { RelyingParty } from '../sign-in/relying-party.ts';
+import { clientParams, logoutQuery } from '../sign-in/schema.ts';
+import { LogoutRefusal, type LogoutTokens } from './logout-token.ts';
+import type { ProviderLogouts } from './provider-logouts.ts';
+
+export interface LogoutParts {
+  tenants: Pick<Tenants, 'byId'>;
+  catalog: Pick<ClientCatalog, 'find'>;
+  relyingParty: Pick<RelyingParty, 'endSessionUrl'>;
+  sessions: Sessions;
+  providerLogouts: ProviderLogouts;
+  logoutTokens: LogoutTokens;
+  /** Sets `request.session`. */
+  browser: Guard;
+  backchannelLimit: Guard;
+  cookieName: string;
+  log: Logger;
+}
+
+export function logoutRoutes(parts: LogoutParts): Route[] {
+  return [logoutRoute(parts), backchannelRoute(parts)];
+}
+
+function logoutRoute(parts: LogoutParts): Route {
+  return route({
+    method: 'get',
+    path: '/token-handler/v1/clients/:clientId/logout',
+    summary: "Ends the session, and the access service's too where the client says so",
+    guards: [anonymous, parts.browser],
+    params: clientParams,
+    query: logoutQuery,
+    answers: {
+      302: { description: 'To the root of the site, to returnTo, or to the access service' },
+      400: { description: 'returnTo is no path of the same origin' },
+      503: { description: 'The session store cannot be reached' },
+    },
+    async handle({ query }, request, response) {
+      const { signedIn } = request.session;
+      const found = signedIn && (await parts.sessions.read(signedIn.handle));
+      if (signedIn) await parts.sessions.end(signedIn);
+      await endBrowserSession(request, response, parts.cookieName);
+      clearCsrfCookie(response, request.secure);
+      const onward = found && (await providerLogoutUrl(parts, found, request));
+      response.redirect(302, onward ?? query.returnTo ?? '/');
+    },
+  });
+}
+
+/** Undefined where the session of the access service stays. The person is logged out here already, come what may. */
+async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundSession, request: Request) {
+  // Another site's link or image logs nobody out of everything.
+  if (request.headers['sec-fetch-site'] === 'cross-site') return undefined;
+  const { idToken } = tokens;
+  if (idToken === undefined || !session.site) return undefined;
+  try {
+    const tenant = await parts.tenants.byId(session.tenantId);
+    const client = tenant && (await parts.catalog.find(tenant, session.clientId));
+    if (!client?.keycloakLogout) return undefined;
+    const url = await parts.relyingParty.endSessionUrl(session, { idToken, returnTo: `${session.site}/` });
+    return url?.href;
+  } catch (error) {
+    parts.log.warn({ err: error, session: session.handle }, 'a logout did not reach the access service');
+    return undefined;
+  }
+}
+
+/** Bytes of a logout token's form. */
+const longestForm = 65_536;
+
+function backchannelRoute(parts: LogoutParts): Route {
+  return route({
+    method: 'post',
+    path: '/token-handler/v1/clients/:clientId/backchannel-logout',
+    summary: 'Ends the sessions that a logout token of the access service names',
+    guards: [anonymous, parts.backchannelLimit],
+    params: clientParams,
+    answers: {
+      200: { description: 'Ended, or there were none' },
+      400: { description: 'The logout token is refused' },
+      429: { description: 'Too many requests from this address' },
+      503: { description: 'The session store, the database or the keys of the access service cannot be had' },
+    },
+    async handle({ params }, request, response) {
+      try {
+        const logout = await parts.logoutTokens.verify(await readLogoutToken(request), params.clientId);
+        if (!(await parts.providerLogouts.isFirst(logout.tenantId, logout.jti)))
+          throw new LogoutRefusal('the token was used before');
+        const ended = await parts.providerLogouts.end(logout);
+        parts.log.info({ tenant: logout.tenantId, client: params.clientId, ended }, 'logout by the access service');
+        response.status(200).end();
+      } catch (error) {
+        if (!(error instanceof LogoutRefusal)) throw error;
+        parts.log.warn({ client: params.clientId, err: error }, 'a logout token was refused');
+        // Section 2.8
+        response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is refused.' });
+      }
+    },
+  });
+}
+
+async function readLogoutToken(request: Request): Promise<string> {
+  if (!/^application\/x-www-form-urlencoded *(?:;|$)/i.test(request.headers['content-type'] ?? ''))
+    throw new LogoutRefusal('the body is no form');
+  const form = new URLSearchParams((await readBodyBytes(request, longestForm)).toString('utf8'));
+  const [token, second] = form.getAll('logout_token');
+  if (token === undefined || second !== undefined) throw new LogoutRefusal('the form has not one logout_token');
+  return token;
+}

@@ -1,0 +1,66 @@
+// Who may call with a session, and who with an administrator's bearer token. For upgrades, which no route serves, the
+// same question can be asked of a bare request.
+import type { IncomingMessage } from 'node:http';
+import type { Response } from 'express';
+import type { Guard } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import { checkCsrf } from './csrf.ts';
+import type { LiveSession, SessionReader } from './live-session.ts';
+import { checkSessionTenant, type TenantLookup } from './request-tenant.ts';
+
+declare global {
+  namespace Express {
+    interface Locals {
+      session?: LiveSession;
+    }
+  }
+}
+
+export interface SessionGuardOptions {
+  reader: SessionReader;
+  tenants: TenantLookup;
+  /** Name of the header in which a proxy names the tenant. */
+  tenantHeader: string;
+}
+
+/**
+ * The live session of a request that may be served for it. Throws Problem `unauthenticated` without one or for another
+ * tenant's domain, `forbidden` where CSRF protection refuses, `unavailable` when the store cannot say.
+ */
+export async function admitSession(request: IncomingMessage, options: SessionGuardOptions): Promise<LiveSession> {
+  const live = await options.reader.read(request);
+  if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
+  await checkSessionTenant(request, live.session, { tenants: options.tenants, header: options.tenantHeader });
+  checkCsrf(request, live.session);
+  return live;
+}
+
+/** A live session, left in `locals.session`. */
+export function liveSession(options: SessionGuardOptions): Guard {
+  return {
+    name: 'liveSession',
+    admits: true,
+    async check(request, response) {
+      response.locals.session = await admitSession(request, options);
+    },
+  };
+}
+
+/** A bearer token is an administrator's, and must pass `administrator`; without one, the session of the cookie. */
+export function sessionOrAdministrator(options: SessionGuardOptions, administrator: Guard[]): Guard {
+  const session = liveSession(options);
+  return {
+    name: 'sessionOrAdministrator',
+    admits: true,
+    async check(request, response) {
+      const guards = request.headers.authorization === undefined ? [session] : administrator;
+      for (const guard of guards) await guard.check(request, response);
+    },
+  };
+}
+
+/** Only for routes behind `liveSession`. */
+export function sessionOf(response: Response): LiveSession {
+  if (!response.locals.session) throw new Error('the route has no session guard');
+  return response.locals.session;
+}

@@ -1,0 +1,102 @@
+// The endpoints for sessions: list and revoke, for the person whose they are and for the tenant's administrators. They
+// show neither tokens nor what cookies hold.
+import type { Response } from 'express';
+import { type Guard, type Route, route } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import { tenantOf } from '../../service/request-context.ts';
+import { clearCsrfCookie, issueCsrfCookie } from './csrf.ts';
+import { type SessionGuardOptions, sessionOf, sessionOrAdministrator } from './guards.ts';
+import { deletedAnswer, sessionListAnswer, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';
+import type { FoundSession, Sessions } from './sessions.ts';
+
+export interface SessionRouteParts extends SessionGuardOptions {
+  sessions: Sessions;
+  /** A bearer with the role token-handler-admin, and the tenant of its call. */
+  administrator: Guard[];
+  cookieName: string;
+}
+
+const refusals = {
+  401: { description: 'Neither a session, for this tenant, nor a valid bearer token' },
+  403: { description: 'The bearer lacks the role token-handler-admin, or CSRF protection refuses' },
+  503: { description: 'The session store cannot be reached' },
+};
+
+export function sessionRoutes(parts: SessionRouteParts): Route[] {
+  const guards = [sessionOrAdministrator(parts, parts.administrator)];
+  return [listSessionsRoute(parts, guards), deleteSessionRoute(parts, guards)];
+}
+
+function listSessionsRoute({ sessions, reader }: SessionRouteParts, guards: Guard[]): Route {
+  return route({
+    method: 'get',
+    path: '/token-handler/v1/sessions',
+    summary: "Lists the session of the cookie and the person's others; or the tenant's, for an administrator",
+    guards,
+    query: sessionListQuery,
+    answers: { 200: { description: 'Sessions, latest first', schema: sessionListAnswer }, ...refusals },
+    async handle({ query }, request, response) {
+      if (response.locals.session === undefined) {
+        const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
+        response.json(found.map((one) => present(one, sessions)));
+        return;
+      }
+      const { session } = sessionOf(response);
+      const all = await sessions.ofUser(session.tenantId, session.user.id);
+      const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
+      if (!own) throw new Problem('unauthenticated', 'The session has ended.');
+      // A script may have lost the cookie, and cannot go on without it.
+      issueCsrfCookie(response, session, request.secure);
+      const others = all.filter((one) => one.session.handle !== session.handle);
+      response.json([own, ...others].map((one) => present(one, sessions)));
+    },
+  });
+}
+
+function deleteSessionRoute({ sessions, cookieName }: SessionRouteParts, guards: Guard[]): Route {
+  return route({
+    method: 'delete',
+    path: '/token-handler/v1/sessions/:sessionId',
+    summary: "Ends a session: one's own, or for an administrator one of the tenant",
+    guards,
+    params: sessionParams,
+    query: sessionQuery,
+    answers: {
+      200: { description: 'Ended', schema: deletedAnswer },
+      ...refusals,
+      404: { description: 'There is no such session, or it is not the caller’s' },
+    },
+    async handle({ params }, request, response) {
+      const found = await sessions.read(params.sessionId);
+      if (!found || !mayEnd(found, response)) throw new Problem('not-found', 'There is no such session.');
+      await sessions.end(found.session);
+      if (response.locals.session?.session.handle === params.sessionId) {
+        response.clearCookie(cookieName, { httpOnly: true, sameSite: 'lax', path: '/', secure: request.secure });
+        clearCsrfCookie(response, request.secure);
+      }
+      response.json({ deleted: true });
+    },
+  });
+}
+
+function mayEnd({ session }: FoundSession, response: Response): boolean {
+  const own = response.locals.session?.session;
+  if (!own) return session.tenantId === tenantOf(response).id;
+  return session.tenantId === own.tenantId && session.user.id === own.user.id;
+}
+
+function present(found: FoundSession, sessions: Sessions) {
+  const { tenantId, clientId, handle, user, created, core } = found.session;
+  return {
+    tenantId,
+    clientId,
+    id: handle,
+    name: user.name,
+    email: user.email ?? null,
+    roles: user.roles,
+    expiry: new Date(sessions.expiryOf(found)).toISOString(),
+    authenticatedBy: user.authenticatedBy ?? null,
+    created: new Date(created).toISOString(),
+    core,
+  };
+}

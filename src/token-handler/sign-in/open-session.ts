@@ -1,0 +1,101 @@
+// Opens the session of a person who has just signed in: under a new id, with the tokens apart from it. A sign-in that the
+// access service has ended meanwhile opens none.
+import { randomBytes } from 'node:crypto';
+import type { Request, Response } from 'express';
+import type { Clock } from '../../service/clock.ts';
+import type { Tenant } from '../../service/identity.ts';
+import type { Logger } from '../../service/log.ts';
+import { Problem } from '../../service/problem.ts';
+import type { Client } from '../clients/client.ts';
+import type { ProviderLogouts } from '../logout/provider-logouts.ts';
+import { issueCsrfCookie } from '../sessions/csrf.ts';
+import { handleOf } from '../sessions/records.ts';
+import type { Session, SessionLimits, SessionUser } from '../sessions/session.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import { claimsOf, tokenSetOf } from '../sessions/token-set.ts';
+import { renewSession, saveSession } from './browser-session.ts';
+import type { Redeemed } from './relying-party.ts';
+
+export interface OpenSessionParts {
+  sessions: Sessions;
+  providerLogouts: ProviderLogouts;
+  limits: SessionLimits;
+  clock: Clock;
+  log: Logger;
+}
+
+export interface SignedIn {
+  tenant: Tenant;
+  client: Client;
+  oidcClientId: string;
+  callbackUrl: string;
+  redeemed: Redeemed;
+}
+
+export function createSessionOpener(parts: OpenSessionParts) {
+  const { sessions, providerLogouts, limits, clock, log } = parts;
+  return async (signedIn: SignedIn, request: Request, response: Response): Promise<Session> => {
+    const before = request.session.signedIn;
+    const { attempts } = request.session;
+    await renewSession(request);
+    const now = clock().getTime();
+    const session = describeSession(signedIn, handleOf(request.sessionID), now, limits);
+    // Other tabs of this browser may still be signing in.
+    if (attempts !== undefined) request.session.attempts = attempts;
+    request.session.signedIn = session;
+    await saveSession(request);
+    await sessions.start(session, tokenSetOf(signedIn.redeemed.answer, now));
+    const { iat } = signedIn.redeemed.claims;
+    if (await providerLogouts.hasEnded(session, typeof iat === 'number' ? iat : 0)) {
+      await sessions.end(session);
+      throw new Problem('unauthenticated', 'The access service has ended this sign-in.');
+    }
+    if (before) {
+      // Its record is gone, so it has ended; this tidies up.
+      await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'a former session was left over'));
+    }
+    issueCsrfCookie(response, session, request.secure);
+    return session;
+  };
+}
+
+function describeSession(
+  { tenant, client, oidcClientId, callbackUrl, redeemed }: SignedIn,
+  handle: string,
+  now: number,
+  limits: SessionLimits,
+): Session {
+  const { claims, answer } = redeemed;
+  const sid = text(claims.sid) ?? text(claimsOf(answer.access_token).sid);
+  return {
+    handle,
+    tenantId: tenant.id,
+    realm: tenant.realm,
+    clientId: client.id,
+    core: client.core,
+    oidcClientId,
+    user: describeUser(claims, claimsOf(answer.access_token)),
+    site: new URL(callbackUrl).origin,
+    callbackUrl,
+    created: now,
+    absoluteExpiry: now + limits.maxAge,
+    csrfSecret: randomBytes(32).toString('base64url'),
+    ...(sid !== undefined && { sid }),
+  };
+}
+
+function describeUser(claims: Redeemed['claims'], ofAccessToken: Record<string, unknown>): SessionUser {
+  const email = text(claims.email) ?? text(ofAccessToken.email);
+  const authenticatedBy = text(claims.identity_provider) ?? text(ofAccessToken.identity_provider);
+  return {
+    id: claims.sub,
+    name: text(claims.name) ?? text(claims.preferred_username) ?? claims.sub,
+    ...(email !== undefined && { email }),
+    roles: [],
+    ...(authenticatedBy !== undefined && { authenticatedBy }),
+  };
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

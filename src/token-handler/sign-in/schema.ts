@@ -1,0 +1,32 @@
+// Shapes of the sign-in endpoints.
+import { z } from 'zod';
+import { idPattern } from '../clients/client.ts';
+import { isLocalPath } from './sign-in.ts';
+
+export const clientParams = z.strictObject({
+  clientId: z.string().regex(idPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores'),
+});
+
+const returnTo = z.string().refine(isLocalPath, 'must be a path on the same origin').optional();
+
+/** Unknown parameters are let pass: links to sign in carry what analytics add. */
+export const authQuery = z.object({
+  tenant: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('Name of the tenant, in any case or in kebab-case, or its URN'),
+  callbackUrl: z.string().max(2_000).optional().describe("The callback's address on the frontend's site"),
+  returnTo: returnTo.describe('Where to land: a path of the same origin'),
+});
+
+/** RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207 section 2. The rest is for openid-client to judge. */
+export const callbackQuery = z.object({
+  state: z.string('must be given once').min(1).max(200),
+  code: z.string('must be given once').optional(),
+  error: z.string('must be given once').optional(),
+  iss: z.string('must be given once').optional(),
+});
+
+export const logoutQuery = z.object({ returnTo: returnTo.describe('Where to land: a path of the same origin') });
