@@ -1,0 +1,313 @@
+// kill -9 of the form service between any two statements. The process ends itself at a chosen step (see
+// test/support/crash-points.ts); the next one starts plainly on the same database, and what is left is looked at from
+// both sides: the forms, and what the platform was told of them.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { codeFor, draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { anonymous, permit } from '../support/forms.ts';
+import type { Answered } from '../support/platform.ts';
+
+let world: FormWorld;
+let forms: FormProcess;
+beforeAll(async () => {
+  world = await startFormWorld();
+  forms = await spawn();
+  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 10_000);
+});
+afterAll(() => world.close());
+
+/** A deleted form's subscriber is removed at once. */
+const env = { SUBSCRIBER_REMOVAL_DELAY: 'PT0S' };
+const spawn = () => world.spawn(env);
+const expireClaims = () => world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
+
+/** The next process, after the claims of the dead one have run out. */
+async function restart(): Promise<void> {
+  expect(await forms.ended).toBe('SIGKILL');
+  await expireClaims();
+  forms = await spawn();
+}
+
+interface Request {
+  method: string;
+  path: string;
+  as: 'intake' | 'admin' | 'alice';
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+interface Walk<C> {
+  prepare(): Promise<C>;
+  request(context: C): Request;
+  /** Looks at the answer of the repeat, and at what is there after it. `done`: the first try had its whole effect. */
+  judge(repeat: Answered, context: C): Promise<void>;
+}
+
+/** Crashes before each step in turn, until the request has fewer steps. Answers how many it crashed. */
+async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
+  for (let step = 1; ; step += 1) {
+    const context = await prepare();
+    const { method, path, headers, ...asked } = request(context);
+    const crashing = { ...asked, headers: { ...headers, 'x-crash-at': String(step) } };
+    const first = await forms.ask(method, path, crashing).catch(() => undefined);
+    if (first) {
+      expect(first.status).toBeLessThan(300);
+      return step - 1;
+    }
+    await restart();
+    await drained(world.pool);
+    await expectConsistency();
+    await judge(await forms.ask(method, path, { ...asked, ...(headers && { headers }) }), context);
+    await drained(world.pool);
+    await expectConsistency();
+  }
+}
+
+interface SentEvent {
+  name: string;
+  correlationId: string;
+  context: { formId: string; idempotencyKey: string };
+}
+
+/** Events that the event service has accepted, repeats of the same key left out, in the order of their first acceptance. */
+function acceptedEvents(): SentEvent[] {
+  const events = world.events.exchanges
+    .filter(
+      ({ method, target, status }) => method === 'POST' && target.startsWith('/event/v1/events') && status === 200,
+    )
+    .map(({ body }) => JSON.parse(body) as SentEvent);
+  const byKey = new Map<string, SentEvent>();
+  for (const event of events) {
+    const key = event.context.idempotencyKey;
+    expect(byKey.get(key)?.name ?? event.name).toBe(event.name);
+    if (!byKey.has(key)) byKey.set(key, event);
+  }
+  return [...byKey.values()];
+}
+
+/** What must be true whenever the outbox is empty, of every form that any test has made. */
+async function expectConsistency(): Promise<void> {
+  const { rows } = await world.pool.query<{ id: string; status: string; deleted: boolean }>(
+    `SELECT id, status, false AS deleted FROM forms
+    UNION ALL SELECT form_id, 'Draft', true FROM tombstones`,
+  );
+  const told = Map.groupBy(acceptedEvents(), ({ context }) => context.formId);
+  for (const { id, status, deleted } of rows) {
+    const names = told.get(id)?.map(({ name }) => name) ?? [];
+    const submitted = names.includes('form-submitted') && (deleted || status === 'Submitted');
+    expect([id, ...names]).toEqual([
+      id,
+      'form-created',
+      ...(submitted ? ['form-submitted'] : []),
+      ...(deleted ? ['form-deleted'] : []),
+    ]);
+    if (status === 'Submitted') expect(submitted).toBe(true);
+    told.delete(id);
+  }
+  expect([...told.keys()]).toEqual([]);
+  await expectSubscribers(rows.filter(({ deleted }) => !deleted).map(({ id }) => id));
+}
+
+/** One subscriber for each form that there is, and nothing of anybody else at the notification service. */
+async function expectSubscribers(formIds: string[]): Promise<void> {
+  const { rows } = await world.platformPool.query<{ user_id: string; parts: string[] }>(
+    `SELECT s.user_id, array_agg(DISTINCT c.address) AS parts FROM subscribers s
+    LEFT JOIN subscriber_channels c ON c.subscriber_id = s.id GROUP BY s.id ORDER BY s.user_id`,
+  );
+  const urns = formIds.map((id) => world.platform.access.urns.form(id)).sort();
+  expect(rows.map(({ user_id }) => user_id)).toEqual(urns);
+  const { rows: left } = await world.platformPool.query(
+    `SELECT subscriber_id FROM subscriber_channels UNION SELECT subscriber_id FROM subscriptions
+    UNION SELECT subscriber_id FROM subscription_criteria UNION SELECT subscriber_id FROM codes
+    EXCEPT SELECT id FROM subscribers`,
+  );
+  expect(left).toEqual([]);
+}
+
+const countOf = async (sql: string, values: unknown[]) => (await world.pool.query(sql, values)).rowCount;
+const newAddress = () => `${randomUUID()}@example.org`;
+const answers = { data: { name: 'Ana' }, files: {} };
+const submit = { operation: 'submit' };
+
+/** A draft with answers that may be submitted. */
+async function filledDraft(): Promise<{ id: string; etag: string }> {
+  const id = await draft(forms);
+  const saved = await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: answers });
+  return { id, etag: saved.headers.get('etag') ?? '' };
+}
+
+describe('the form service, killed before each of its statements and before its answer', { timeout: 60_000 }, () => {
+  it('while it creates a form, leaves a form with its events or neither; the repeat answers that one form', async () => {
+    const crashes = await walk({
+      prepare: async () => ({ address: newAddress(), key: randomUUID() }),
+      request: ({ address, key }) => ({
+        method: 'POST',
+        path: '',
+        as: 'intake',
+        body: { definitionId: permit.id, applicant: anonymous(address) },
+        headers: { 'idempotency-key': key },
+      }),
+      async judge({ status, body }, { address }) {
+        expect(status).toBe(201);
+        const sql = "SELECT id FROM forms WHERE applicant -> 'channels' -> 0 ->> 'address' = $1";
+        expect((await world.pool.query(sql, [address])).rows).toEqual([{ id: (body as { id: string }).id }]);
+      },
+    });
+    expect(crashes).toBeGreaterThanOrEqual(2);
+  });
+
+  it.each([
+    ['an intake application’s', 'intake'],
+    ['a signed-in applicant’s', 'alice'],
+  ] as const)(
+    'while it saves %s answers, keeps them whole or not at all; the repeat saves or is stale',
+    async (_whose, as) => {
+      const crashes = await walk({
+        prepare: async () => {
+          if (as === 'intake') return draft(forms);
+          const { body } = await forms.ask('POST', '', { as, body: { definitionId: permit.id } });
+          return (body as { id: string }).id;
+        },
+        request: (id) => ({
+          method: 'PUT',
+          path: `/${id}/data`,
+          as,
+          body: answers,
+          headers: { 'if-match': '"1"' },
+        }),
+        async judge({ status }, id) {
+          expect([200, 412]).toContain(status);
+          const saved = await forms.ask('GET', `/${id}/data`, { as: 'admin' });
+          expect(saved.body).toEqual(answers);
+          expect(saved.headers.get('etag')).toBe('"2"');
+        },
+      });
+      expect(crashes).toBeGreaterThanOrEqual(2);
+    },
+  );
+
+  it('while it submits a form, leaves it submitted with its event or a draft without; the repeat answers the one submit', async () => {
+    const crashes = await walk({
+      prepare: async () => ({ ...(await filledDraft()), key: randomUUID() }),
+      request: ({ id, key }) => ({
+        method: 'POST',
+        path: `/${id}`,
+        as: 'intake',
+        body: submit,
+        headers: { 'idempotency-key': key },
+      }),
+      async judge({ status, body }, { id, key }) {
+        expect(status).toBe(200);
+        const { rows } = await world.pool.query<{ submitted: Date }>('SELECT submitted FROM forms WHERE id = $1', [id]);
+        expect(body).toEqual({ id, status: 'Submitted', submitted: rows[0]?.submitted.toISOString() });
+        const headers = { 'idempotency-key': key };
+        expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit, headers })).body).toEqual(body);
+      },
+    });
+    expect(crashes).toBeGreaterThanOrEqual(3);
+  });
+
+  it('while an administrator deletes a form, leaves it or removes it with all that it had; the repeat is 204', async () => {
+    const crashes = await walk({
+      prepare: filledDraft,
+      request: ({ id }) => ({ method: 'DELETE', path: `/${id}`, as: 'admin' }),
+      judge: async ({ status }, { id }) => {
+        expect(status).toBe(204);
+        await expectGone(id);
+      },
+    });
+    expect(crashes).toBeGreaterThanOrEqual(3);
+  });
+
+  it('while an intake application deletes a form by a code, leaves it or removes it; the repeat is 204', async () => {
+    const crashes = await walk({
+      async prepare() {
+        const address = newAddress();
+        const id = await draft(forms, address);
+        await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+        const code = await codeFor(world.platform, address);
+        const headers = { 'x-form-code': code };
+        expect((await forms.ask('GET', `/${id}/data`, { as: 'intake', headers })).status).toBe(200);
+        return { id, headers };
+      },
+      request: ({ id, headers }) => ({ method: 'DELETE', path: `/${id}`, as: 'intake', headers }),
+      judge: async ({ status }, { id }) => {
+        expect(status).toBe(204);
+        await expectGone(id);
+      },
+    });
+    expect(crashes).toBeGreaterThanOrEqual(5);
+  });
+
+  it('while it sends a code, can send another in a minute, and the form goes without a trace when it is deleted', async () => {
+    const crashes = await walk({
+      async prepare() {
+        const address = newAddress();
+        return { address, id: await draft(forms, address) };
+      },
+      request: ({ id }) => ({ method: 'POST', path: `/${id}`, as: 'intake', body: { operation: 'send-code' } }),
+      async judge({ status }, { id, address }) {
+        expect([202, 429]).toContain(status);
+        await world.pool.query("UPDATE code_sends SET sent = sent - interval '1 minute'");
+        const seen = new Set(world.platform.mailbox.messages().map((message) => message.id));
+        const again = await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+        expect(again.status).toBe(202);
+        const headers = { 'x-form-code': await codeFor(world.platform, address, seen) };
+        expect((await forms.ask('GET', `/${id}/data`, { as: 'intake', headers })).status).toBe(200);
+        expect((await forms.ask('DELETE', `/${id}`, { as: 'intake', headers })).status).toBe(204);
+        await expectGone(id);
+      },
+    });
+    expect(crashes).toBeGreaterThanOrEqual(8);
+  });
+});
+
+async function expectGone(id: string): Promise<void> {
+  expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(410);
+  for (const table of ['idempotency_keys', 'used_codes', 'code_attempts', 'code_sends'])
+    expect([table, await countOf(`SELECT FROM ${table} WHERE form_id = $1`, [id])]).toEqual([table, 0]);
+}
+
+describe('the relay, killed before and after each of its statements', { timeout: 60_000 }, () => {
+  /** Crashes at the first, second and third step after a start, and over again, until there is nothing to deliver. */
+  async function crashUntilDrained(): Promise<number> {
+    await forms.kill();
+    await Promise.all([world.events.open(), world.notifications.open()]);
+    for (let crashes = 0; ; crashes += 1) {
+      await expireClaims();
+      const relay = world.launch({ ...env, CRASH_RELAY_AT: String((crashes % 3) + 1) });
+      const delivered = drained(world.pool).then(() => 'drained' as const);
+      const how = await Promise.race([relay.ended, delivered]);
+      delivered.catch(() => undefined);
+      if (how !== 'drained') continue;
+      await relay.kill();
+      await restart();
+      return crashes;
+    }
+  }
+  const shut = () => Promise.all([world.events.shut(), world.notifications.shut()]);
+
+  it('delivers everything once or again under the same key, in order, and leaves nothing of a deleted form', async () => {
+    await shut();
+    const { id } = await filledDraft();
+    expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
+    // Of each row of subscribe, form-created and form-submitted: after the claim, before and after what records it.
+    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(9);
+    await expectConsistency();
+
+    await shut();
+    expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(6);
+    await expectConsistency();
+    await expectGone(id);
+  });
+
+  it('leaves nothing of a form that was deleted before its applicant was subscribed', async () => {
+    await shut();
+    const { id } = await filledDraft();
+    expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(9);
+    await expectConsistency();
+    await expectGone(id);
+  });
+});

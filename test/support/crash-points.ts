@@ -1,0 +1,80 @@
+// Loaded into a form service by `--import`, before its main: ends the process with SIGKILL at a step that the test has
+// chosen. The product knows nothing of it; what it changes are methods of pg and of Node's HTTP server.
+//
+// - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its answer. The
+//   process ends before the n-th.
+// - CRASH_RELAY_AT=<n>: each statement that a pool sends outside of a request is the relay's. Its steps are the moments
+//   before and after every statement but for looks that find nothing. The process ends at the n-th.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type IncomingMessage, Server, ServerResponse } from 'node:http';
+import { isMainThread } from 'node:worker_threads';
+import pg from 'pg';
+
+interface RequestSteps {
+  crashAt: number;
+  taken: number;
+}
+
+type Emit = (event: string, ...values: unknown[]) => boolean;
+type Query = (...values: unknown[]) => unknown;
+
+function end(): never {
+  process.kill(process.pid, 'SIGKILL');
+  for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+}
+
+function countRequestSteps(current: AsyncLocalStorage<RequestSteps>): void {
+  const ofResponse = new WeakMap<ServerResponse, RequestSteps>();
+  const take = (steps: RequestSteps | undefined) => {
+    if (!steps) return;
+    steps.taken += 1;
+    if (steps.taken === steps.crashAt) end();
+  };
+  const emit = Server.prototype.emit as Emit;
+  Server.prototype.emit = function (this: Server, event: string, ...values: unknown[]) {
+    if (event !== 'request') return emit.call(this, event, ...values);
+    const [request, response] = values as [IncomingMessage, ServerResponse];
+    const steps = { crashAt: Number(request.headers['x-crash-at'] ?? 0), taken: 0 };
+    ofResponse.set(response, steps);
+    return current.run(steps, () => emit.call(this, event, ...values));
+  } as Emit;
+  const query = pg.Client.prototype.query as Query;
+  pg.Client.prototype.query = function (this: pg.Client, ...values: unknown[]) {
+    take(current.getStore());
+    return query.apply(this, values);
+  } as typeof pg.Client.prototype.query;
+  const endAnswer = ServerResponse.prototype.end as Query;
+  ServerResponse.prototype.end = function (this: ServerResponse, ...values: unknown[]) {
+    take(ofResponse.get(this));
+    return endAnswer.apply(this, values);
+  } as typeof ServerResponse.prototype.end;
+}
+
+function countRelaySteps(current: AsyncLocalStorage<RequestSteps>, crashAt: number): void {
+  let taken = 0;
+  const take = () => {
+    taken += 1;
+    if (taken === crashAt) end();
+  };
+  const query = pg.Pool.prototype.query as (...values: unknown[]) => Promise<unknown>;
+  pg.Pool.prototype.query = async function (this: pg.Pool, ...values: unknown[]) {
+    if (current.getStore()) return query.apply(this, values);
+    const isLook = values.length === 1;
+    if (!isLook) take();
+    const answer = await query.apply(this, values);
+    if (!isLook || foundRows(answer)) take();
+    return answer;
+  } as typeof pg.Pool.prototype.query;
+}
+
+function foundRows(answer: unknown): boolean {
+  const last: unknown = Array.isArray(answer) ? answer.at(-1) : answer;
+  return (last as { rows?: unknown[] } | undefined)?.rows?.length !== 0;
+}
+
+// Worker threads load this too.
+if (isMainThread) {
+  const current = new AsyncLocalStorage<RequestSteps>();
+  countRequestSteps(current);
+  countRelaySteps(current, Number(process.env.CRASH_RELAY_AT ?? 0));
+}

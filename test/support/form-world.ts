@@ -1,0 +1,276 @@
+// Form services as a cluster runs them, for tests that start several, kill them, or cut what they depend on: one
+// platform, one database of forms, and any number of replicas, in this process or in processes of their own. What they
+// say to the platform goes through taps.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Message } from '../../src/embedded/mailbox/message.ts';
+import { configSchema } from '../../src/forms/config.ts';
+import { migrationsDirectory, startForms } from '../../src/forms/start.ts';
+import { type Clock, systemClock } from '../../src/service/clock.ts';
+import { parseConfig } from '../../src/service/config.ts';
+import { testServiceSecret } from './access.ts';
+import { type CapturedLog, captureLog } from './captured-log.ts';
+import { anonymous, configure, permit } from './forms.ts';
+import { type HttpTap, startHttpTap } from './http-tap.ts';
+import { quick } from './outbox-relay.ts';
+import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
+import { createTestDatabase } from './postgres.ts';
+
+/** Who asks: all with roles in the tenant `demo`, but `stranger`, whom the other tenant gave every role. */
+export type Caller = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'stranger';
+
+export interface Asked {
+  as?: Caller;
+  /** Instead of `as`. */
+  token?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface FormReplica {
+  url: string;
+  metricsUrl: string;
+  /** `path` is below /form/v1/forms. */
+  ask(method: string, path: string, asked?: Asked): Promise<Answered>;
+  /** What its log says so far. */
+  logText(): string;
+  close(): Promise<void>;
+}
+
+export interface FormProcess extends FormReplica {
+  /** SIGKILL, and the end of it. */
+  kill(): Promise<void>;
+  /** Resolves with the signal or the exit code that ended it. */
+  ended: Promise<NodeJS.Signals | number | null>;
+}
+
+export interface ReplicaOptions {
+  env?: Record<string, string>;
+  clock?: Clock;
+}
+
+export interface FormWorld {
+  platform: TestPlatform;
+  /** Of the platform's database. */
+  platformPool: pg.Pool;
+  /** Of the forms' database. */
+  pool: pg.Pool;
+  databaseUrl: string;
+  /** Events and notifications, as the form services reach them. */
+  events: HttpTap;
+  notifications: HttpTap;
+  token(who: Caller): string;
+  start(options?: ReplicaOptions): Promise<FormReplica>;
+  /** In a process of its own, which `crash-points.ts` can end. */
+  spawn(env?: Record<string, string>): Promise<FormProcess>;
+  /** The same for one that may end before it listens. */
+  launch(env?: Record<string, string>): Pick<FormProcess, 'ended' | 'kill'>;
+  /** Every body of an answer to `ask` so far. */
+  answers: string[];
+  close(): Promise<void>;
+}
+
+export interface FormWorldOptions {
+  /** Of the platform server. */
+  log?: CapturedLog;
+  /** Changes to `permit`, the definition of all forms. */
+  definition?: Record<string, unknown>;
+}
+
+const tenYears = 10 * 365 * 24 * 3600;
+const roles = ['form-admin', 'intake-application'];
+
+export async function startFormWorld(options: FormWorldOptions = {}): Promise<FormWorld> {
+  const [platform, database] = await Promise.all([
+    startTestPlatform(options.log && { log: options.log.log }),
+    createTestDatabase(migrationsDirectory),
+  ]);
+  const [events, notifications, tokens] = await Promise.all([
+    startHttpTap(platform.url),
+    startHttpTap(platform.url),
+    createTokens(platform),
+    configure(platform, 'platform', 'form-service', { [permit.id]: { ...permit, ...options.definition } }),
+  ]);
+  const [pool, platformPool] = [connect(database.url), connect(platform.databaseUrl)];
+  const env = {
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+    DATABASE_URL: database.url,
+    DIRECTORY_URL: platform.directoryUrl,
+    DIR_PLATFORM_EVENT_SERVICE_V1: `${events.url}/event/v1`,
+    DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `${notifications.url}/subscription/v1`,
+    ACCESS_SERVICE_URL: platform.access.url,
+    CLIENT_SECRET: testServiceSecret(platform.access.urns.service('form-service')),
+    CODE_KEY: 'another key of tests with more than 32 characters',
+    URN_PREFIX: platform.access.urns.prefix,
+  };
+  const replicas = new Set<FormReplica>();
+  const endings: (() => Promise<void>)[] = [];
+  const answers: string[] = [];
+  const keep = <R extends FormReplica>(replica: R): R => {
+    replicas.add(replica);
+    return replica;
+  };
+  const asker =
+    (url: string): FormReplica['ask'] =>
+    async (method, path, { as, token, ...asked } = {}) => {
+      const answer = await call(`${url}/form/v1/forms${path}`, {
+        method,
+        token: token ?? (as && tokens[as]),
+        ...asked,
+      });
+      answers.push(answer.text);
+      return answer;
+    };
+  return {
+    platform,
+    platformPool,
+    pool,
+    databaseUrl: database.url,
+    events,
+    notifications,
+    token: (who) => tokens[who],
+    answers,
+    start: async (replica = {}) => keep(await startReplica({ ...env, ...replica.env }, asker, replica.clock)),
+    spawn: async (changes) => keep(await spawnReplica({ ...env, ...changes }, asker)),
+    launch(changes) {
+      const launched = launch({ ...env, ...changes });
+      endings.push(launched.kill);
+      return launched;
+    },
+    async close() {
+      await Promise.all([...replicas].map((replica) => replica.close()));
+      await Promise.all(endings.map((end) => end()));
+      await Promise.all([pool.end(), platformPool.end(), events.close(), notifications.close()]);
+      await Promise.all([platform.close(), database.drop()]);
+    },
+  };
+}
+
+function connect(connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: 4 });
+  pool.on('error', () => undefined);
+  return pool;
+}
+
+async function createTokens({ access }: TestPlatform): Promise<Record<Caller, string>> {
+  const exp = Math.floor(Date.now() / 1000) + tenYears;
+  const make = (sub: string, own: string[], options: { realm?: string; realmRoles?: string[] } = {}) =>
+    roleToken(
+      access,
+      { 'form-service': own },
+      { realm: 'demo', ...options, claims: { sub, exp, email: `${sub.replace(' ', '-')}@example.com` } },
+    );
+  const [intake, otherIntake, admin, alice, stranger] = await Promise.all([
+    make('intake', ['intake-application']),
+    make('other intake', ['intake-application']),
+    make('admin', ['form-admin']),
+    make('alice', [], { realmRoles: ['applicant'] }),
+    make('stranger', roles, { realm: 'other', realmRoles: ['applicant', 'clerk', 'assessor'] }),
+  ]);
+  return { intake, otherIntake, admin, alice, stranger };
+}
+
+type Asker = (url: string) => FormReplica['ask'];
+
+async function startReplica(
+  env: Record<string, string>,
+  asker: Asker,
+  clock: Clock = systemClock,
+): Promise<FormReplica> {
+  const captured = captureLog('trace');
+  const config = parseConfig(configSchema, env);
+  const running = await startForms({ config, log: captured.log, clock, env, pace: quick });
+  return {
+    url: running.url,
+    metricsUrl: running.metricsUrl,
+    ask: asker(running.url),
+    logText: captured.text,
+    close: running.close,
+  };
+}
+
+const main = join(import.meta.dirname, '../../src/forms/main.ts');
+const crashPoints = import.meta.resolve('./crash-points.ts');
+
+interface Launched {
+  child: ChildProcess;
+  ended: Promise<NodeJS.Signals | number | null>;
+  logText(): string;
+  kill(): Promise<void>;
+}
+
+function launch(env: Record<string, string>): Launched {
+  const child = spawn(process.execPath, [`--import=${crashPoints}`, main], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env.PATH,
+      LOG_LEVEL: 'trace',
+      // Starting is what takes the time of a test that kills: compile once.
+      NODE_COMPILE_CACHE: join(tmpdir(), 'formgate-test-compile-cache'),
+      ...env,
+    },
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as NodeJS.Signals | number | null);
+  return {
+    child,
+    ended,
+    logText: () => text,
+    async kill() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<FormProcess> {
+  const { child, ended, logText, kill } = launch(env);
+  const { port, metricsPort } = await new Promise<{ port: string; metricsPort: string }>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      const { port, metricsPort } = listening.exec(logText())?.groups ?? {};
+      if (port && metricsPort) resolve({ port, metricsPort });
+    });
+    void ended.then((how) => reject(new Error(`The form service ended before it listened (${how}): ${logText()}`)));
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const metricsUrl = `http://127.0.0.1:${metricsPort}`;
+  return { url, metricsUrl, ask: asker(url), logText, ended, kill, close: kill };
+}
+
+const listening = /"port":(?<port>\d+),"metricsPort":(?<metricsPort>\d+)/;
+
+/** Creates a draft for an applicant without an account; answers its id. */
+export async function draft(replica: Pick<FormReplica, 'ask'>, address?: string): Promise<string> {
+  const body = { definitionId: permit.id, applicant: anonymous(address) };
+  const { status, text, body: created } = await replica.ask('POST', '', { as: 'intake', body });
+  if (status !== 201) throw new Error(`The draft was not created: ${status} ${text}`);
+  return (created as { id: string }).id;
+}
+
+/** The code in the newest mail to an address that `seen` does not have. */
+export async function codeFor({ mailbox }: TestPlatform, address: string, seen = new Set<string>()): Promise<string> {
+  const isNew = ({ id, to, text }: Message) => !seen.has(id) && to.includes(address) && codePattern.test(text);
+  return codePattern.exec((await mailbox.waitFor(isNew)).text)?.[1] ?? '';
+}
+
+const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
+
+/** Resolves when the outbox has nothing left to deliver. */
+export async function drained(pool: pg.Pool, timeoutMs = 15_000): Promise<void> {
+  const sql = 'SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL';
+  for (const deadline = Date.now() + timeoutMs; ; ) {
+    const { rows } = await pool.query<{ n: number }>(sql);
+    if (rows[0]?.n === 0) return;
+    if (Date.now() > deadline) throw new Error(`The outbox still holds ${rows[0]?.n} rows after ${timeoutMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,72 @@
+// Stands between a real client and a real HTTP service, passes every call on as it is and remembers what was said. It can
+// be shut, as a service that is stopped, and opened again. It knows no contract; it breaks nothing by itself.
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+export interface Exchange {
+  method: string;
+  /** Path and query. */
+  target: string;
+  body: string;
+  status: number;
+  answer: string;
+}
+
+export interface HttpTap {
+  url: string;
+  /** Calls that were answered, in the order of their answers. */
+  exchanges: Exchange[];
+  /** Nobody listens any more; connections that stand are cut. */
+  shut(): Promise<void>;
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startHttpTap(target: string): Promise<HttpTap> {
+  const exchanges: Exchange[] = [];
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch(() => response.destroy());
+  });
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const shut = () =>
+    new Promise<void>((resolve) => {
+      if (server.listening) server.close(() => resolve());
+      else resolve();
+      server.closeAllConnections();
+    });
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+
+  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await buffer(incoming);
+    const answer = await pass(`${target}${incoming.url}`, incoming, body);
+    const bytes = await buffer(answer);
+    const status = answer.statusCode ?? 502;
+    const { method = '', url = '' } = incoming;
+    exchanges.push({ method, target: url, body: body.toString('utf8'), status, answer: bytes.toString('utf8') });
+    const { 'transfer-encoding': _chunked, connection: _kept, 'keep-alive': _alive, ...headers } = answer.headers;
+    response.writeHead(status, { ...headers, 'content-length': bytes.length }).end(bytes);
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    exchanges,
+    shut,
+    open: () => listen(port),
+    close: shut,
+  };
+}
+
+function pass(url: string, incoming: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const { host: _host, connection: _connection, 'transfer-encoding': _chunked, ...headers } = incoming.headers;
+    const outgoing = request(url, {
+      method: incoming.method,
+      headers: { ...headers, 'content-length': body.length },
+    });
+    outgoing.once('error', reject);
+    outgoing.once('response', resolve);
+    outgoing.end(body);
+  });
+}
