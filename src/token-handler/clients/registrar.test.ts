@@ -1,0 +1,287 @@
+// Faults at every step of a registration and of an update: the old or the new registration works, what was said is true,
+// and nothing is left behind. A real access service behind a proxy that breaks calls, and a real Postgres that refuses.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
+import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
+import { createKeyRing } from '../../service/key-ring.ts';
+import { type RegistrationRow, toRegistration } from './registration-row.ts';
+
+const callback = 'https://permits.example.org/cb';
+const other = 'https://permits.example.org/other';
+
+let access: TracedAccess;
+let proxy: FaultProxy;
+let platform: TestPlatform;
+let handler: TestTokenHandler;
+let token: string;
+
+beforeAll(async () => {
+  access = await startTracedAccess();
+  proxy = await startFaultProxy(access.url.replace('/auth', ''));
+  platform = await startTestPlatform({ access });
+  handler = await startTestTokenHandler({
+    platform,
+    accessUrl: `${proxy.url}/auth`,
+    env: { PLATFORM_TIMEOUT: 'PT1S' },
+    pace: { attempt: 300 },
+  });
+  token = await handler.adminToken();
+  await handler.configure({ 'permits-web': { redirectUris: [callback] } });
+});
+
+afterAll(async () => {
+  await handler.close();
+  await platform.close();
+  await proxy.close();
+  await access.close();
+});
+
+beforeEach(async () => {
+  await proxy.heal();
+  expect((await handler.register('permits-web')).status).toBe(200);
+  await settled();
+  await proxy.heal();
+});
+
+afterEach(() => proxy.heal());
+
+/** Breaks calls to the access service from number `at` on, counted from now. */
+async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
+  await proxy.break(fault, { at, times });
+}
+
+async function stored() {
+  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  if (!row) throw new Error('nothing is registered');
+  return toRegistration(createKeyRing(handler.config.KEY_RING), row);
+}
+
+/** What is stored works, is all that the access service has, and can be managed. */
+async function expectWhole(redirectUris: string[]) {
+  const { oidcClientId, clientSecret } = await stored();
+  expect(await access.accepts(oidcClientId, clientSecret)).toBe(true);
+  await settled();
+  await expect.poll(() => access.registeredClients()).toEqual([oidcClientId]);
+  expect((await stored()).redirectUris).toEqual(redirectUris);
+  expect((await update(callback)).status).toBe(200);
+}
+
+const update = (uri: string) =>
+  handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
+
+/** Nothing is left to be done. */
+const settled = () =>
+  expect
+    .poll(
+      () =>
+        handler.rows(
+          'SELECT FROM client_deletions UNION ALL SELECT FROM client_events UNION ALL SELECT FROM registration_attempts',
+        ),
+      { timeout: 10_000 },
+    )
+    .toEqual([]);
+
+const problems = (after: number) =>
+  handler.log
+    .lines()
+    .slice(after)
+    .filter(({ level }) => level === 'warn' || level === 'error')
+    .map(({ msg }) => String(msg));
+
+describe('a registration', () => {
+  const faults: Fault[] = ['reset', 'hang', 'half an answer', 401, 404, 429, 500, 502, 503, 504];
+
+  it.each(faults)(
+    'whose discovery fails (%s) answers 502 and leaves the earlier registration as it was',
+    async (fault) => {
+      const before = await stored();
+      await breakCall(fault, 1);
+      expect((await handler.register('permits-web')).status).toBe(502);
+      expect(proxy.calls.filter((call) => call.startsWith('POST'))).toEqual([]);
+      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+      expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
+      await expectWhole([callback]);
+    },
+  );
+
+  it.each<[Fault, number]>([
+    ['reset', 502],
+    ['hang', 502],
+    [400, 400],
+    [401, 400],
+    [403, 400],
+    [404, 502],
+    [429, 502],
+    [500, 502],
+    [503, 502],
+  ])(
+    'that the access service does not make (%s) answers %i and leaves the earlier registration as it was',
+    async (fault, status) => {
+      const before = await stored();
+      await breakCall(fault, 2);
+      expect((await handler.register('permits-web')).status).toBe(status);
+      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+      await expectWhole([callback]);
+    },
+  );
+
+  it.each<Fault>(['lost answer', 'half an answer'])(
+    'whose answer is lost (%s) answers 502, leaves the earlier registration, and is told of once, because RFC 7591 has no way to find the client',
+    async (fault) => {
+      const before = await stored();
+      const known = access.registeredClients();
+      const lines = handler.log.lines().length;
+      await breakCall(fault, 2);
+      expect((await handler.register('permits-web')).status).toBe(502);
+      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+      expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
+      const [orphan] = access.registeredClients().filter((id) => !known.includes(id));
+      expect(orphan).toBeDefined();
+      const told = () => problems(lines).filter((msg) => msg.startsWith('a registration was cut off'));
+      await expect.poll(told, { timeout: 5_000 }).toHaveLength(1);
+      expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
+      await removeAtAccess(orphan ?? '');
+    },
+  );
+
+  it('that the database does not take answers 503 before anything is asked of the access service', async () => {
+    await handler.rows('ALTER TABLE registration_attempts RENAME TO registration_attempts_away');
+    await proxy.heal();
+    expect((await handler.register('permits-web')).status).toBeGreaterThanOrEqual(500);
+    await handler.rows('ALTER TABLE registration_attempts_away RENAME TO registration_attempts');
+    expect(proxy.calls).toEqual([]);
+    await expectWhole([callback]);
+  });
+
+  it.each([
+    ['the statement fails', 'NOT DEFERRABLE INITIALLY IMMEDIATE'],
+    ['the commit fails', 'DEFERRABLE INITIALLY DEFERRED'],
+  ])(
+    'whose answer cannot be stored because %s leaves the earlier registration, and its client is deleted',
+    async (_, when) => {
+      const before = await stored();
+      const clients = access.registeredClients();
+      await refuseInserts(when);
+      expect((await handler.register('permits-web')).status).toBe(500);
+      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+      await expect.poll(() => access.registeredClients()).toEqual(clients);
+      await handler.rows('DROP TRIGGER refuse ON client_registrations');
+      await expectWhole([callback]);
+    },
+  );
+
+  it('whose answer cannot be stored for a while has its client deleted as soon as the database works again', async () => {
+    const clients = access.registeredClients();
+    await refuseInserts('NOT DEFERRABLE INITIALLY IMMEDIATE');
+    await handler.rows('ALTER TABLE client_deletions RENAME TO client_deletions_away');
+    expect((await handler.register('permits-web')).status).toBe(500);
+    expect(access.registeredClients()).toHaveLength(2);
+    await handler.rows('ALTER TABLE client_deletions_away RENAME TO client_deletions');
+    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await expect.poll(() => access.registeredClients(), { timeout: 5_000 }).toEqual(clients);
+    await expectWhole([callback]);
+  });
+
+  it.each<Fault>(['reset', 'hang', 'half an answer', 'lost answer', 403, 500, 502])(
+    'whose earlier client cannot be deleted (%s) has succeeded, and the deletion is retried until it is done',
+    async (fault) => {
+      const before = await stored();
+      await breakCall(fault, 3, 2);
+      expect((await handler.register('permits-web')).status).toBe(200);
+      const after = await stored();
+      expect(after.oidcClientId).not.toBe(before.oidcClientId);
+      await expect.poll(() => proxy.calls.filter((call) => call.startsWith('DELETE')).length).toBeGreaterThanOrEqual(1);
+      await expectWhole([callback]);
+    },
+  );
+
+  it('whose earlier client is gone already, or no longer manageable, is not held up by it', async () => {
+    const before = await stored();
+    await removeAtAccess(before.oidcClientId);
+    const lines = handler.log.lines().length;
+    expect((await handler.register('permits-web')).status).toBe(200);
+    await settled();
+    expect(problems(lines).filter((msg) => msg.startsWith('a replaced client cannot be deleted'))).toHaveLength(1);
+    await expectWhole([callback]);
+  });
+
+  it('of many at once, the last one stored is the only client that is left', async () => {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => handler.register('permits-web')));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    await expectWhole([callback]);
+  });
+});
+
+describe('an update', () => {
+  it.each<[Fault, number]>([
+    ['reset', 502],
+    ['hang', 502],
+    [400, 400],
+    [403, 400],
+    [429, 502],
+    [500, 502],
+    [502, 502],
+  ])(
+    'that the access service does not do (%s) answers %i, changes nothing, and a later one succeeds',
+    async (fault, status) => {
+      await breakCall(fault, 1);
+      expect((await update(other)).status).toBe(status);
+      await expectWhole([callback]);
+    },
+  );
+
+  it.each<Fault>(['lost answer', 'half an answer'])(
+    'whose answer, and with it the new management token, is lost (%s) answers 409: the client works on, and has to be registered again to be managed',
+    async (fault) => {
+      const before = await stored();
+      await breakCall(fault, 1);
+      expect(await update(other)).toMatchObject({
+        status: 409,
+        body: { type: 'urn:formgate:problem:registration-required' },
+      });
+      expect(proxy.calls.map((call) => call.split(' ')[0])).toEqual(['PUT', 'GET']);
+      expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
+      await proxy.heal();
+      expect((await handler.register('permits-web')).status).toBe(200);
+      await settled();
+      // Nobody can delete it over RFC 7592 any more; the log says so.
+      expect(access.registeredClients()).toContain(before.oidcClientId);
+      await removeAtAccess(before.oidcClientId);
+      await expectWhole([callback]);
+    },
+  );
+
+  it('while the access service is away answers 502 and keeps what it has', async () => {
+    const before = await stored();
+    await breakCall('refused', 1, Number.POSITIVE_INFINITY);
+    expect((await update(other)).status).toBe(502);
+    await proxy.heal();
+    expect((await stored()).registrationAccessToken).toBe(before.registrationAccessToken);
+    await expectWhole([callback]);
+  });
+
+  it('whose new management token cannot be stored at once stores it as soon as the database works again', async () => {
+    await handler.rows(`
+      CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused by the test'; END $$;
+      CREATE TRIGGER refuse BEFORE UPDATE ON client_registrations FOR EACH ROW EXECUTE FUNCTION refuse()`);
+    const before = await stored();
+    expect((await update(other)).status).toBe(500);
+    expect((await stored()).registrationAccessToken).toBe(before.registrationAccessToken);
+    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await expect.poll(async () => (await stored()).redirectUris, { timeout: 5_000 }).toEqual([other]);
+    await expectWhole([other]);
+  });
+});
+
+async function refuseInserts(when: string): Promise<void> {
+  await handler.rows(`
+    CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused by the test'; END $$;
+    CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON client_registrations ${when}
+      FOR EACH ROW EXECUTE FUNCTION refuse()`);
+}
+
+async function removeAtAccess(oidcClientId: string): Promise<void> {
+  await access.removeClient(oidcClientId);
+}

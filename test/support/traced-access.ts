@@ -1,0 +1,49 @@
+// A real access service that tells which registered clients it has at the moment, so that a test can see orphans.
+import { createMemoryEntityStore, type EntityStore } from '../../src/embedded/access/entity-store.ts';
+import { systemClock } from '../../src/service/clock.ts';
+import { startTestAccess, type TestAccess } from './access.ts';
+
+export interface TracedAccess extends TestAccess {
+  /** Ids of the clients that were registered and not deleted. */
+  registeredClients(): string[];
+  /** Deletes a registered client of the realm `demo`, as its administrator would in the console. */
+  removeClient(clientId: string): Promise<void>;
+  /** Whether the token endpoint of the realm `demo` takes this client's secret. */
+  accepts(clientId: string, secret: string): Promise<boolean>;
+}
+
+export async function startTracedAccess(): Promise<TracedAccess> {
+  const clients = new Set<string>();
+  const store = traceClients(createMemoryEntityStore(systemClock), clients);
+  const access = await startTestAccess({ store });
+  await access.addRealm('other');
+  return {
+    ...access,
+    registeredClients: () => [...clients],
+    removeClient: (id) => store.remove({ realm: 'demo', kind: 'Client', id }),
+    async accepts(clientId, secret) {
+      const credentials = Buffer.from(`${clientId}:${secret}`).toString('base64');
+      const { status } = await fetch(`${access.issuer('demo')}/protocol/openid-connect/token`, {
+        method: 'POST',
+        headers: { authorization: `Basic ${credentials}` },
+        body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'nonsense' }),
+      });
+      // 400 for the refresh token, 401 for the client.
+      return status === 400;
+    },
+  };
+}
+
+function traceClients(store: EntityStore, clients: Set<string>): EntityStore {
+  return {
+    ...store,
+    async save(key, payload, lifetime) {
+      await store.save(key, payload, lifetime);
+      if (key.kind === 'Client') clients.add(key.id);
+    },
+    async remove(key) {
+      await store.remove(key);
+      if (key.kind === 'Client') clients.delete(key.id);
+    },
+  };
+}
