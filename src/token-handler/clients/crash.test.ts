@@ -1,0 +1,196 @@
+// Kills a real token handler process with SIGKILL at each step of a registration and of an update, and looks at what
+// another replica makes of what is left.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import {
+  registrationToken,
+  startTestTokenHandler,
+  type TestTokenHandler,
+} from '../../../test/support/token-handler.ts';
+import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
+import { createKeyRing } from '../../service/key-ring.ts';
+import { type RegistrationRow, type StoredRegistration, toRegistration } from './registration-row.ts';
+
+const callback = 'https://permits.example.org/cb';
+const other = 'https://permits.example.org/other';
+
+let access: TracedAccess;
+let proxy: FaultProxy;
+let platform: TestPlatform;
+/** Its upkeep sleeps, so that what the killed process leaves stays until a replica comes. */
+let handler: TestTokenHandler;
+let token: string;
+let victim: { child: ChildProcess; url: string };
+let before: StoredRegistration;
+
+beforeAll(async () => {
+  access = await startTracedAccess();
+  proxy = await startFaultProxy(access.url.replace('/auth', ''));
+  platform = await startTestPlatform({ access });
+  handler = await startTestTokenHandler({ platform, pace: { poll: 3_600_000 } });
+  token = await handler.adminToken();
+  await handler.configure({ 'permits-web': { redirectUris: [callback] } });
+});
+
+afterAll(async () => {
+  await handler.close();
+  await platform.close();
+  await proxy.close();
+  await access.close();
+});
+
+beforeEach(async () => {
+  for (const id of access.registeredClients()) await access.removeClient(id);
+  await handler.rows('TRUNCATE client_registrations, client_deletions, client_events, registration_attempts');
+  expect((await handler.register('permits-web')).status).toBe(200);
+  before = await stored();
+  victim = await startVictim();
+  // So that the next calls to the access service are those of the step.
+  await call(`${victim.url}/token-handler/v1/clients`, { token });
+  await proxy.heal();
+});
+
+afterEach(async () => {
+  await kill();
+  await proxy.heal();
+});
+
+async function startVictim() {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../main.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { PATH: process.env.PATH, ...handler.env, ACCESS_SERVICE_URL: `${proxy.url}/auth` },
+  });
+  if (!child.stdout) throw new Error('the child has no output');
+  for await (const line of createInterface(child.stdout)) {
+    const { msg, port } = JSON.parse(line);
+    if (msg !== 'listening') continue;
+    child.stdout.resume();
+    return { child, url: `http://127.0.0.1:${port}` };
+  }
+  throw new Error('the child ended before it listened');
+}
+
+async function kill(): Promise<void> {
+  const { child } = victim;
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
+
+/** Sends a request that the victim will not live to answer. */
+function ask(method: string, body: unknown): void {
+  call(`${victim.url}/token-handler/v1/clients/permits-web`, { method, token, body }).catch(() => undefined);
+}
+
+const calls = (method: string) => () => proxy.calls.filter((line) => line.startsWith(method)).length;
+
+async function stored(): Promise<StoredRegistration> {
+  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  if (!row) throw new Error('nothing is registered');
+  return toRegistration(createKeyRing(handler.config.KEY_RING), row);
+}
+
+/** Another replica, ten minutes later, does what the victim left; answers its warnings. */
+async function recover(): Promise<string[]> {
+  const log = captureLog();
+  const replica = await handler.startReplica({ clock: () => new Date(Date.now() + 600_000), log });
+  const left = () =>
+    handler.rows(
+      'SELECT FROM client_deletions UNION ALL SELECT FROM client_events UNION ALL SELECT FROM registration_attempts',
+    );
+  await expect.poll(left, { timeout: 10_000 }).toEqual([]);
+  await replica.close();
+  return log.lines().flatMap(({ level, msg }) => (level === 'warn' ? [String(msg)] : []));
+}
+
+/** Holds back every write to the registrations, and no read, until the function that it answers is called. */
+async function holdWrites(): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: handler.databaseUrl });
+  await client.connect();
+  await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
+  return () => client.end();
+}
+
+const waitingForLock = () =>
+  handler.rows(
+    'SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()',
+  );
+
+const works = ({ oidcClientId, clientSecret }: StoredRegistration) => access.accepts(oidcClientId, clientSecret);
+const update = (uri: string) =>
+  handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
+
+describe('a process that is killed during a registration', () => {
+  it('before the access service hears of it: the old registration works, and there is no other client', async () => {
+    await proxy.break('hang', { at: 2 });
+    ask('POST', { registrationToken });
+    await expect.poll(calls('POST')).toBe(1);
+    await kill();
+    expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
+    expect(access.registeredClients()).toEqual([before.oidcClientId]);
+    expect(await works(await stored())).toBe(true);
+    expect((await update(other)).status).toBe(200);
+  });
+
+  it('after the access service made the client and before it is stored: the old registration works; the new client has a secret that nobody knows, and the log says that it may be there', async () => {
+    const release = await holdWrites();
+    ask('POST', { registrationToken });
+    await expect.poll(async () => (await waitingForLock()).length).toBe(1);
+    await kill();
+    await release();
+    expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
+    expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+    expect(await works(before)).toBe(true);
+    expect(access.registeredClients()).toHaveLength(2);
+    expect((await update(other)).status).toBe(200);
+  });
+
+  it('after it is stored and before the old client is deleted: the new registration works, and another replica deletes the old client and sends the event', async () => {
+    await proxy.break('hang', { at: 3 });
+    ask('POST', { registrationToken });
+    await expect.poll(calls('DELETE')).toBe(1);
+    await kill();
+    expect(await recover()).toEqual([]);
+    const after = await stored();
+    expect(after.oidcClientId).not.toBe(before.oidcClientId);
+    expect(await works(after)).toBe(true);
+    expect(await works(before)).toBe(false);
+    expect(access.registeredClients()).toEqual([after.oidcClientId]);
+  });
+});
+
+describe('a process that is killed during an update', () => {
+  it('before the access service hears of it: nothing has changed, and the client can be updated', async () => {
+    await proxy.break('hang', { at: 1 });
+    ask('PUT', { redirectUris: [other] });
+    await expect.poll(calls('PUT')).toBe(1);
+    await kill();
+    expect(await stored()).toEqual(before);
+    await expect.poll(() => update(other)).toMatchObject({ status: 200 });
+    expect(await works(await stored())).toBe(true);
+  });
+
+  it('after the access service did it and before the new management token is stored: the client works on with the new redirect URIs, and has to be registered again to be managed', async () => {
+    const release = await holdWrites();
+    ask('PUT', { redirectUris: [other] });
+    await expect.poll(async () => (await waitingForLock()).length).toBe(1);
+    await kill();
+    await release();
+    expect(await stored()).toEqual(before);
+    expect(await works(before)).toBe(true);
+    expect(await update(callback)).toMatchObject({
+      status: 409,
+      body: { type: 'urn:formgate:problem:registration-required' },
+    });
+    expect((await handler.register('permits-web')).status).toBe(200);
+    expect((await update(callback)).status).toBe(200);
+    expect(await works(await stored())).toBe(true);
+  });
+});
