@@ -1,7 +1,7 @@
 // Where Redis is, from the environment: one server by URL, a group behind Sentinels, or a Cluster. It refuses two of
 // these at once. Secrets may come from files (`REDIS_PASSWORD_FILE`).
 import { z } from 'zod';
-import { csv, flag } from './config.ts';
+import { ConfigError, csv, flag } from './config.ts';
 
 export interface RedisNode {
   host: string;
@@ -56,7 +56,7 @@ export const redisFields = {
 
 type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
 
-/** Undefined where none is configured. Throws an Error, with a text to show, where more than one is. */
+/** Undefined where none is configured. Throws ConfigError where more than one is. */
 export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
   const found: RedisTopology[] = [
@@ -65,7 +65,10 @@ export function redisSettings(config: RedisConfig): RedisSettings | undefined {
     ...(cluster.length ? [{ kind: 'cluster', nodes: cluster } as const] : []),
   ];
   const [topology, second] = found;
-  if (second) throw new Error('only one of REDIS_URL, REDIS_SENTINELS and REDIS_CLUSTER_NODES may be given');
+  if (second) {
+    const problem = 'is one too many: only one of REDIS_URL, REDIS_SENTINELS and REDIS_CLUSTER_NODES may be given';
+    throw new ConfigError([{ name: second.kind === 'cluster' ? 'REDIS_CLUSTER_NODES' : 'REDIS_SENTINELS', problem }]);
+  }
   if (!topology) return undefined;
   const usesTls = config.REDIS_TLS || url?.startsWith('rediss:');
   return {

@@ -20,6 +20,7 @@ import type { RegistrationStore } from './clients/registration-store.ts';
 import { listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { createHealthChecks } from './health.ts';
+import type { SessionParts } from './session-parts.ts';
 
 export interface TokenHandlerAppOptions {
   config: TokenHandlerConfig;
@@ -30,6 +31,7 @@ export interface TokenHandlerAppOptions {
   registrations: RegistrationStore;
   registrar: Registrar;
   keys: KeyRing;
+  sessions: SessionParts;
   urns: Urns;
   log: Logger;
   metrics: Metrics;
@@ -52,7 +54,7 @@ export function tokenHandlerRoutes(options: TokenHandlerAppOptions): Route[] {
 }
 
 function apiRoutes(options: TokenHandlerAppOptions): Route[] {
-  const { config, platform, urns, log, metrics, clock, catalog, registrations, registrar } = options;
+  const { config, platform, urns, log, metrics, clock, catalog, registrations, registrar, sessions } = options;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('token-handler');
@@ -69,8 +71,7 @@ function apiRoutes(options: TokenHandlerAppOptions): Route[] {
     listClientsRoute(administrator, clients),
     registerClientRoute(administrator, clients),
     updateClientRoute(administrator, clients),
-    // sign-in: ...signInRoutes
-    // sessions: ...sessionRoutes
+    ...sessions.routes(administrator),
     // targets: ...targetRoutes
   ];
 }

@@ -2,9 +2,10 @@
 // the part's own section here; every problem of all of them is reported at once.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, httpUrl } from '../service/config.ts';
+import { flag, httpUrl, integer, isoDuration } from '../service/config.ts';
 import { keyRingProblem } from '../service/key-ring.ts';
 import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
+import { redisFields } from '../service/redis-fields.ts';
 
 const clientFields = {
   KEY_RING: z
@@ -24,7 +25,24 @@ const clientFields = {
 };
 
 // Sign-in and sessions
-const sessionFields = {};
+const sessionFields = {
+  ...redisFields,
+  SESSION_STORE: z
+    .enum(['redis', 'memory'])
+    .default('redis')
+    .describe('memory only for one process and trials: its sessions end with it'),
+  SESSION_COOKIE: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,60}$/, 'must be the name of a cookie')
+    .default('formgate_session')
+    .describe('Name of the session cookie; one that begins with __Host- needs https'),
+  SESSION_MAX_AGE: isoDuration('PT12H', { max: 'P30D' }).describe('Longest session, from its sign-in'),
+  SESSION_IDLE: isoDuration('PT60M', { max: 'P30D' }).describe('Longest time between two requests of a session'),
+  SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
+    'Requests to sign-in and callback of one client address in a window',
+  ),
+  SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D' }).describe('Window of SIGN_IN_LIMIT'),
+};
 
 // Targets
 const targetFields = {};

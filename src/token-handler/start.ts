@@ -22,6 +22,7 @@ import { createRegistrationStore } from './clients/registration-store.ts';
 import { startUpkeep, type UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { registered } from './platform-registration.ts';
+import { createSessionParts } from './session-parts.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
@@ -43,19 +44,21 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
   const platform = createPlatform({ config, service: 'token-handler', urns, metrics, log, clock, env });
   await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
   const clients = startClients({ ...options, clock, metrics, urns, platform });
+  const sessions = createSessionParts({ ...clients, config, tenants: platform.tenants, clock, log, metrics });
   platform.register(registered);
   void platform.preload();
   return serve({
-    app: createTokenHandlerApp({ config, platform, urns, log, metrics, clock, ...clients }),
+    app: createTokenHandlerApp({ config, platform, urns, log, metrics, clock, sessions, ...clients }),
     host: config.HOST,
     port: config.PORT,
     metrics,
     metricsPort: config.METRICS_PORT,
-    ready: { database: () => isReachable(clients.pool) },
+    ready: { database: () => isReachable(clients.pool), sessions: sessions.isReady },
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
     async close() {
+      await sessions.close();
       await clients.close();
       await platform.close();
     },

@@ -10,8 +10,8 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
 export interface LogoutTokens {
-  /** Throws OAuthRefusal for a token that is refused, Problem `unavailable` when the keys cannot be had. */
-  verify(token: string, clientId: string): Promise<ProviderLogout & { jti: string }>;
+  /** Throws LogoutRefusal for a token that is refused, Problem `unavailable` when the keys cannot be had. */
+  verify(token: string, clientId: string): Promise<ProviderLogout>;
 }
 
 /** A refusal whose body the protocol fixes (section 2.8). */

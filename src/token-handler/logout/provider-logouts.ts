@@ -6,6 +6,7 @@ import type { FoundSession, Sessions } from '../sessions/sessions.ts';
 import type { Marks } from '../sessions/store.ts';
 
 export interface ProviderLogout {
+  jti: string;
   /** URN */
   tenantId: string;
   clientId: string;
@@ -22,8 +23,8 @@ export interface ProviderLogouts {
   end(logout: ProviderLogout): Promise<number>;
   /** Whether a sign-in at `issuedAt` (seconds since 1970) was ended since. */
   hasEnded(session: Session, issuedAt: number): Promise<boolean>;
-  /** False for a logout token that came before (section 2.6, step 9). */
-  isFirst(tenantId: string, jti: string): Promise<boolean>;
+  /** Whether a logout token came before (section 2.6, step 9). */
+  isUsed(tenantId: string, jti: string): Promise<boolean>;
 }
 
 /** Milliseconds that a logout is remembered: longer than the rest of a sign-in takes, and than a logout token lives. */
@@ -36,6 +37,8 @@ export function createProviderLogouts(sessions: Sessions, marks: Marks): Provide
       for (const name of marksOf(logout)) await marks.raise(name, logout.issuedAt, memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
+      // Last: a logout that failed may be sent again.
+      await marks.raise(tokenMark(logout.tenantId, logout.jti), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
     async hasEnded({ tenantId, clientId, sid, user }, issuedAt) {
@@ -46,7 +49,7 @@ export function createProviderLogouts(sessions: Sessions, marks: Marks): Provide
       const values = await Promise.all(names.map((name) => marks.value(name)));
       return values.some((endedAt) => endedAt !== undefined && endedAt >= issuedAt);
     },
-    isFirst: (tenantId, jti) => marks.once(`jti:${digest(tenantId, jti)}`, memory),
+    isUsed: async (tenantId, jti) => (await marks.value(tokenMark(tenantId, jti))) !== undefined,
   };
 }
 
@@ -61,10 +64,12 @@ async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise
 }
 
 /** With both, only the session is meant (section 2.4): another one of the same person stays. */
-function marksOf({ tenantId, clientId, sid, sub }: Omit<ProviderLogout, 'issuedAt'>): string[] {
+function marksOf({ tenantId, clientId, sid, sub }: Omit<ProviderLogout, 'issuedAt' | 'jti'>): string[] {
   if (sid !== undefined) return [`ended:${digest(tenantId, clientId, 'sid', sid)}`];
   return sub === undefined ? [] : [`ended:${digest(tenantId, clientId, 'sub', sub)}`];
 }
+
+const tokenMark = (tenantId: string, jti: string) => `jti:${digest(tenantId, jti)}`;
 
 function digest(...parts: string[]): string {
   return hash('sha256', parts.join('\n'), 'base64url');

@@ -95,7 +95,7 @@ function backchannelRoute(parts: LogoutParts): Route {
     async handle({ params }, request, response) {
       try {
         const logout = await parts.logoutTokens.verify(await readLogoutToken(request), params.clientId);
-        if (!(await parts.providerLogouts.isFirst(logout.tenantId, logout.jti)))
+        if (await parts.providerLogouts.isUsed(logout.tenantId, logout.jti))
           throw new LogoutRefusal('the token was used before');
         const ended = await parts.providerLogouts.end(logout);
         parts.log.info({ tenant: logout.tenantId, client: params.clientId, ended }, 'logout by the access service');

@@ -196,11 +196,6 @@ function createMarks(clock: Clock): Marks {
   const marks = new Expiring<number>(clock);
   const until = (milliseconds: number) => clock().getTime() + milliseconds;
   return {
-    async once(name, milliseconds) {
-      if (marks.get(name) !== undefined) return false;
-      marks.set(name, 1, until(milliseconds));
-      return true;
-    },
     async raise(name, value, milliseconds) {
       if ((marks.get(name) ?? Number.NEGATIVE_INFINITY) < value) marks.set(name, value, until(milliseconds));
     },

@@ -74,11 +74,6 @@ return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
 /** KEYS: index. ARGV: handle */
 export const removeScript = defineScript("return redis.call('ZREM', KEYS[1], ARGV[1])");
 
-/** KEYS: mark. ARGV: milliseconds */
-export const onceScript = defineScript(`
-if redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 1 end
-return 0`);
-
 /** KEYS: mark. ARGV: value, milliseconds */
 export const raiseScript = defineScript(`
 local value = redis.call('GET', KEYS[1])

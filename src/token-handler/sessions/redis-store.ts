@@ -103,7 +103,6 @@ function createIndex(redis: Redis): SessionIndex {
 function createMarks(redis: Redis): Marks {
   const key = (name: string) => `{mark:${name}}`;
   return {
-    once: async (name, milliseconds) => (await redis.run(scripts.onceScript, [key(name)], [milliseconds])) === 1,
     async raise(name, value, milliseconds) {
       await redis.run(scripts.raiseScript, [key(name)], [value, milliseconds]);
     },

@@ -27,7 +27,7 @@ export function sessionRoutes(parts: SessionRouteParts): Route[] {
   return [listSessionsRoute(parts, guards), deleteSessionRoute(parts, guards)];
 }
 
-function listSessionsRoute({ sessions, reader }: SessionRouteParts, guards: Guard[]): Route {
+function listSessionsRoute({ sessions }: SessionRouteParts, guards: Guard[]): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',

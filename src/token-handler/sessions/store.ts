@@ -66,8 +66,6 @@ export interface SessionIndex {
 
 /** Small facts that are kept for a while. */
 export interface Marks {
-  /** False when the name was marked already. */
-  once(name: string, milliseconds: number): Promise<boolean>;
   /** Keeps the greatest value. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;

@@ -25,7 +25,9 @@ export interface Begun {
 
 export type TakenAttempt =
   /** In time, and for the first time. */
-  { kind: 'open'; place: Place; secrets: Omit<Begun, 'state'> } | { kind: 'late' | 'used'; place: Place };
+  | { kind: 'open'; place: Place; secrets: Omit<Begun, 'state'> }
+  | { kind: 'late'; place: Place }
+  | { kind: 'used'; place: Place };
 
 export interface Attempts {
   /** A name for a browser's attempts. */

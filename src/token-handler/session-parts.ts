@@ -1,0 +1,182 @@
+// Puts together what sessions are made of, for one process: the store, the reader, sign-in and logout. Where no Redis is
+// configured it refuses to start, unless told that the memory of one process will do.
+
+import type { Clock } from '../service/clock.ts';
+import { ConfigError } from '../service/config.ts';
+import type { Guard, Route } from '../service/http-app.ts';
+import type { Tenants } from '../service/identity.ts';
+import type { KeyRing } from '../service/key-ring.ts';
+import type { Logger } from '../service/log.ts';
+import type { Metrics } from '../service/metrics.ts';
+import { createRateLimiter, rateLimit } from '../service/rate-limit.ts';
+import { createRedis, type Redis } from '../service/redis.ts';
+import { redisSettings } from '../service/redis-fields.ts';
+import { createSigningKeys } from '../service/signing-keys.ts';
+import type { AccessAddresses } from './access-addresses.ts';
+import type { ClientCatalog } from './clients/catalog.ts';
+import type { RegistrationStore } from './clients/registration-store.ts';
+import type { TokenHandlerConfig } from './config.ts';
+import { createLogoutTokens } from './logout/logout-token.ts';
+import { createProviderLogouts } from './logout/provider-logouts.ts';
+import { logoutRoutes } from './logout/routes.ts';
+import { createEndWatch } from './sessions/end-watch.ts';
+import type { SessionGuardOptions } from './sessions/guards.ts';
+import { createMemoryStore } from './sessions/memory-store.ts';
+import { createSessionReader } from './sessions/reader.ts';
+import { createRecordStore } from './sessions/records.ts';
+import { createRedisStore, recordIdOf } from './sessions/redis-store.ts';
+import { createRefresher, type RefreshTokens } from './sessions/refresh.ts';
+import { sessionRoutes } from './sessions/routes.ts';
+import type { SessionLimits } from './sessions/session.ts';
+import { createSessionCookie, type SessionCookie } from './sessions/session-cookie.ts';
+import { createSessions, type Sessions } from './sessions/sessions.ts';
+import type { SessionStore } from './sessions/store.ts';
+import { createMemoryAttemptStore, createRedisAttemptStore } from './sign-in/attempt-store.ts';
+import { type Attempts, createAttempts } from './sign-in/attempts.ts';
+import { browserSession } from './sign-in/browser-session.ts';
+import { createSessionOpener } from './sign-in/open-session.ts';
+import { createRelyingParty, type RelyingParty } from './sign-in/relying-party.ts';
+import { signInRoutes } from './sign-in/routes.ts';
+import { attemptMemory, mostAttempts } from './sign-in/sign-in.ts';
+
+export interface SessionPartsOptions {
+  config: TokenHandlerConfig;
+  tenants: Tenants;
+  catalog: ClientCatalog;
+  registrations: RegistrationStore;
+  addresses: AccessAddresses;
+  keys: KeyRing;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}
+
+export interface SessionParts {
+  /** What routes that serve sessions need. */
+  guards: SessionGuardOptions;
+  sessions: Sessions;
+  /** Absent where sessions are kept in memory. */
+  redis: Redis | undefined;
+  /** `administrator`: a bearer with the role token-handler-admin, and the tenant of its call. */
+  routes(administrator: Guard[]): Route[];
+  /**
+   * Whether the store was reached since the start. Not whether it is now: without it, every replica is equally unable,
+   * and an answer that says so is better than none.
+   */
+  isReady(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** Throws ConfigError where it is not clear in which store sessions are kept. */
+export function createSessionParts(options: SessionPartsOptions): SessionParts {
+  const { config, clock, keys, log, metrics, addresses, tenants } = options;
+  const limits: SessionLimits = { maxAge: config.SESSION_MAX_AGE, idle: config.SESSION_IDLE };
+  const redis = openRedis(options);
+  const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
+  const cookie = createSessionCookie(config.SESSION_COOKIE, keys);
+  const sessions = createSessions({ store, keys, limits, clock });
+  const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
+  const { reader, ...reading } = startReading(options, { store, cookie, sessions, relyingParty, limits });
+  const guards: SessionGuardOptions = { reader, tenants, tenantHeader: config.TENANT_HEADER };
+  const logouts = createProviderLogouts(sessions, store.marks);
+  const browser = browserSession(
+    cookie,
+    createRecordStore(store.records, keys, redis ? recordIdOf : (handle) => handle),
+  );
+  const limiter = (name: string) =>
+    rateLimit(createRateLimiter({ name, most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW }, redis));
+  let wasReached = false;
+
+  return {
+    guards,
+    sessions,
+    redis,
+    routes: (administrator) => [
+      ...signInRoutes({
+        ...options,
+        tenantHeader: config.TENANT_HEADER,
+        attempts: openAttempts(options, redis),
+        relyingParty,
+        sessions,
+        openSession: createSessionOpener({ sessions, providerLogouts: logouts, limits, clock, log }),
+        browser,
+        limit: limiter('sign-in'),
+      }),
+      ...logoutRoutes({
+        ...options,
+        relyingParty,
+        sessions,
+        providerLogouts: logouts,
+        logoutTokens: createLogoutTokens({ ...options, keys: createSigningKeys(config.ACCESS_SERVICE_URL) }),
+        browser,
+        backchannelLimit: limiter('backchannel-logout'),
+        cookieName: cookie.name,
+      }),
+      ...sessionRoutes({ ...guards, sessions, administrator, cookieName: cookie.name }),
+    ],
+    async isReady() {
+      wasReached ||= redis === undefined || (await redis.isReachable());
+      return wasReached;
+    },
+    async close() {
+      await reading.close();
+      await relyingParty.close();
+      redis?.close();
+    },
+  };
+}
+
+interface ReadingParts {
+  store: SessionStore;
+  cookie: SessionCookie;
+  sessions: Sessions;
+  relyingParty: RelyingParty;
+  limits: SessionLimits;
+}
+
+/** The reader, and what runs behind it: refreshes, and the watch over sessions that streams depend on. */
+function startReading({ registrations, clock, log }: SessionPartsOptions, parts: ReadingParts) {
+  const { store, sessions, relyingParty } = parts;
+  const { tokens } = store;
+  const refresh = refreshWith(relyingParty, registrations, log);
+  const refresher = createRefresher({ sessions, tokens, refresh, clock, log });
+  const endWatch = createEndWatch({ sessions, areChangesTold: () => tokens.mayKeep, clock });
+  return {
+    reader: createSessionReader({ ...parts, tokens, refresher, endWatch, clock }),
+    async close() {
+      endWatch.close();
+      await refresher.close();
+    },
+  };
+}
+
+function openRedis({ config, log, metrics }: SessionPartsOptions): Redis | undefined {
+  const settings = redisSettings(config);
+  if (settings && config.SESSION_STORE === 'memory')
+    throw new ConfigError([{ name: 'SESSION_STORE', problem: 'is memory, but a Redis is configured' }]);
+  if (settings) return createRedis({ settings, log, metrics });
+  if (config.SESSION_STORE === 'redis')
+    throw new ConfigError([{ name: 'REDIS_URL', problem: 'is required, unless SESSION_STORE is memory' }]);
+  log.warn('sessions are kept in the memory of this process: they end with it, and no other replica knows them');
+  return undefined;
+}
+
+function openAttempts({ keys, clock }: SessionPartsOptions, redis: Redis | undefined): Attempts {
+  const limits = { most: mostAttempts, memory: attemptMemory };
+  const store = redis ? createRedisAttemptStore(redis, limits, clock) : createMemoryAttemptStore(limits, clock);
+  return createAttempts({ store, keys, clock });
+}
+
+/** With the registration that there is now: a client that was registered anew cannot use the tokens of the old one. */
+function refreshWith(relyingParty: RelyingParty, registrations: RegistrationStore, log: Logger): RefreshTokens {
+  return async (session, refreshToken) => {
+    try {
+      const registration = await registrations.find(session.tenantId, session.clientId);
+      if (registration?.oidcClientId !== session.oidcClientId) return { kind: 'unknown' };
+      return await relyingParty.refresh(registration, refreshToken);
+    } catch (error) {
+      log.warn({ err: error, session: session.handle }, 'the registration for a refresh cannot be read');
+      return { kind: 'unused' };
+    }
+  };
+}
