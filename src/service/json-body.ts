@@ -79,6 +79,7 @@ const closeObject = 0x7d;
 const zero = 0x30;
 const nine = 0x39;
 const letterE = 0x65;
+const letterU = 0x75;
 /** Set, it makes an ASCII letter lower case. */
 const lowerCase = 0x20;
 /** Fewer digits than this, without an exponent, are no number beyond a double (1.8e308). */
@@ -90,34 +91,34 @@ function outlineOf(bytes: Buffer): Outline {
   let depth = 0;
   let names = 0;
   let digits = 0;
-  let exponents = 0;
+  let suspicious = false;
   const { length } = bytes;
   for (let index = 0; index < length; index += 1) {
     const byte = bytes[index] as number;
-    if (byte === quote) index = endOfString(bytes, index + 1);
-    else if (byte === colon) names += 1;
+    if (byte === quote) {
+      suspicious ||= beginsName(bytes, index + 1);
+      for (index += 1; index < length && bytes[index] !== quote; index += 1)
+        if (bytes[index] === backslash) {
+          index += 1;
+          suspicious ||= bytes[index] === letterU;
+        }
+    } else if (byte === colon) names += 1;
     else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
     else if (byte === closeObject || byte === closeArray) level -= 1;
     else if (byte >= zero && byte <= nine) digits += 1;
-    else if ((byte | lowerCase) === letterE && (bytes[index - 1] as number) <= nine) exponents += 1;
+    else if ((byte | lowerCase) === letterE) suspicious ||= (bytes[index - 1] as number) <= nine;
   }
-  const suspicious =
-    exponents > 0 ||
-    digits >= manyDigits ||
-    bytes.includes('\\u') ||
-    bytes.includes('__proto__') ||
-    bytes.includes('"constructor"');
-  return { depth, names, suspicious };
+  return { depth, names, suspicious: suspicious || digits >= manyDigits };
 }
 
-function endOfString(bytes: Buffer, start: number): number {
-  const { length } = bytes;
-  for (let index = start; index < length; index += 1) {
-    const byte = bytes[index];
-    if (byte === quote) return index;
-    if (byte === backslash) index += 1;
-  }
-  return length;
+const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
+
+/** Whether a string begins like a name that reaches a prototype; escaped ones are suspicious for their escape. */
+function beginsName(bytes: Buffer, start: number): boolean {
+  const first = bytes[start];
+  if ((first !== 0x5f && first !== 0x63) || start + 4 > bytes.length) return false;
+  const begin = bytes.readUInt32LE(start);
+  return begin === protoBegin || begin === constructorBegin;
 }
 
 function countNames(value: unknown): number {

@@ -164,6 +164,20 @@ describe('the log of a request', () => {
 });
 
 describe('a log line', () => {
+  it('carries the time in UTC, to the millisecond, across seconds', async () => {
+    const { log, lines } = captureLog();
+    const begun = Date.now();
+    for (let count = 0; count < 60; count += 1) {
+      log.info('x');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const times = lines().map(({ time }) => Date.parse(String(time)));
+    expect(times[0]).toBeGreaterThanOrEqual(begun);
+    expect(times.at(-1)).toBeLessThanOrEqual(Date.now());
+    expect(times).toEqual(times.toSorted((one, other) => one - other));
+    expect(new Set(times).size).toBeGreaterThan(30);
+  });
+
   it('masks members with the name of a secret, at its top and one level below', () => {
     const { log, lines } = captureLog();
     log.info(

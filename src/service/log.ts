@@ -18,13 +18,28 @@ export function createLogger(options: {
       name: options.name,
       level: options.level,
       base: { name: options.name },
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: createTimestamp(),
       // pino's own redaction costs twice what the rest of a request's line does (measured: 10 of 15 µs).
       formatters: { level: (label) => ({ level: label }), log: maskMembers },
       serializers: { err: describeError },
     },
     options.destination ?? pino.destination({ sync: false, minLength: 4_096, periodicFlush: 100 }),
   );
+}
+
+/** ISO 8601 in UTC. Only milliseconds are written anew within a second: this is on the path of every request. */
+function createTimestamp(): () => string {
+  let second = -1;
+  let begin = '';
+  return () => {
+    const now = Date.now();
+    const milliseconds = now % 1_000;
+    if (now - milliseconds !== second) {
+      second = now - milliseconds;
+      begin = `,"time":"${new Date(second).toISOString().slice(0, -4)}`;
+    }
+    return `${begin}${String(milliseconds).padStart(3, '0')}Z"`;
+  };
 }
 
 const secretNames = new Set([

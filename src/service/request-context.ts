@@ -1,7 +1,7 @@
 // The start and the end of every request: its id, its trace, a few headers that every answer carries, its log line and
 // its place in the duration histogram. It logs the route pattern, never the path or query: they hold ids and codes.
 import { randomUUID } from 'node:crypto';
-import type { RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { Caller, Tenant } from './identity.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
@@ -27,8 +27,8 @@ declare global {
 const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
-export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }): RequestHandler {
-  return (request, response, next) => {
+export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }) {
+  return (request: Request, response: Response): void => {
     const started = performance.now();
     const { locals } = response;
     const givenId = request.headers['x-request-id'];
@@ -43,7 +43,6 @@ export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }
     response.setHeader('X-Content-Type-Options', 'nosniff');
     response.setHeader('Cache-Control', 'no-store');
     response.once('close', () => finishRequest(request.method, response, started, metrics));
-    next();
   };
 }
 
