@@ -1,0 +1,119 @@
+// Rules of codes that hold whatever stands behind the notification service's contract, and how long and where codes go.
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
+
+const minute = 60_000;
+
+let forms: TestForms;
+let database: pg.Client;
+let notifications: Server;
+/** `traceparent` of each call to the notification service. */
+const traces: unknown[] = [];
+
+beforeAll(async () => {
+  forms = await startTestForms({
+    async env({ url }) {
+      notifications = createServer((incoming, response) => {
+        const { method, headers } = incoming;
+        traces.push(headers.traceparent);
+        const passed = request(`${url}${incoming.url}`, { method, headers }, (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(response);
+        });
+        incoming.pipe(passed);
+      });
+      await new Promise<void>((resolve) => notifications.listen(0, '127.0.0.1', resolve));
+      const { port } = notifications.address() as AddressInfo;
+      return { DIR_PLATFORM_NOTIFICATION_SERVICE_V1: `http://127.0.0.1:${port}/subscription/v1` };
+    },
+  });
+  database = new pg.Client({ connectionString: forms.platform.databaseUrl });
+  await database.connect();
+});
+afterAll(async () => {
+  await database.end();
+  await forms.close();
+  notifications.close();
+});
+
+const send = (id: string, headers: Record<string, string> = {}) =>
+  forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' }, headers });
+const read = (id: string, code: string, as: 'intake' | 'otherIntake' = 'intake') =>
+  forms.ask('GET', `/${id}/data`, { as, headers: { 'x-form-code': code } });
+
+/** What the notification service keeps of a form's code. */
+async function keptCode(id: string) {
+  const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
+  const { subscriber_id: subscriber } = rows[0];
+  const kept = await database.query('SELECT digest FROM codes WHERE subscriber_id = $1', [subscriber]);
+  return { subscriber, digest: kept.rows[0]?.digest as Buffer | null };
+}
+
+describe('a used code', () => {
+  it('opens no second read session, though the notification service would verify it again', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    const { subscriber, digest } = await keptCode(id);
+    expect((await read(id, code)).status).toBe(200);
+    // A service that does not consume codes: what it kept of this one is still there.
+    expect((await keptCode(id)).digest).toBeNull();
+    await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
+    expect((await read(id, code, 'otherIntake')).status).toBe(403);
+    forms.advance(30 * minute);
+    expect((await read(id, code)).status).toBe(403);
+    // It was never asked: it would have said yes, and used the code up.
+    expect((await keptCode(id)).digest).toEqual(digest);
+  });
+});
+
+describe('a code that is sent', () => {
+  it('expires ten minutes later, as the answer says', async () => {
+    const asked = forms.now().getTime();
+    const { body } = await send(await forms.draft());
+    const expires = Date.parse((body as { expires: string }).expires);
+    expect(expires - asked).toBeGreaterThanOrEqual(10 * minute);
+    expect(expires - asked).toBeLessThan(11 * minute);
+  });
+
+  it('is asked for and checked under the trace of the request', async () => {
+    const id = await forms.draft();
+    const trace = (nth: number) => `00-4bf92f3577b34da6a3ce929d0e0e473${nth}-00f067aa0ba902b7-01`;
+    await send(id, { traceparent: trace(1) });
+    const headers = { 'x-form-code': 'WRONG1', traceparent: trace(2) };
+    await forms.ask('GET', `/${id}/data`, { as: 'intake', headers });
+    expect(traces).toEqual(expect.arrayContaining([trace(1), trace(2)]));
+    expect(forms.log.text()).toContain(trace(1));
+  });
+
+  it('goes to an address five times an hour at most, over all its forms', async () => {
+    const applicant = anonymous();
+    for (let nth = 0; nth < 5; nth += 1) {
+      expect((await send(await forms.draft({ applicant }))).status).toBe(202);
+      forms.advance(2 * minute);
+    }
+    const sixth = await send(await forms.draft({ applicant }));
+    expect(sixth.status).toBe(429);
+    expect(Number(sixth.headers.get('retry-after'))).toBeGreaterThan(49 * 60);
+  });
+
+  it('goes to the sms channel where there is no email; that nobody delivers text messages is a problem and not counted', async () => {
+    const id = await forms.draft({ applicant: { channels: [{ channel: 'sms', address: '+15550109998' }] } });
+    const answer = await send(id);
+    expect(answer).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
+    expect(answer.text).not.toContain('0109998');
+    const { rowCount } = await forms.pool.query('SELECT FROM code_sends WHERE form_id = $1', [id]);
+    expect(rowCount).toBe(0);
+  });
+});
+
+describe('the header X-Form-Code', () => {
+  it('counts before the query parameter', async () => {
+    const id = await forms.draft();
+    const code = await forms.code(id);
+    const headers = { 'x-form-code': code };
+    expect((await forms.ask('GET', `/${id}/data?code=WRONG1`, { as: 'intake', headers })).status).toBe(200);
+  });
+});
