@@ -57,6 +57,8 @@ export interface TestTokenHandlerOptions extends ReplicaOptions {
   /** Where the token handler reaches the access service and the directory, such as a proxy that breaks calls. */
   accessUrl?: string;
   directoryUrl?: string;
+  /** URL of a Redis for the sessions; in memory without it. */
+  redis?: string;
 }
 
 export async function startTestTokenHandler(options: TestTokenHandlerOptions = {}): Promise<TestTokenHandler> {
@@ -80,6 +82,8 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     PLATFORM_CACHE_TTL: 'PT0.05S',
     KEY_RING: `test:${randomBytes(32).toString('base64')}`,
     DRAIN_DEADLINE: 'PT2S',
+    ...(options.redis === undefined ? { SESSION_STORE: 'memory' } : { REDIS_URL: options.redis }),
+    SESSION_STORE: options.env?.REDIS_URL === undefined ? 'memory' : 'redis',
     ...options.env,
   };
   const log = options.log ?? captureLog();
