@@ -17,9 +17,18 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** A deleted form's subscriber is removed at once. */
-const env = { SUBSCRIBER_REMOVAL_DELAY: 'PT0S' };
+const env = { SUBSCRIBER_REMOVAL_DELAY: 'PT0S', PGAPPNAME: 'killed' };
 const spawn = () => world.spawn(env);
-const expireClaims = () => world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
+
+/** Brings the time when the claims of a dead process have run out. Its last statement may still be running. */
+async function expireClaims(): Promise<void> {
+  const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
+  await vi.waitFor(async () => expect((await world.pool.query(running)).rowCount).toBe(0), {
+    timeout: 10_000,
+    interval: 10,
+  });
+  await world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
+}
 
 /** The next process, after the claims of the dead one have run out. */
 async function restart(): Promise<void> {
@@ -291,13 +300,14 @@ describe('the relay, killed before and after each of its statements', { timeout:
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // Of each row of subscribe, form-created and form-submitted: after the claim, before and after what records it.
-    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(9);
+    // Of each row of subscribe, form-created and form-submitted: after the claim, before and after what records it. The
+    // very last crash comes when everything is delivered, and may not be noticed.
+    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 
     await shut();
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
-    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(6);
+    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(5);
     await expectConsistency();
     await expectGone(id);
   });
@@ -306,7 +316,7 @@ describe('the relay, killed before and after each of its statements', { timeout:
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
-    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(9);
+    expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
     await expectGone(id);
   });
