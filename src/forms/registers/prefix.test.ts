@@ -1,0 +1,31 @@
+// The register API of a platform with another URN prefix: its roles, audiences and tenants are named by it.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { roleToken } from '../../../test/support/platform.ts';
+import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
+
+let backend: RegisterBackend;
+let api: Replica;
+
+beforeAll(async () => {
+  process.env.REGISTER_SUITE_URN_PREFIX = 'urn:ads';
+  backend = await startRegisterBackend();
+  api = await backend.start();
+});
+afterAll(async () => {
+  await backend.close();
+  delete process.env.REGISTER_SUITE_URN_PREFIX;
+});
+
+it('with another URN prefix, roles and tenants of that prefix count, and those of urn:example do not', async () => {
+  const { access, tenant } = backend;
+  expect(access.urns.service('configuration-service')).toBe('urn:ads:platform:configuration-service');
+  expect(tenant.id).toMatch(/^urn:ads:platform:tenant-service:v2:\/tenants\//);
+  const own = await roleToken(access, { 'configuration-service': ['configuration-admin'] }, { realm: 'demo' });
+  const body = { name: backend.newName(), description: '' };
+  expect((await api.request('POST', '', { token: own, body })).status).toBe(201);
+  const foreign = await access.foreignToken({
+    aud: access.urns.service('form-service'),
+    resource_access: { 'urn:example:platform:configuration-service': { roles: ['configuration-admin'] } },
+  });
+  expect((await api.request('GET', '', { token: foreign })).status).toBe(403);
+});
