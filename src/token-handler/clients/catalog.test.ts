@@ -1,0 +1,214 @@
+// Where clients come from: the configuration of the tenant and of core, on a real configuration service.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { testServiceSecret } from '../../../test/support/access.ts';
+import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { createPlatform, type Platform } from '../../platform/platform.ts';
+import { createMetrics, type Metrics } from '../../service/metrics.ts';
+import { type ClientCatalog, createClientCatalog } from './catalog.ts';
+
+let test: TestPlatform;
+let proxy: FaultProxy;
+let now: number;
+let log: CapturedLog;
+let metrics: Metrics;
+let platform: Platform;
+let catalog: ClientCatalog;
+
+beforeAll(async () => {
+  test = await startTestPlatform();
+  proxy = await startFaultProxy(test.url);
+});
+afterAll(async () => {
+  await proxy.close();
+  await test.close();
+});
+
+beforeEach(async () => {
+  await platform?.close();
+  await proxy.heal();
+  now = Date.now();
+  log = captureLog();
+  metrics = createMetrics();
+  const { urns } = test.access;
+  platform = createPlatform({
+    config: {
+      ACCESS_SERVICE_URL: test.access.url,
+      DIRECTORY_URL: test.directoryUrl,
+      CLIENT_SECRET: testServiceSecret(urns.service('token-handler')),
+      PLATFORM_CACHE_TTL: 60_000,
+      PLATFORM_TIMEOUT: 2_000,
+    },
+    service: 'token-handler',
+    urns,
+    metrics,
+    log: log.log,
+    clock: () => new Date(now),
+    env: { DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2` },
+  });
+  catalog = createClientCatalog({
+    configuration: platform.configuration,
+    urns,
+    allowInsecureRedirectUris: false,
+    log: log.log,
+    metrics,
+  });
+});
+afterAll(() => platform.close());
+
+/** Replaces the whole document, past any cache. */
+async function write(configuration: unknown, tenant?: string): Promise<void> {
+  const query = tenant === undefined ? '' : `?tenantId=${encodeURIComponent(tenant)}`;
+  const answer = await call(`${test.url}/configuration/v2/configuration/platform/token-handler${query}`, {
+    method: 'PATCH',
+    token: await roleToken(test.access, { 'configuration-service': ['configured-service'] }),
+    body: { operation: 'REPLACE', configuration },
+  });
+  expect(answer.status).toBe(200);
+}
+
+const ids = async () => (await catalog.list(test.tenant)).map(({ id }) => id);
+const invalid = async () => {
+  const metric = await metrics.registry.getSingleMetric('token_handler_invalid_clients_total')?.get();
+  return metric?.values.map(({ labels, value }) => ({ ...labels, value })) ?? [];
+};
+
+describe('the clients of a tenant', () => {
+  it('are none where nothing is configured', async () => {
+    await write({});
+    await write({}, test.tenant.id);
+    expect(await ids()).toEqual([]);
+    expect(await catalog.find(test.tenant, 'a')).toBeUndefined();
+  });
+
+  it('stand under the property clients', async () => {
+    await write({ clients: { b: { name: 'B' }, a: {} } }, test.tenant.id);
+    expect(await ids()).toEqual(['a', 'b']);
+    expect(await catalog.find(test.tenant, 'b')).toMatchObject({ id: 'b', name: 'B', core: false });
+  });
+
+  it('are also read at the top, by id, where the property clients does not have the same id', async () => {
+    await write({ a: { name: 'top' }, b: { name: 'top' }, clients: { a: { name: 'grouped' } } }, test.tenant.id);
+    expect((await catalog.list(test.tenant)).map(({ name }) => name)).toEqual(['grouped', 'top']);
+  });
+
+  it('that are written at the top do not come back when the entry of clients is invalid', async () => {
+    await write({ a: {}, clients: { a: { prompt: 'always' } } }, test.tenant.id);
+    expect(await ids()).toEqual([]);
+  });
+
+  it('are those of core as well, for every tenant', async () => {
+    await write({ clients: { shared: {} } });
+    await write({ clients: { own: {} } }, test.tenant.id);
+    await write({}, test.otherTenant.id);
+    expect(await ids()).toEqual(['own', 'shared']);
+    expect((await catalog.list(test.otherTenant)).map(({ id }) => id)).toEqual(['shared']);
+    expect(await catalog.find(test.otherTenant, 'shared')).toMatchObject({ core: true });
+    expect(await catalog.find(test.otherTenant, 'own')).toBeUndefined();
+  });
+
+  it('cannot change or replace a client of core: with the same id, the one of core is used', async () => {
+    await write({ clients: { shared: { name: 'core', targets: [] } } });
+    await write({ clients: { shared: { name: 'tenant', targets: ['form-service'] } } }, test.tenant.id);
+    const expected = { name: 'core', targets: [], core: true };
+    expect(await catalog.find(test.tenant, 'shared')).toMatchObject(expected);
+    expect(await catalog.list(test.tenant)).toMatchObject([expected]);
+  });
+
+  it('cannot take the id of a client of core while its entry there is invalid', async () => {
+    await write({ clients: { shared: { prompt: 'always' } } });
+    await write({ clients: { shared: {} } }, test.tenant.id);
+    expect(await catalog.find(test.tenant, 'shared')).toBeUndefined();
+    expect(await ids()).toEqual([]);
+  });
+
+  it.each(['constructor', 'toString', '__proto__', 'clients'])(
+    'are not found by the name of a property of all objects: %s',
+    async (name) => {
+      await write({ clients: { a: {} } });
+      await write({}, test.tenant.id);
+      expect(await catalog.find(test.tenant, name)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['a text', 'x'],
+    ['a list', [{ id: 'a' }]],
+    ['a list of clients', { clients: [{ id: 'a' }] }],
+  ])('are none where the configuration is %s', async (_, configuration) => {
+    await write({});
+    await write(configuration, test.tenant.id);
+    expect(await ids()).toEqual([]);
+  });
+});
+
+describe('an invalid client', () => {
+  const broken = { redirectUris: ['http://permits.example.org/secret-path'], prompt: 'always', targets: [{ id: 'x' }] };
+
+  it('is left out without harm to the others, logged with its reasons and without its values', async () => {
+    await write({});
+    await write({ clients: { a: {}, broken, c: {} } }, test.tenant.id);
+    expect(await ids()).toEqual(['a', 'c']);
+    const lines = log.lines().filter(({ msg }) => msg === 'a client is left out: it breaks a rule');
+    expect(lines).toMatchObject([{ level: 'warn', client: 'broken', place: 'tenant', tenant: test.tenant.id }]);
+    const reasons = lines[0]?.reasons as string[];
+    expect(reasons.map((reason) => reason.split(':')[0]).sort()).toEqual(['prompt', 'redirectUris', 'targets']);
+    expect(log.text()).not.toContain('secret-path');
+  });
+
+  it('is counted by place and field', async () => {
+    await write({ clients: { broken: { prompt: 'x' } } });
+    await write({ clients: { broken: {}, 'no/id': {}, other: { scope: 1, prompt: 'y' } } }, test.tenant.id);
+    await catalog.list(test.tenant);
+    expect((await invalid()).sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)))).toEqual(
+      [
+        { place: 'core', field: 'prompt', value: 1 },
+        { place: 'tenant', field: 'id', value: 1 },
+        { place: 'tenant', field: 'prompt', value: 1 },
+        { place: 'tenant', field: 'scope', value: 1 },
+      ].sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
+    );
+  });
+
+  it('is logged and counted once for a revision, however often it is read', async () => {
+    await write({});
+    await write({ clients: { broken: { prompt: 'x' } } }, test.tenant.id);
+    for (let read = 0; read < 5; read += 1) {
+      await catalog.list(test.tenant);
+      await catalog.find(test.tenant, 'broken');
+      now += 61_000;
+    }
+    expect(await invalid()).toEqual([{ place: 'tenant', field: 'prompt', value: 1 }]);
+  });
+});
+
+describe('the reads', () => {
+  const configurationCalls = () => proxy.calls.filter((line) => line.includes('token-handler')).length;
+
+  it('ask once a minute, for the tenant and for core', async () => {
+    await write({ clients: { a: {} } });
+    await write({ clients: { b: {} } }, test.tenant.id);
+    for (let read = 0; read < 10; read += 1) await catalog.find(test.tenant, 'a');
+    expect(configurationCalls()).toBe(2);
+    now += 61_000;
+    await catalog.find(test.tenant, 'a');
+    await expect.poll(configurationCalls).toBe(4);
+  });
+
+  it('bridge an outage of the configuration service for 5 minutes and no longer, because targets grant permission', async () => {
+    await write({ clients: { a: {} } });
+    await catalog.find(test.tenant, 'a');
+    await proxy.break(500, { at: 1 });
+    now += 4 * 60_000;
+    expect(await catalog.find(test.tenant, 'a')).toMatchObject({ id: 'a' });
+    now += 2 * 60_000;
+    await expect(catalog.find(test.tenant, 'a')).rejects.toMatchObject({ name: 'PlatformError', status: 502 });
+    await expect(catalog.list(test.tenant)).rejects.toMatchObject({ name: 'PlatformError' });
+  });
+
+  it('fail while only one of the two configurations can be read: a client of core must not be missed', async () => {
+    await proxy.break(500, { at: 1, times: 3 });
+    await expect(catalog.find(test.tenant, 'a')).rejects.toMatchObject({ name: 'PlatformError' });
+  });
+});

@@ -1,0 +1,192 @@
+// Registrations in Postgres: what is readable in a dump, whose secrets open where, and key rotation.
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { createKeyRing, KeyRingError } from '../../service/key-ring.ts';
+import { migrationsDirectory } from '../start.ts';
+import { createLeftoverStore } from './leftover-store.ts';
+import type { Registration } from './registration.ts';
+import { createRegistrationStore, type RegistrationStore } from './registration-store.ts';
+
+const key = (name: string) => `${name}:${randomBytes(32).toString('base64')}`;
+const [first, second] = [key('first'), key('second')];
+const event = { name: 'client-registered', payload: {} };
+const now = new Date('2026-08-20T17:00:00Z');
+
+const registration: Registration = {
+  tenantId: 'urn:example:platform:tenant-service:v2:/tenants/1',
+  clientId: 'permits-web',
+  realm: 'demo',
+  oidcClientId: 'oidc-1',
+  clientSecret: 'canary-secret',
+  registrationAccessToken: 'canary-token',
+  registrationClientUri: 'https://access.example.org/auth/realms/demo/clients-registrations/openid-connect/oidc-1',
+  redirectUris: ['https://permits.example.org/cb'],
+  registeredAt: now,
+};
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createTestDatabase(migrationsDirectory);
+  pool = new pg.Pool({ connectionString: database.url, max: 5 });
+  store = storeWith(first);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+beforeEach(() => pool.query('TRUNCATE client_registrations, client_deletions, client_events, registration_attempts'));
+
+const storeWith = (keys: string) => createRegistrationStore({ pool, changePool: pool, keys: createKeyRing(keys) });
+const leftoversWith = (keys: string) => createLeftoverStore({ pool, keys: createKeyRing(keys) });
+let store: RegistrationStore;
+
+async function replace(changes: Partial<Registration> = {}) {
+  const wanted = { ...registration, ...changes };
+  await store.replace(wanted, await store.begin({ ...wanted, started: now }), event);
+}
+const find = (keys = first) => storeWith(keys).find(registration.tenantId, registration.clientId);
+
+describe('a registration', () => {
+  it('is found by the client’s id and by its id at the access service, with everything that was stored', async () => {
+    await replace();
+    expect(await find()).toMatchObject(registration);
+    expect(await store.findByOidcClientId(registration.tenantId, 'oidc-1')).toMatchObject(registration);
+  });
+
+  it('is not found for another tenant or another client', async () => {
+    await replace();
+    expect(await store.find('urn:example:other', 'permits-web')).toBeUndefined();
+    expect(await store.findByOidcClientId('urn:example:other', 'oidc-1')).toBeUndefined();
+    expect(await store.find(registration.tenantId, 'oidc-1')).toBeUndefined();
+  });
+
+  it('is read anew each time, so that every replica uses what was stored last', async () => {
+    await replace();
+    await find();
+    await replace({ oidcClientId: 'oidc-2', clientSecret: 'other' });
+    expect(await find()).toMatchObject({ oidcClientId: 'oidc-2', clientSecret: 'other' });
+  });
+
+  it('shows neither secret nor token in a dump of the database, the replaced one’s included', async () => {
+    await replace();
+    await replace({ oidcClientId: 'oidc-2' });
+    const tables = ['client_registrations', 'client_deletions', 'client_events', 'registration_attempts'];
+    const dumps = await Promise.all(tables.map(async (table) => (await pool.query(`SELECT * FROM ${table}`)).rows));
+    expect(JSON.stringify(dumps)).toContain('oidc-1');
+    expect(JSON.stringify(dumps)).not.toContain('canary');
+  });
+
+  it('does not open with a secret or a token that was put there from another row, or from the other column', async () => {
+    await replace();
+    await replace({ clientId: 'other', oidcClientId: 'oidc-2' });
+    for (const sql of [
+      "UPDATE client_registrations a SET client_secret = b.client_secret FROM client_registrations b WHERE a.client_id = 'permits-web' AND b.client_id = 'other'",
+      "UPDATE client_registrations SET client_secret = registration_access_token WHERE client_id = 'permits-web'",
+    ]) {
+      await pool.query(sql);
+      await expect(find()).rejects.toThrow(KeyRingError);
+    }
+  });
+});
+
+describe('a replaced registration', () => {
+  it('is left to be deleted in the same transaction, with what its deletion needs', async () => {
+    await replace();
+    await replace({ oidcClientId: 'oidc-2' });
+    const claim = { now, until: new Date(now.getTime() + 60_000), limit: 10 };
+    const { clientSecret: _, redirectUris: __, registeredAt: ___, ...needed } = registration;
+    expect(await leftoversWith(first).claimDeletions(claim)).toMatchObject([needed]);
+    expect(await leftoversWith(first).claimDeletions(claim)).toEqual([]);
+  });
+
+  it('of racing replacements, each but the last is left to be deleted, once', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `race-${index}`);
+    await Promise.all(names.map((oidcClientId) => replace({ oidcClientId })));
+    const { rows } = await pool.query<{ oidc_client_id: string }>('SELECT oidc_client_id FROM client_deletions');
+    const present = (await find())?.oidcClientId ?? '';
+    expect([...rows.map((row) => row.oidc_client_id), present].sort()).toEqual(names);
+  });
+
+  it('is discarded no second time, and one that is stored is never discarded', async () => {
+    await replace();
+    await store.discard(registration, await store.begin({ ...registration, started: now }), now);
+    expect((await pool.query('SELECT FROM client_deletions')).rowCount).toBe(0);
+    const lost = { ...registration, oidcClientId: 'lost' };
+    for (let time = 0; time < 2; time += 1)
+      await store.discard(lost, await store.begin({ ...lost, started: now }), now);
+    expect((await pool.query('SELECT FROM client_deletions')).rowCount).toBe(1);
+    expect((await pool.query('SELECT FROM registration_attempts')).rowCount).toBe(0);
+  });
+
+  it('that is somehow the registered one is not claimed for deletion', async () => {
+    await store.discard(registration, await store.begin({ ...registration, started: now }), now);
+    await replace();
+    const claim = { now, until: now, limit: 10 };
+    expect(await leftoversWith(first).claimDeletions(claim)).toEqual([]);
+  });
+
+  it('is claimed by one of many pods', async () => {
+    for (let count = 0; count < 20; count += 1) await replace({ oidcClientId: `claimed-${count}` });
+    const claim = { now, until: new Date(now.getTime() + 60_000), limit: 3 };
+    const claims = await Promise.all(Array.from({ length: 10 }, () => leftoversWith(first).claimDeletions(claim)));
+    const claimed = claims.flat().map(({ id }) => id);
+    expect(new Set(claimed).size).toBe(claimed.length);
+  });
+});
+
+describe('a change', () => {
+  it('that is written late does not undo a newer one', async () => {
+    await replace();
+    const change = (token: string) =>
+      store.change(registration.tenantId, registration.clientId, async (present) => {
+        if (!present) throw new Error('nothing there');
+        return { result: present, changed: { ...present, registrationAccessToken: token } };
+      });
+    const present = await change('second-token');
+    await change('third-token');
+    await store.save({ ...present, registrationAccessToken: 'second-token' });
+    expect((await find())?.registrationAccessToken).toBe('third-token');
+  });
+
+  it('that throws changes nothing', async () => {
+    await replace();
+    const failing = store.change(registration.tenantId, registration.clientId, () => Promise.reject(new Error('no')));
+    await expect(failing).rejects.toThrow('no');
+    expect(await find()).toMatchObject(registration);
+  });
+});
+
+describe('key rotation', () => {
+  it('reads what the old key sealed while it is in the ring, and seals it again under the new one', async () => {
+    await replace();
+    await replace({ oidcClientId: 'oidc-2' });
+    const both = `${second},${first}`;
+    expect((await find(both))?.clientSecret).toBe('canary-secret');
+    expect(await leftoversWith(both).reseal()).toEqual({ resealed: 2, unreadable: 0 });
+    expect(await leftoversWith(both).reseal()).toEqual({ resealed: 0, unreadable: 0 });
+    expect(await find(second)).toMatchObject({
+      clientSecret: 'canary-secret',
+      registrationAccessToken: 'canary-token',
+    });
+    const claim = { now, until: now, limit: 10 };
+    expect(await leftoversWith(second).claimDeletions(claim)).toMatchObject([
+      { oidcClientId: 'oidc-1', registrationAccessToken: 'canary-token' },
+    ]);
+  });
+
+  it('tells of what is sealed under a key that is gone, and a new registration takes its place', async () => {
+    await replace();
+    expect(await leftoversWith(second).reseal()).toEqual({ resealed: 0, unreadable: 1 });
+    await expect(find(second)).rejects.toThrow(KeyRingError);
+    const attempt = await store.begin({ ...registration, started: now });
+    await storeWith(second).replace({ ...registration, oidcClientId: 'oidc-2' }, attempt, event);
+    expect((await find(second))?.oidcClientId).toBe('oidc-2');
+    const claim = { now, until: now, limit: 10 };
+    expect(await leftoversWith(second).claimDeletions(claim)).toMatchObject([
+      { oidcClientId: 'oidc-1', registrationAccessToken: undefined },
+    ]);
+  });
+});

@@ -1,0 +1,81 @@
+// What the token handler's environment may be.
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, parseConfig } from '../service/config.ts';
+import { configSchema } from './config.ts';
+
+const key = randomBytes(32).toString('base64');
+const complete = {
+  ACCESS_SERVICE_URL: 'http://keycloak:8080/auth',
+  DATABASE_URL: 'postgres://postgres/token_handler',
+  DIRECTORY_URL: 'http://directory:8080/directory/v2',
+  CLIENT_SECRET: 'a long secret',
+  KEY_RING: `a:${key}`,
+  REDIS_URL: 'redis://redis:6379',
+};
+
+const problemsOf = (env: Record<string, string>) => {
+  try {
+    parseConfig(configSchema, env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+};
+
+it('what must be given is enough', () => {
+  expect(problemsOf(complete)).toEqual([]);
+  const config = parseConfig(configSchema, complete);
+  expect(config).toMatchObject({ ALLOW_INSECURE_REDIRECT_URIS: false, TENANT_HEADER: 'X-PLATFORM-TENANT' });
+  expect(config.PUBLIC_URL).toBeUndefined();
+  expect(config.BUILDER_APP_URL).toBeUndefined();
+});
+
+it('every problem is reported at once', () => {
+  const problems = problemsOf({ KEY_RING: 'short', BUILDER_APP_URL: 'ftp://x', PUBLIC_URL: '/', PORT: 'x' });
+  expect(problems.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([
+      'ACCESS_SERVICE_URL',
+      'DATABASE_URL',
+      'DIRECTORY_URL',
+      'CLIENT_SECRET',
+      'KEY_RING',
+      'BUILDER_APP_URL',
+      'PUBLIC_URL',
+      'PORT',
+    ]),
+  );
+});
+
+describe('KEY_RING', () => {
+  it('is required: there is no default key', () => {
+    const { KEY_RING: _, ...without } = complete;
+    expect(problemsOf(without)).toEqual([{ name: 'KEY_RING', problem: 'is required' }]);
+  });
+
+  it('with a key that is too short is refused without showing it', () => {
+    const short = randomBytes(16).toString('base64');
+    const [problem] = problemsOf({ ...complete, KEY_RING: `a:${key},b:${short}` });
+    expect(problem).toEqual({ name: 'KEY_RING', problem: 'key 2 of the ring has less than 32 bytes' });
+  });
+});
+
+describe('BUILDER_APP_URL', () => {
+  it('may end in a slash', () => {
+    const { BUILDER_APP_URL } = parseConfig(configSchema, {
+      ...complete,
+      BUILDER_APP_URL: 'https://builder.example.org/',
+    });
+    expect(BUILDER_APP_URL).toBe('https://builder.example.org');
+  });
+
+  it.each([
+    'ftp://builder.example.org',
+    'builder.example.org',
+    'javascript:alert(1)',
+    'https://a:b@builder.example.org',
+  ])('is nothing but http or https, without credentials: %s', (url) => {
+    expect(problemsOf({ ...complete, BUILDER_APP_URL: url }).map(({ name }) => name)).toEqual(['BUILDER_APP_URL']);
+  });
+});

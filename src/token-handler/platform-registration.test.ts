@@ -1,0 +1,75 @@
+// What is registered, as the platform's services will judge it.
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+import { registered } from './platform-registration.ts';
+
+const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, strictRequired: false });
+const definition = registered.definitions?.['platform:token-handler'];
+const validate = ajv.compile(definition?.configurationSchema ?? false);
+const takes = (configuration: unknown) => validate(configuration);
+
+const full = {
+  id: 'permits-web',
+  name: 'Permits',
+  description: 'x',
+  redirectUris: ['https://permits.example.org/cb'],
+  targets: [{ id: 'forms', upstream: 'urn:example:platform:form-service' }, 'file-service'],
+  keycloakLogout: true,
+  authCallbackUrl: 'https://permits.example.org/cb',
+  scope: ['email'],
+  prompt: 'login',
+  idpHint: 'x',
+  successRedirectUrl: '/',
+  failureRedirectUrl: '/',
+};
+
+describe('the schema of the client configuration', () => {
+  it.each([
+    ['nothing', {}],
+    ['clients under the property clients', { clients: { 'permits-web': full, bare: {} } }],
+    ['clients at the top', { 'permits-web': full, clients: {} }],
+    ['targets as a map', { clients: { a: { targets: { forms: { upstream: 'x' }, files: 'file-service' } } } }],
+    ['null for what is not set', { clients: { a: { description: null, scope: null, prompt: null, targets: null } } }],
+    ['fields of the older platform', { clients: { a: { disableVerifyHost: true } } }],
+  ])('takes %s', (_, configuration) => {
+    expect(takes(configuration), JSON.stringify(validate.errors)).toBe(true);
+  });
+
+  it.each([
+    ['an id that the interface does not know', { clients: { 'a/b': {} } }],
+    ['a client that is none', { clients: { a: 'x' } }],
+    ['a client at the top that is none', { a: 1 }],
+    ['redirect URIs that are no list', { clients: { a: { redirectUris: 'https://a.example' } } }],
+    ['a redirect URI with a fragment', { clients: { a: { redirectUris: ['https://a.example/#'] } } }],
+    ['a target without upstream', { clients: { a: { targets: [{ id: 'x' }] } } }],
+    ['a text for keycloakLogout', { clients: { a: { keycloakLogout: 'yes' } } }],
+    ['an unknown prompt', { clients: { a: { prompt: 'always' } } }],
+  ])('refuses %s', (_, configuration) => {
+    expect(takes(configuration)).toBe(false);
+  });
+
+  it('sets no defaults, which the configuration service would write into what a tenant stored', () => {
+    expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
+  });
+});
+
+it('the role token-handler-admin is brought, which tenant administrators get', () => {
+  expect(registered.roles?.map(({ role, inTenantAdmin }) => [role, inTenantAdmin])).toEqual([
+    ['token-handler-admin', true],
+  ]);
+});
+
+it('the event client-registered is brought, with a schema that compiles', () => {
+  expect(registered.events?.map(({ name }) => name)).toEqual(['client-registered']);
+  const payload = ajv.compile(registered.events?.[0]?.payloadSchema ?? false);
+  const client = { id: 'a', name: 'A', clientId: 'x' };
+  expect(payload({ client, registeredBy: { id: '1', name: 'Ada' } })).toBe(true);
+  expect(payload({ client })).toBe(false);
+});
+
+it('it holds no null, which the configuration service cannot merge, and only what JSON can carry', () => {
+  expect(JSON.parse(JSON.stringify(registered))).toEqual(registered);
+  const values = (value: unknown): unknown[] =>
+    typeof value === 'object' && value !== null ? Object.values(value).flatMap(values) : [value];
+  expect(values(registered)).not.toContain(null);
+});
