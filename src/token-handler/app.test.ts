@@ -2,6 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../test/support/token-handler.ts';
+import { isGuarded, type Route } from '../service/http-app.ts';
+import { tokenHandlerRoutes } from './app.ts';
+import { assembleTokenHandler } from './start.ts';
 
 let handler: TestTokenHandler;
 beforeAll(async () => {
@@ -14,6 +17,46 @@ interface OpenApi {
   paths: Record<string, Record<string, { summary?: string; responses: Record<string, unknown> }>>;
 }
 const document = async () => (await call(`${handler.url}/openapi.json`)).body as OpenApi;
+
+describe('the route table', () => {
+  const root = '/token-handler/v1';
+  let routes: Route[];
+  let api: Route[];
+  beforeAll(async () => {
+    const parts = await assembleTokenHandler({ config: handler.config, log: handler.log.log, env: {} });
+    routes = tokenHandlerRoutes(parts);
+    api = routes.filter(({ path }) => path.startsWith(root));
+    await parts.close();
+  });
+
+  it('names for every route who may call it', () => {
+    expect(routes.length).toBeGreaterThan(8);
+    expect(routes.filter((route) => !isGuarded(route)).map(({ method, path }) => `${method} ${path}`)).toEqual([]);
+  });
+
+  it('has every route of the API under /token-handler as well, with the same guards', () => {
+    const guards = ({ guards: list }: Route) => list.map(({ name }) => name);
+    const expected = api.map((route) => [route.method, route.path.replace(root, '/token-handler'), guards(route)]);
+    const unversioned = routes.filter(({ path }) => path.startsWith('/token-handler') && !path.startsWith(root));
+    expect(unversioned.map((route) => [route.method, route.path, guards(route)])).toEqual(expected);
+  });
+
+  it('lets only token-handler-admins list, register and update clients', () => {
+    const ofClients = api.filter(({ path }) => path === `${root}/clients` || path === `${root}/clients/:clientId`);
+    expect(ofClients.map(({ method }) => method)).toEqual(['get', 'post', 'put']);
+    for (const { guards } of ofClients)
+      expect(guards.map(({ name }) => name)).toEqual(['bearer', 'anyRole(token-handler-admin)', 'callTenant']);
+  });
+
+  it('answers 401 on every route that is not open to anybody, to a request without credentials', async () => {
+    const isOpen = ({ guards }: Route) => guards.some(({ name }) => name === 'anonymous');
+    for (const { method, path, guards } of routes.filter((route) => !isOpen(route))) {
+      const url = `${handler.url}${path.replace(/:\w+/g, 'x')}`;
+      const { status } = await call(url, { method: method.toUpperCase() });
+      expect([method, path, guards.map(({ name }) => name), status].join(' ')).toMatch(/ 401$/);
+    }
+  });
+});
 
 describe('the document', () => {
   it('describes every route of the API once, under its versioned path', async () => {

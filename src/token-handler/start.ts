@@ -11,7 +11,7 @@ import { createPool, isReachable } from '../service/postgres.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createAccessAddresses } from './access-addresses.ts';
-import { createTokenHandlerApp } from './app.ts';
+import { createTokenHandlerApp, type TokenHandlerAppOptions } from './app.ts';
 import { createAccessRegistration } from './clients/access-registration.ts';
 import { writeBuilderPreview } from './clients/builder-preview.ts';
 import { createClientCatalog } from './clients/catalog.ts';
@@ -36,32 +36,47 @@ export interface StartOptions {
   pace?: Partial<UpkeepPace>;
 }
 
+/** What a token handler is made of, running but not listening. */
+export interface TokenHandlerParts extends TokenHandlerAppOptions {
+  close(): Promise<void>;
+}
+
 /** Throws ConfigError for an unusable `DIR_…` override. */
-export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
+export async function assembleTokenHandler(options: StartOptions): Promise<TokenHandlerParts> {
   const { config, log, env, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'token-handler', urns, metrics, log, clock, env });
   await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
-  const clients = startClients({ ...options, clock, metrics, urns, platform });
+  const { close: closeClients, ...clients } = startClients({ ...options, clock, metrics, urns, platform });
   const sessions = createSessionParts({ ...clients, config, tenants: platform.tenants, clock, log, metrics });
   platform.register(registered);
   void platform.preload();
+  return {
+    ...{ config, platform, urns, log, metrics, clock, sessions, ...clients },
+    async close() {
+      await sessions.close();
+      await closeClients();
+      await platform.close();
+    },
+  };
+}
+
+/** Throws ConfigError for an unusable `DIR_…` override. */
+export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
+  const { config, log } = options;
+  const parts = await assembleTokenHandler(options);
   return serve({
-    app: createTokenHandlerApp({ config, platform, urns, log, metrics, clock, sessions, ...clients }),
+    app: createTokenHandlerApp(parts),
     host: config.HOST,
     port: config.PORT,
-    metrics,
+    metrics: parts.metrics,
     metricsPort: config.METRICS_PORT,
-    ready: { database: () => isReachable(clients.pool), sessions: sessions.isReady },
+    ready: { database: () => isReachable(parts.pool), sessions: parts.sessions.isReady },
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
-    async close() {
-      await sessions.close();
-      await clients.close();
-      await platform.close();
-    },
+    close: parts.close,
   });
 }
 
