@@ -437,4 +437,10 @@ describe('a route', () => {
     expect(isGuarded(plain({ guards: [{ name: 'session', admits: true, check }] }))).toBe(true);
     expect(isGuarded(plain({ guards: [anonymous] }))).toBe(true);
   });
+
+  it('that is unguarded keeps an app from being made', async () => {
+    await expect(start([plain(), plain({ method: 'put', guards: [] })])).rejects.toThrow(
+      'nothing says who may call PUT /things/:id',
+    );
+  });
 });

@@ -85,7 +85,10 @@ export interface HttpAppOptions {
   extend?(app: Express): void;
 }
 
+/** Throws for a route that no guard admits callers to, so that a forgotten guard stops the start. */
 export function createHttpApp(options: HttpAppOptions): Express {
+  const open = options.routes.find((item) => !isGuarded(item));
+  if (open) throw new Error(`nothing says who may call ${open.method.toUpperCase()} ${open.path}`);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
