@@ -1,6 +1,7 @@
 // JSON log lines. Only what a caller passes is logged, so nothing here may be handed a token, cookie, code, address or
 // answer; what is masked below is the second line of defence, not the first.
 import pino from 'pino';
+import { systemClock } from './clock.ts';
 
 export type Logger = pino.Logger;
 
@@ -32,7 +33,7 @@ function createTimestamp(): () => string {
   let second = -1;
   let begin = '';
   return () => {
-    const now = Date.now();
+    const now = systemClock().getTime();
     const milliseconds = now % 1_000;
     if (now - milliseconds !== second) {
       second = now - milliseconds;
