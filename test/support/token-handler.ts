@@ -57,6 +57,8 @@ export interface TestTokenHandlerOptions extends ReplicaOptions {
   /** Where the token handler reaches the access service and the directory, such as a proxy that breaks calls. */
   accessUrl?: string;
   directoryUrl?: string;
+  /** `DIR_…` overrides of the directory, such as a proxy that breaks calls to one service. */
+  directory?: Record<string, string>;
   /** URL of a Redis for the sessions; in memory without it. */
   redis?: string;
 }
@@ -94,7 +96,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     return startTokenHandler({
       config,
       log: (replica.log ?? log).log,
-      env: {},
+      env: options.directory ?? {},
       ...(clock && { clock }),
       pace: times,
     });

@@ -1,0 +1,101 @@
+// What is done in the background: by several replicas, and through outages of what it needs.
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
+import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
+import type { RunningService } from '../../service/serve.ts';
+
+let access: TracedAccess;
+let platform: TestPlatform;
+let proxy: FaultProxy;
+let handler: TestTokenHandler;
+let replicas: RunningService[];
+let events: pg.Pool;
+
+beforeAll(async () => {
+  access = await startTracedAccess();
+  platform = await startTestPlatform({ access });
+  proxy = await startFaultProxy(platform.url);
+  // Only events go through the proxy.
+  const env = { DIR_PLATFORM_EVENT_SERVICE_V1: `${proxy.url}/event/v1` };
+  handler = await startTestTokenHandler({ platform, directory: env, pace: { lease: 5_000 } });
+  replicas = await Promise.all([1, 2, 3].map(() => handler.startReplica()));
+  await handler.configure({ 'permits-web': {} });
+  events = new pg.Pool({ connectionString: platform.databaseUrl, max: 1 });
+  await events.query(`
+    CREATE TABLE seen_events (LIKE events);
+    CREATE FUNCTION see_event() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN INSERT INTO seen_events SELECT NEW.*; RETURN NULL; END $$;
+    CREATE TRIGGER seen AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION see_event()`);
+});
+afterAll(async () => {
+  await events.end();
+  for (const replica of replicas) await replica.close();
+  await handler.close();
+  await proxy.close();
+  await platform.close();
+  await access.close();
+});
+beforeEach(async () => {
+  await proxy.heal();
+  await events.query('TRUNCATE seen_events');
+});
+
+const pending = (table: string) => () => handler.rows(`SELECT FROM ${table}`);
+const eventCalls = () => proxy.calls.filter((line) => line.startsWith('POST /event/v1/events')).length;
+const seen = async () => (await events.query('SELECT FROM seen_events')).rowCount;
+
+describe('events', () => {
+  it('are sent once each, whichever replica sends them', async () => {
+    for (let count = 0; count < 5; count += 1) await handler.register('permits-web');
+    await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+    expect(await seen()).toBe(5);
+    expect(eventCalls()).toBe(5);
+  });
+
+  it('that the event service does not take are sent until it does, while the registration has succeeded long since', async () => {
+    await proxy.break(503, { at: 1, times: 3 });
+    expect((await handler.register('permits-web')).status).toBe(200);
+    await expect.poll(pending('client_events'), { timeout: 15_000 }).toEqual([]);
+    expect(await seen()).toBe(1);
+  });
+
+  it('whose acceptance was not heard of are sent again with the same idempotency key, and count once', async () => {
+    await proxy.break('lost answer', { at: 1, times: 1 });
+    await handler.register('permits-web');
+    await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+    expect(eventCalls()).toBe(2);
+    expect(await seen()).toBe(1);
+  });
+});
+
+describe('deletions', () => {
+  it('are done once each, whichever replica does them', async () => {
+    const lines = handler.log.lines().length;
+    for (let count = 0; count < 5; count += 1) await handler.register('permits-web');
+    await expect.poll(pending('client_deletions'), { timeout: 10_000 }).toEqual([]);
+    expect(access.registeredClients()).toHaveLength(1);
+    const since = handler.log.lines().slice(lines);
+    expect(since.filter(({ msg }) => msg === 'a replaced client was deleted at the access service')).toHaveLength(5);
+    expect(since.filter(({ msg }) => String(msg).startsWith('a replaced client cannot be deleted'))).toEqual([]);
+  });
+});
+
+it('what waits is on the metrics port, by kind', async () => {
+  await proxy.break(503, { at: 1 });
+  await handler.register('permits-web');
+  const metrics = async () => (await fetch(`${handler.metricsUrl}/metrics`)).text();
+  await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="event"} 1');
+  await proxy.heal();
+  await expect.poll(metrics, { timeout: 10_000 }).toContain('token_handler_registration_leftovers{kind="event"} 0');
+});
+
+it('a stop waits for what runs, and what is left is done by another replica', async () => {
+  const leaving = await handler.startReplica();
+  await handler.register('permits-web');
+  await leaving.close();
+  await expect.poll(pending('client_deletions'), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+});
