@@ -41,7 +41,7 @@ function requireJson(contentType: string | undefined): void {
 }
 
 /** The value of a JSON text; throws Problems with status 400 and the pointers of what is refused. */
-export function parseJsonBytes(bytes: Buffer): unknown {
+function parseJsonBytes(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
