@@ -1,4 +1,8 @@
-// The one port of `npm start`: does what an ingress does in a cluster, and answers for this machine only.
+// The one port of `npm start`: does what an ingress does in a cluster, upgrades and the token handler's rewrite included,
+// and answers for this machine only.
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { homePage } from './home-page.ts';
@@ -6,12 +10,18 @@ import type { MessageStore } from './mailbox/message-store.ts';
 import { createMailboxRoutes } from './mailbox/routes.ts';
 import { html, type Page, pageHeaders, renderPage } from './pages/layout.ts';
 
-export interface Gateway {
+/** Where the child processes listen, such as `http://127.0.0.1:41234`. */
+export interface Targets {
+  platformServer: string;
+  forms: string;
+  tokenHandler: string;
+}
+
+export interface GatewayOptions {
   /** Answers `/auth`. */
   access: express.Express;
   messages: MessageStore;
-  /** Where the child processes listen, such as `http://127.0.0.1:41234`. */
-  targets: { platformServer: string; forms: string };
+  targets: Targets;
   /** Each part by name, and whether it is ready. */
   parts(): Promise<Record<string, boolean>>;
   /** `http://localhost:8080` */
@@ -20,9 +30,29 @@ export interface Gateway {
 
 const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
 const formPaths = ['/form/v1', '/docs', '/openapi.json', '/swagger'];
-// The token handler's target belongs here, with the rewrite of /token-handler to /token-handler/v1.
+const tokenHandlerPaths = ['/token-handler'];
 
-export function createGateway(gateway: Gateway): express.Express {
+export interface Gateway {
+  app: express.Express;
+  /** Of the server's event `upgrade`. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
+export function createGateway(gateway: GatewayOptions): Gateway {
+  const tokenHandler = forward(gateway.targets.tokenHandler, tokenHandlerPaths, withVersion);
+  return {
+    app: createApp(gateway, tokenHandler),
+    upgrade: (request, socket, head) => {
+      // Whoever asked is gone: nobody is left to tell.
+      socket.on('error', () => socket.destroy());
+      const isOurs = isLocalHost(request.headers.host) && leadsTo(request.url ?? '', tokenHandlerPaths);
+      if (isOurs) tokenHandler.upgrade(request as express.Request, socket as Socket, head);
+      else socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n');
+    },
+  };
+}
+
+function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.use(refuseForeignHosts);
@@ -38,7 +68,11 @@ export function createGateway(gateway: Gateway): express.Express {
     res.set(pageHeaders(page)).send(renderPage(page));
   });
   app.use('/mailbox', createMailboxRoutes(gateway.messages));
-  app.use(forward(gateway.targets.platformServer, platformPaths), forward(gateway.targets.forms, formPaths));
+  app.use(
+    forward(gateway.targets.platformServer, platformPaths),
+    forward(gateway.targets.forms, formPaths),
+    tokenHandler,
+  );
   app.use(gateway.access);
   app.use((_req, res) => {
     const body = html`<main class="card"><h1>There is nothing here</h1><p><a href="/">What is here</a></p></main>`;
@@ -48,10 +82,21 @@ export function createGateway(gateway: Gateway): express.Express {
   return app;
 }
 
-function forward(target: string, paths: string[]): express.RequestHandler {
+/** The frontends' `/token-handler/...` is the service's `/token-handler/v1/...`, which is also taken as it is. */
+function withVersion(path: string): string {
+  return path.replace(/^\/token-handler(?!\/v1(?:[/?]|$))/, '/token-handler/v1');
+}
+
+function leadsTo(path: string, prefixes: string[]): boolean {
+  const [written = ''] = path.split('?');
+  return prefixes.some((prefix) => written === prefix || written.startsWith(`${prefix}/`));
+}
+
+function forward(target: string, paths: string[], pathRewrite?: (path: string) => string) {
   return createProxyMiddleware<express.Request, express.Response>({
     target,
-    pathFilter: (path) => paths.some((prefix) => path === prefix || path.startsWith(`${prefix}/`)),
+    pathFilter: (path) => leadsTo(path, paths),
+    ...(pathRewrite && { pathRewrite }),
     xfwd: true,
     on: {
       error: (_error, req, res) => {
@@ -77,6 +122,10 @@ function forward(target: string, paths: string[]): express.RequestHandler {
  * (DNS rebinding): only names that always mean this machine are served.
  */
 function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {
-  if (/^(localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(req.headers.host ?? '')) next();
+  if (isLocalHost(req.headers.host)) next();
   else res.status(421).type('text/plain').send('Formgate answers as localhost only.\n');
+}
+
+function isLocalHost(host: string | undefined): boolean {
+  return /^(localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(host ?? '');
 }

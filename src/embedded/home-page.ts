@@ -14,11 +14,11 @@ export function homePage({ publicUrl, parts }: { publicUrl: string; parts: Recor
     title: 'Formgate',
     body: html`<main>
 <h1>Formgate</h1>
-<p class="quiet">Forms for applicants without an account. This is the whole of it, running on your machine.</p>
+<p class="quiet">Forms for applicants without an account, and a backend that keeps the tokens of light frontends. This is the whole of it, running on your machine.</p>
 <p><span class="dot${ready && ' good'}" aria-hidden="true"></span>${ready ? 'Everything is ready.' : 'Some parts are not ready yet:'}
 ${!ready && waiting(parts)}</p>
 <h2>Try it</h2>
-<div class="card"><p>In another terminal: a draft from its creation to its submission, with the code taken from the mailbox.</p>
+<div class="card"><p>In another terminal: a draft from its creation to its submission, with the code taken from the mailbox; then a sign-in through the token handler, a call with the session, and a logout.</p>
 <pre class="command"><code>npm run demo</code></pre></div>
 <h2>Look around</h2>
 <ul class="grid">${places.map(([href, name, text]) => html`<li class="card"><a href="${href}">${name}</a><p class="quiet small">${text}</p></li>`)}</ul>
@@ -34,6 +34,7 @@ ${account('Service account', 'demo-admin', 'demo-admin-secret', 'administer form
 <h2>Addresses</h2>
 <div class="card"><dl class="small">
 <dt>Form service</dt><dd><code>${publicUrl}/form/v1</code></dd>
+<dt>Token handler</dt><dd><code>${publicUrl}/token-handler</code></dd>
 <dt>Access service</dt><dd><code>${publicUrl}/auth/realms/demo</code></dd>
 <dt>Registration token</dt><dd><code>demo-registration-token</code></dd>
 <dt>Configuration</dt><dd><code>${publicUrl}/configuration/v2</code></dd>

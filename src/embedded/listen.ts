@@ -1,5 +1,6 @@
 // Opens a loopback port for something that answers HTTP, and closes it without waiting for idle connections.
 import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 
 export interface Listening {
   server: Server;
@@ -10,6 +11,11 @@ export interface Listening {
 /** On 127.0.0.1 only. Port 0 is any free one. Rejects with `EADDRINUSE` when it is taken. */
 export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
   const server = createServer(handle);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   await new Promise<void>((done, fail) => server.once('error', fail).listen(port, '127.0.0.1', done));
   const address = server.address();
   if (!address || typeof address === 'string') throw new Error('The server has no port.');
@@ -18,7 +24,8 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
     port: address.port,
     close: async () => {
       const closed = new Promise<void>((done) => server.close(() => done()));
-      server.closeAllConnections();
+      // The server itself knows upgraded ones no more.
+      for (const socket of sockets) socket.destroy();
       await closed;
     },
   };

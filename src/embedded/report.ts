@@ -2,8 +2,8 @@
 import { relative } from 'node:path';
 import type { StartOptions } from './options.ts';
 
-export const startHelp = `Starts all of Formgate on this machine: Postgres, access service, mailbox, platform services and the form service,
-behind one port of 127.0.0.1. Ctrl-C stops everything.
+export const startHelp = `Starts all of Formgate on this machine: Postgres, access service, mailbox, platform services, the
+form service and the token handler, behind one port of 127.0.0.1. Ctrl-C stops everything.
 
 Usage: npm start [-- --fresh] [-- --help]
 
@@ -29,6 +29,7 @@ ${table([
   ['API documentation', `${publicUrl}/docs`],
   ['Mailbox', `${publicUrl}/mailbox`],
   ['Form service', `${publicUrl}/form/v1`],
+  ['Token handler', `${publicUrl}/token-handler`],
   ['Access service', `${publicUrl}/auth/realms/demo`],
 ])}
 

@@ -7,7 +7,7 @@ import { createUrns } from '../service/urn.ts';
 import { openAccess, type RunningAccess } from './access/open-access.ts';
 import { createCountriesRegister } from './demo-data/countries.ts';
 import { platformSeed, waitForNotices, writeDemoData } from './demo-data/demo-data.ts';
-import { createGateway } from './gateway.ts';
+import { createGateway, type Gateway, type Targets } from './gateway.ts';
 import { findFreePort, type Listening, listen } from './listen.ts';
 import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
 import { type StartOptions, UsageError } from './options.ts';
@@ -67,8 +67,11 @@ interface Run {
 async function startParts(run: Run): Promise<Started> {
   const { options, report, stack } = run;
   // The port first: if it is taken, nothing else was touched.
-  let handle: ReturnType<typeof createGateway> | undefined;
-  const gateway = await listenAt(options.port, (req, res) => (handle ? handle(req, res) : res.writeHead(503).end()));
+  let handle: Gateway | undefined;
+  const gateway = await listenAt(options.port, (req, res) =>
+    handle ? handle.app(req, res) : res.writeHead(503).end(),
+  );
+  gateway.server.on('upgrade', (req, socket, head) => (handle ? handle.upgrade(req, socket, head) : socket.destroy()));
   await stack.add(gateway.close);
   const publicUrl = `http://localhost:${gateway.port}`;
 
@@ -98,6 +101,7 @@ async function startParts(run: Run): Promise<Started> {
       postgres: await access.isReady(),
       'platform server': await children.platformServer.isReady(),
       'form service': await children.forms.isReady(),
+      'token handler': await children.tokenHandler.isReady(),
       'demo data': hasData,
     }),
   });
@@ -105,12 +109,14 @@ async function startParts(run: Run): Promise<Started> {
   report.done('Platform server');
   const token = await access.token('demo', 'demo-admin');
   const { platformServer: platformUrl, forms: formsUrl } = children.targets;
-  await writeDemoData({ url: platformUrl, token, urns });
+  await writeDemoData({ url: platformUrl, token, urns, publicUrl });
   await children.forms.ready;
   await createCountriesRegister({ formsUrl, platformUrl, token });
   await waitForNotices({ url: platformUrl, token });
-  hasData = true;
   report.done('Form service');
+  await children.tokenHandler.ready;
+  report.done('Token handler');
+  hasData = true;
   return { publicUrl, forms: { url: children.targets.forms, ...children.formsPlace } };
 }
 
@@ -163,22 +169,29 @@ interface Parts extends Run {
 
 interface Children {
   formsPlace: { metricsUrl: string; databaseUrl: string };
-  targets: { platformServer: string; forms: string };
+  targets: Targets;
   platformServer: SupervisedChild;
   forms: SupervisedChild;
+  tokenHandler: SupervisedChild;
 }
 
 async function startChildren(parts: Parts): Promise<Children> {
-  const { options, postgres, stack, report } = parts;
+  const { options, postgres } = parts;
   const place = async (database: string) => ({
     databaseUrl: await postgres.ensureDatabase(database),
     port: await findFreePort(),
     metricsPort: await findFreePort(),
   });
-  const places = { platformServer: await place('platform'), forms: await place('forms') };
+  const places = {
+    platformServer: await place('platform'),
+    forms: await place('forms'),
+    tokenHandler: await place('token_handler'),
+  };
+  const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
   const targets = {
-    platformServer: `http://127.0.0.1:${places.platformServer.port}`,
-    forms: `http://127.0.0.1:${places.forms.port}`,
+    platformServer: urlOf(places.platformServer),
+    forms: urlOf(places.forms),
+    tokenHandler: urlOf(places.tokenHandler),
   };
   const seedFile = join(options.directory, 'seed.json');
   await writeFile(seedFile, JSON.stringify(platformSeed(targets), undefined, 2));
@@ -187,32 +200,36 @@ async function startChildren(parts: Parts): Promise<Children> {
     urns: parts.urns,
     secrets: parts.secrets,
     accessUrl: parts.access.url,
-    accessPublicUrl: `${parts.publicUrl}/auth`,
+    publicUrl: parts.publicUrl,
     smtpPort: parts.mailbox.port,
     seedFile,
   });
-  const supervise = async (name: string, room: 'platform-server' | 'forms', env: Record<string, string>) => {
-    const logFile = join(options.directory, 'logs', `${room}.log`);
-    await rm(logFile, { force: true });
-    const child = superviseChild({
-      name,
-      env,
-      logFile,
-      main: join(import.meta.dirname, '..', room, 'main.ts'),
-      readyUrl: `http://127.0.0.1:${env.METRICS_PORT}/readyz`,
-      onDeath: (reason, waitMs) =>
-        report.warn(`The ${name} died (${reason}); it starts again in ${waitMs / 1000} s. ${logFile}`),
-    });
-    // The rejection is heard where the start waits for it; until then it must not end the process.
-    child.ready.catch(() => undefined);
-    await stack.add(child.stop);
-    return child;
-  };
   const { databaseUrl, metricsPort } = places.forms;
   return {
     targets,
     formsPlace: { databaseUrl, metricsUrl: `http://127.0.0.1:${metricsPort}` },
-    platformServer: await supervise('platform server', 'platform-server', environments.platformServer),
-    forms: await supervise('form service', 'forms', environments.forms),
+    platformServer: await supervise(parts, 'platform server', 'platform-server', environments.platformServer),
+    forms: await supervise(parts, 'form service', 'forms', environments.forms),
+    tokenHandler: await supervise(parts, 'token handler', 'token-handler', environments.tokenHandler),
   };
+}
+
+type Room = 'platform-server' | 'forms' | 'token-handler';
+
+async function supervise({ options, report, stack }: Run, name: string, room: Room, env: Record<string, string>) {
+  const logFile = join(options.directory, 'logs', `${room}.log`);
+  await rm(logFile, { force: true });
+  const child = superviseChild({
+    name,
+    env,
+    logFile,
+    main: join(import.meta.dirname, '..', room, 'main.ts'),
+    readyUrl: `http://127.0.0.1:${env.METRICS_PORT}/readyz`,
+    onDeath: (reason, waitMs) =>
+      report.warn(`The ${name} died (${reason}); it starts again in ${waitMs / 1000} s. ${logFile}`),
+  });
+  // The rejection is heard where the start waits for it; until then it must not end the process.
+  child.ready.catch(() => undefined);
+  await stack.add(child.stop);
+  return child;
 }

@@ -1,7 +1,8 @@
-// What `npm start` comes with: the tenant, the directory and a form. Written only where nothing is, so that nobody's
+// What `npm start` comes with: the tenant, the directory, a form and a client of the token handler. Written only where nothing is, so that nobody's
 // changes are lost at a restart. The register of countries is in countries.ts.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Urns } from '../../service/urn.ts';
+import type { Targets } from '../gateway.ts';
 import { businessLicence, businessLicenceId } from './business-licence.ts';
 
 const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
@@ -14,8 +15,8 @@ const platformApis = {
   'notification-service': ['v1', '/subscription/v1'],
 } as const;
 
-/** The seed file of the platform server. `targets` are the addresses of the two processes. */
-export function platformSeed(targets: { platformServer: string; forms: string }): object {
+/** The seed file of the platform server. `targets` are the addresses of the processes. */
+export function platformSeed(targets: Targets): object {
   const entry = (service: string, url: string) => ({ namespace: 'platform', service, url });
   const platform = Object.entries(platformApis).flatMap(([service, [version, path]]) => [
     entry(service, targets.platformServer),
@@ -27,14 +28,20 @@ export function platformSeed(targets: { platformServer: string; forms: string })
       ...platform,
       entry('form-service', targets.forms),
       entry('form-service:v1', `${targets.forms}/form/v1`),
+      entry('token-handler', targets.tokenHandler),
+      entry('token-handler:v1', `${targets.tokenHandler}/token-handler/v1`),
     ],
   };
 }
 
-/** Writes the form over HTTP as the client demo-admin does. Throws when an answer is not a success. */
-export async function writeDemoData(options: { url: string; token: string; urns: Urns }): Promise<void> {
-  const { urns } = options;
+/**
+ * Writes form and client over HTTP as the client demo-admin does. Throws when an answer is not a success.
+ * `publicUrl`: of the gateway, for redirect URIs.
+ */
+export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
+  const { urns, publicUrl } = options;
   await writeMember(options, 'form-service', businessLicenceId, businessLicence(urns));
+  await writeDemoConsole(options, publicUrl);
 }
 
 /**
@@ -47,6 +54,33 @@ export async function waitForNotices(connection: Connection): Promise<void> {
     if (types && typeof types === 'object' && 'form-status-updates' in types) return;
   }
   throw new Error('The form service has not registered its notification type within 30 s.');
+}
+
+export const demoConsoleId = 'demo-console';
+
+/** The client, unless it is there; its redirect URI too, because the port may be another one than last time. */
+async function writeDemoConsole(connection: Connection, publicUrl: string): Promise<void> {
+  const redirectUri = `${publicUrl}/token-handler/clients/${demoConsoleId}/callback`;
+  const latest = await call(connection, 'GET', 'platform/token-handler/latest');
+  const clients = memberOf(latest, 'clients');
+  const present = memberOf(clients, demoConsoleId);
+  const uris = memberOf(present, 'redirectUris');
+  const redirectUris = Array.isArray(uris) ? uris : [];
+  if (redirectUris.includes(redirectUri)) return;
+  const client = {
+    id: demoConsoleId,
+    name: 'Demo console',
+    description: 'A frontend on this machine, as npm run demo plays it.',
+    targets: ['form-service', 'configuration-service'],
+    ...(typeof present === 'object' && present),
+    redirectUris: [...redirectUris, redirectUri],
+  };
+  const update = { clients: { [demoConsoleId]: client } };
+  await call(connection, 'PATCH', 'platform/token-handler', { operation: 'UPDATE', update });
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return value && typeof value === 'object' ? new Map<string, unknown>(Object.entries(value)).get(name) : undefined;
 }
 
 type Connection = { url: string; token: string };

@@ -5,13 +5,15 @@ import type { Secrets } from '../secrets.ts';
 export interface Surroundings {
   urns: Urns;
   secrets: Secrets;
-  /** Ends in `/auth`; where processes call, and what browsers see. */
+  /** Ends in `/auth`; where processes call. Browsers see the gateway's. */
   accessUrl: string;
-  accessPublicUrl: string;
   /** Of each process: its database, port and metrics port. */
   platformServer: Place;
   forms: Place;
+  tokenHandler: Place;
   smtpPort: number;
+  /** Of the gateway. */
+  publicUrl: string;
   seedFile: string;
 }
 
@@ -25,7 +27,7 @@ type Environment = Record<string, string>;
 
 export async function processEnvironments(
   around: Surroundings,
-): Promise<{ platformServer: Environment; forms: Environment }> {
+): Promise<{ platformServer: Environment; forms: Environment; tokenHandler: Environment }> {
   const { urns, secrets } = around;
   const directory = `http://127.0.0.1:${around.platformServer.port}/directory/v2`;
   return {
@@ -42,6 +44,15 @@ export async function processEnvironments(
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
       CODE_KEY: await secrets.get('form-service-code-key'),
     },
+    tokenHandler: {
+      ...common(around, around.tokenHandler),
+      DIRECTORY_URL: directory,
+      CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('token-handler'))),
+      KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
+      // Of the gateway, because it is registered with each client and has to outlive this process.
+      PUBLIC_URL: around.publicUrl,
+      SESSION_STORE: 'memory',
+    },
   };
 }
 
@@ -50,7 +61,11 @@ export function serviceSecretName(clientId: string): string {
   return `client:${clientId}`;
 }
 
-function common({ urns, accessUrl, accessPublicUrl }: Surroundings, place: Place): Environment {
+function keyRing(secret: string): string {
+  return `embedded:${Buffer.from(secret, 'hex').toString('base64')}`;
+}
+
+function common({ urns, accessUrl, publicUrl }: Surroundings, place: Place): Environment {
   return {
     HOST: '127.0.0.1',
     PORT: String(place.port),
@@ -58,7 +73,7 @@ function common({ urns, accessUrl, accessPublicUrl }: Surroundings, place: Place
     LOG_LEVEL: process.env.LOG_LEVEL || 'info',
     URN_PREFIX: urns.prefix,
     ACCESS_SERVICE_URL: accessUrl,
-    ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl,
+    ACCESS_SERVICE_PUBLIC_URL: `${publicUrl}/auth`,
     DATABASE_URL: place.databaseUrl,
     DRAIN_DEADLINE: 'PT5S',
   };
