@@ -68,8 +68,8 @@ export interface FormWorld {
   spawn(env?: Record<string, string>): Promise<FormProcess>;
   /** The same for one that may end before it listens. */
   launch(env?: Record<string, string>): Pick<FormProcess, 'ended' | 'kill'>;
-  /** Every body of an answer to `ask` so far. */
-  answers: string[];
+  /** Every answer to `ask` so far. */
+  answers: Answered[];
   close(): Promise<void>;
 }
 
@@ -110,7 +110,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
   };
   const replicas = new Set<FormReplica>();
   const endings: (() => Promise<void>)[] = [];
-  const answers: string[] = [];
+  const answers: Answered[] = [];
   const keep = <R extends FormReplica>(replica: R): R => {
     replicas.add(replica);
     return replica;
@@ -123,7 +123,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
         token: token ?? (as && tokens[as]),
         ...asked,
       });
-      answers.push(answer.text);
+      answers.push(answer);
       return answer;
     };
   return {

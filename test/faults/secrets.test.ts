@@ -1,0 +1,282 @@
+// Where a code, an address and an answer may stand, and where they never do: in both databases table by table, in the logs
+// of both services at their most talkative, in events, metrics, errors and addresses of calls. Then what is left after
+// a form is deleted, and how many codes can be guessed.
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { captureLog } from '../support/captured-log.ts';
+import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
+import { codeFor, draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { permit } from '../support/forms.ts';
+import { call } from '../support/platform.ts';
+
+const platformLog = captureLog('trace');
+const minute = 60_000;
+let world: FormWorld;
+let forms: FormReplica;
+let other: FormReplica;
+let moved = 0;
+beforeAll(async () => {
+  world = await startFormWorld({ log: platformLog });
+  const clock = () => new Date(Date.now() + moved);
+  [forms, other] = await Promise.all([world.start({ clock }), world.start({ clock })]);
+});
+afterAll(() => world.close());
+
+const sendCode = (id: string) => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+const readWith = (id: string, code: string, replica = forms, as: 'intake' | 'otherIntake' = 'intake') =>
+  replica.ask('GET', `/${id}/data`, { as, headers: { 'x-form-code': code } });
+
+async function sentCode(id: string, address: string): Promise<string> {
+  const seen = new Set(world.platform.mailbox.messages().map((message) => message.id));
+  expect((await sendCode(id)).status).toBe(202);
+  return codeFor(world.platform, address, seen);
+}
+
+async function expireCodes(): Promise<void> {
+  await world.platformPool.query("UPDATE codes SET expires = expires - interval '1 hour'");
+}
+
+describe('a code', () => {
+  it('that is wrong, of another form, expired, or used is 403', async () => {
+    const [address, otherAddress] = [`${randomUUID()}@example.org`, `${randomUUID()}@example.org`];
+    const [id, otherId] = [await draft(forms, address), await draft(forms, otherAddress)];
+    const [code, otherCode] = [await sentCode(id, address), await sentCode(otherId, otherAddress)];
+    expect((await readWith(id, 'WRONGCODE')).status).toBe(403);
+    expect((await readWith(id, otherCode)).status).toBe(403);
+    await expireCodes();
+    expect((await readWith(id, code)).status).toBe(403);
+    moved += 2 * minute;
+    const fresh = await sentCode(id, address);
+    expect((await readWith(id, fresh)).status).toBe(200);
+    expect((await readWith(id, fresh, other, 'otherIntake')).status).toBe(403);
+    moved += 30 * minute;
+    expect((await readWith(id, fresh)).status).toBe(403);
+  });
+
+  it('cannot be guessed by resends: the sixth wrong try is 429 at any replica, with the right code too', async () => {
+    const address = `${randomUUID()}@example.org`;
+    const id = await draft(forms, address);
+    await sentCode(id, address);
+    for (let nth = 0; nth < 5; nth += 1) {
+      if (nth === 3) {
+        moved += 2 * minute;
+        await sentCode(id, address);
+      }
+      expect((await readWith(id, `WRONG${nth}`, nth % 2 ? forms : other)).status).toBe(403);
+    }
+    moved += 2 * minute;
+    const right = await sentCode(id, address);
+    expect((await readWith(id, 'WRONG6')).status).toBe(429);
+    expect((await readWith(id, right, other)).status).toBe(429);
+  });
+
+  it('cannot be guessed in parallel: of 50 guesses at two replicas at most five reach the notification service', async () => {
+    const address = `${randomUUID()}@example.org`;
+    const id = await draft(forms, address);
+    await sentCode(id, address);
+    const before = world.notifications.exchanges.length;
+    const guesses = Array.from({ length: 50 }, (_, nth) => readWith(id, `GUESS${nth}`, nth % 2 ? forms : other));
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    const checks = world.notifications.exchanges.slice(before).filter(({ body }) => body.includes('check-code'));
+    expect(checks.length).toBeLessThanOrEqual(5);
+    expect(statuses.filter((status) => status === 403)).toHaveLength(checks.length);
+    expect(new Set(statuses)).toEqual(new Set([403, 429]));
+  });
+});
+
+describe('what an applicant entrusts to a form', () => {
+  const address = `canary-${randomUUID()}@example.org`;
+  const phone = '+15550104477';
+  const name = 'Canaria Canaryson';
+  const answer = `canary-answer-${randomUUID()}`;
+  const lateAnswer = `canary-late-${randomUUID()}`;
+  const fileName = `canary-file-${randomUUID()}.pdf`;
+  const wrongCode = 'CANARYWRONGCODE';
+  const file = 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553';
+  const applicant = {
+    addressAs: name,
+    channels: [
+      { channel: 'sms', address: phone },
+      { channel: 'email', address },
+    ],
+  };
+  let id = '';
+  let codes: string[] = [];
+  const put = (body: unknown, query = '') => forms.ask('PUT', `/${id}/data${query}`, { as: 'intake', body });
+  const submit = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } });
+
+  /** A form's life with everything that goes wrong in one, up to the delivery of its events. */
+  beforeAll(async () => {
+    const created = await forms.ask('POST', '', { as: 'intake', body: { definitionId: permit.id, applicant } });
+    expect(created.status).toBe(201);
+    id = (created.body as { id: string }).id;
+    await drained(world.pool);
+    await makeClientMistakes();
+    const first = await sentCode(id, address);
+    codes = [first];
+    expect((await forms.ask('GET', `/${id}/data?code=${first}`, { as: 'intake' })).status).toBe(200);
+    expect((await forms.ask('GET', `/${id}/data?code=${wrongCode}`, { as: 'intake' })).status).toBe(403);
+    expect((await readWith(id, `${wrongCode}2`)).status).toBe(403);
+    moved += 2 * minute;
+    codes.push(await sentCode(id, address));
+    await breakTheNotificationService();
+    expect((await put({ data: { name: answer, more: [answer] }, files: { [fileName]: file } })).status).toBe(200);
+    await breakPostgres();
+    await world.events.shut();
+    expect((await submit()).status).toBe(200);
+    await sleep(200);
+    await world.events.open();
+    moved += minute;
+    await drained(world.pool);
+    expect((await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'to-draft' } })).status).toBe(200);
+    expect((await put({ data: { name: lateAnswer }, files: {} })).status).toBe(200);
+    expect((await submit()).status).toBe(200);
+    await settled();
+  }, 60_000);
+
+  async function makeClientMistakes(): Promise<void> {
+    const wrongType = { data: { name: { [answer]: answer } }, files: {} };
+    expect((await put(wrongType, '?validate=true')).status).toBe(200);
+    expect((await submit()).status).toBe(400);
+    expect((await put({ data: answer, files: { [fileName]: answer } })).status).toBe(400);
+    expect((await put({ data: {}, files: {}, [answer]: 1 }, `?validate=${answer}`)).status).toBe(400);
+    expect((await put(`{"data":{"name":"${answer}"`)).status).toBe(400);
+    expect((await put(`{"data":{"name":"${answer}\\u0000"},"files":{}}`)).status).toBe(400);
+    const bad = { addressAs: name, channels: [{ channel: 'email', address: `${address} ${address}` }] };
+    const create = (body: unknown) => forms.ask('POST', '', { as: 'intake', body });
+    expect((await create({ definitionId: permit.id, applicant: bad })).status).toBe(400);
+    expect((await create({ definitionId: 'unknown', applicant })).status).toBe(404);
+    expect((await forms.ask('PATCH', `/${id}?code=${wrongCode}`, { as: 'intake', body: { answer } })).status).toBe(405);
+    expect((await forms.ask('GET', `/${id}/nothing?code=${wrongCode}`, { as: 'intake' })).status).toBe(404);
+    expect((await forms.ask('GET', `/${id}/data?code=${wrongCode.repeat(9)}`, { as: 'intake' })).status).toBe(400);
+  }
+
+  async function breakTheNotificationService(): Promise<void> {
+    await world.notifications.shut();
+    expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(502);
+    await world.notifications.open();
+    expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
+  }
+
+  /** In the middle of a save: the statement is cancelled while it waits for the form's row. */
+  async function breakPostgres(): Promise<void> {
+    const client = await world.pool.connect();
+    await client.query('BEGIN');
+    await client.query('SELECT FROM forms WHERE id = $1 FOR UPDATE', [id]);
+    const failed = put({ data: { name: answer }, files: {} });
+    await vi.waitFor(async () => {
+      const { rowCount } = await world.pool.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      expect(rowCount).toBe(1);
+    });
+    expect((await failed).status).toBe(503);
+    await client.query('ROLLBACK');
+    client.release();
+  }
+
+  /** The outbox is delivered, and the platform has routed and mailed what it was told. */
+  async function settled(): Promise<void> {
+    await drained(world.pool);
+    const sql = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS left';
+    await vi.waitFor(async () => expect((await world.platformPool.query(sql)).rows).toEqual([{ left: '0' }]), {
+      timeout: 15_000,
+      interval: 50,
+    });
+  }
+
+  const secrets = () => ({ address, phone, name, answer, lateAnswer, fileName });
+  const allCodes = () => [...codes, wrongCode];
+  const tokens = () => [world.token('intake'), world.token('admin')];
+
+  it('is in no log line of the form service or of the platform server at level trace, nor is a code or a token', () => {
+    for (const [service, text] of Object.entries({
+      forms: forms.logText(),
+      other: other.logText(),
+      platform: platformLog.text(),
+    })) {
+      expect(text.length).toBeGreaterThan(100);
+      for (const secret of [...Object.values(secrets()), ...allCodes(), ...tokens()])
+        expect([service, secret, tells(text, secret)]).toEqual([service, secret, false]);
+    }
+  });
+
+  it('is in no event but for the name by which the applicant is addressed, nor is a code', () => {
+    const events = world.events.exchanges.filter(({ body }) => body.includes(id));
+    expect(events.length).toBeGreaterThanOrEqual(4);
+    const { name: _addressedAs, ...rest } = secrets();
+    for (const secret of [...Object.values(rest), ...allCodes()])
+      expect(events.filter(({ body }) => tells(body, secret))).toEqual([]);
+  });
+
+  it('is in no error that a client gets, nor is a code', () => {
+    const errors = world.answers.filter(({ status }) => status >= 400);
+    expect(errors.length).toBeGreaterThan(15);
+    // A failing place is named by its pointer, and the names of members are the client's own.
+    const { fileName: _inPointers, answer: value, ...rest } = secrets();
+    for (const secret of [...Object.values(rest), ...allCodes()])
+      expect(errors.filter(({ text }) => tells(text, secret))).toEqual([]);
+    const details = errors.map(({ body }) => JSON.stringify(body, withoutPlaces));
+    expect(details.filter((text) => tells(text, value))).toEqual([]);
+  });
+
+  it('is in no address of a call to the platform, nor in the metrics, nor is a code', async () => {
+    const targets = [...world.events.exchanges, ...world.notifications.exchanges]
+      .map(({ target }) => target)
+      .join('\n');
+    const pages = await Promise.all(
+      [forms.metricsUrl, world.platform.metricsUrl].map(async (url) => (await call(`${url}/metrics`)).text),
+    );
+    for (const text of [targets, ...pages])
+      for (const secret of [...Object.values(secrets()), ...allCodes(), ...tokens()])
+        expect([secret, tells(text, secret)]).toEqual([secret, false]);
+  });
+
+  it('is in the databases only where it has to be, and a code and a token nowhere', async () => {
+    const dumps = [await dumpDatabase(world.pool), await dumpDatabase(world.platformPool)];
+    const places = (secret: string) => dumps.flatMap((dump) => placesOf(dump, secret));
+    expect(places(address).sort()).toEqual([
+      'public.codes.address',
+      'public.forms.applicant',
+      'public.subscriber_channels.address',
+    ]);
+    expect(places(phone).sort()).toEqual(['public.forms.applicant', 'public.subscriber_channels.address']);
+    expect(places(name).sort()).toEqual(['public.forms.applicant', 'public.subscribers.address_as']);
+    expect(places(lateAnswer)).toEqual(['public.forms.data']);
+    for (const overwritten of [answer, fileName]) expect(places(overwritten)).toEqual([]);
+    for (const secret of [...allCodes(), ...tokens()]) expect(places(secret)).toEqual([]);
+  });
+
+  it('is gone after the deletion: no row, job, subscription, subscriber, code or log line holds any of it', async () => {
+    moved += 2 * minute;
+    expect((await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'to-draft' } })).status).toBe(200);
+    expect((await put({ data: { name: lateAnswer }, files: { [fileName]: file } })).status).toBe(200);
+    codes.push(await sentCode(id, address));
+    expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
+    expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+    await vi.waitFor(async () => {
+      const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted' AND accepted IS NOT NULL";
+      expect((await world.pool.query(sql, [id])).rowCount).toBe(1);
+    });
+    moved += 15 * minute;
+    await settled();
+    const dumps = [await dumpDatabase(world.pool), await dumpDatabase(world.platformPool)];
+    for (const secret of [...Object.values(secrets()), ...allCodes()]) {
+      expect([secret, ...dumps.flatMap((dump) => placesOf(dump, secret))]).toEqual([secret]);
+      for (const text of [forms.logText(), other.logText(), platformLog.text()])
+        expect(tells(text, secret)).toBe(false);
+    }
+    const urn = world.platform.access.urns.form(id);
+    const { rowCount } = await world.platformPool.query('SELECT FROM subscribers WHERE user_id = $1', [urn]);
+    expect(rowCount).toBe(0);
+    expect((await forms.ask('GET', `/${id}/data`, { as: 'admin' })).status).toBe(410);
+  }, 30_000);
+});
+
+function withoutPlaces(key: string, value: unknown): unknown {
+  return ['pointer', 'instance', 'detail', 'errorMessage'].includes(key) && typeof value === 'string'
+    ? value.replace(/\/[^\s:]+/g, '')
+    : value;
+}
