@@ -1,10 +1,13 @@
-// `npm run demo`: leads a draft through its whole life, against a running `npm start`. Exit 1 at the first surprise.
+// `npm run demo`: leads a draft through its whole life and a person through a sign-in, against a running `npm start`.
+// Exit 1 at the first surprise.
+import { runConsoleDemo } from './demo/console-steps.ts';
 import { createConversation, Surprise } from './demo/conversation.ts';
 import { runDemo } from './demo/steps.ts';
 import { parseFlags, parsePort, UsageError } from './options.ts';
 
 const help = `Creates a draft of the form business-licence for an applicant without an account, has a code sent, reads it in the
-mailbox, reads the draft with it, completes and submits it, and shows each request and answer. Needs a running npm start.
+mailbox, reads the draft with it, completes and submits it. Then registers the frontend demo-console, signs admin@example.com in through the token handler,
+calls the form service with the session and signs out. Shows each request and answer. Needs a running npm start.
 
 Usage: npm run demo [-- --help]
 
@@ -15,7 +18,9 @@ async function main(): Promise<void> {
   if (parseFlags(process.argv.slice(2), ['help']).help) return console.log(help);
   const url = `http://localhost:${parsePort(process.env)}`;
   await checkRunning(url);
-  await runDemo(createConversation(url, console.log), console.log);
+  const talk = createConversation(url, console.log);
+  await runDemo(talk, console.log);
+  await runConsoleDemo(talk, url);
   console.log(`\nEverything went as it should. The mail is at ${url}/mailbox`);
 }
 

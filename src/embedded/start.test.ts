@@ -77,16 +77,26 @@ async function demo(): Promise<{ code: number | null; output: string }> {
 }
 
 describe('npm start', { timeout: 2 * longestStart }, () => {
-  it('starts from nothing, prints where everything is, and leads a draft through its whole life', async () => {
+  it('starts from nothing, prints where everything is, leads a draft through its whole life, and a person through a sign-in', async () => {
     const started = await start();
-    for (const told of [`http://localhost:${port}/docs`, 'alice@example.com', 'demo-intake-secret', 'npm run demo']) {
+    for (const told of [
+      `http://localhost:${port}/docs`,
+      'alice@example.com',
+      'demo-intake-secret',
+      'Token handler',
+      'npm run demo',
+    ]) {
       expect(started.output()).toContain(told);
     }
     expect((await ask('/health')).status).toBe(200);
     const { code, output } = await demo();
     expect(output).toContain('Everything went as it should');
     expect(code).toBe(0);
+    // Where the token handler takes part: registration, sign-in, a target, CSRF, logout.
+    for (const line of ['"registered": true', 'Set-Cookie: XSRF-TOKEN=', '← 403 Forbidden', '← 401 Unauthorized'])
+      expect(output).toContain(line);
     expect(output).not.toMatch(/eyJ[\w-]{20}/);
+    expect(output).not.toMatch(/(?:code|state|nonce)=[\w%-]{20}|(?:formgate_session|XSRF-TOKEN)=[\w%.-]{20}/);
     expect(await started.end('SIGINT')).toBe(0);
     expect(started.output()).toContain('Stopped.');
     await expect(ask('/health')).rejects.toThrow();
@@ -114,7 +124,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     const started = await start();
     const before = await mail();
     const pids = await childPids(started.child.pid ?? 0, 'main.ts');
-    expect(pids).toHaveLength(2);
+    expect(pids).toHaveLength(3);
     await started.end('SIGKILL');
     await start();
     expect(await mail()).toBe(before);

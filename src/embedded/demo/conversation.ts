@@ -5,7 +5,11 @@ import { styleText } from 'node:util';
 export class Surprise extends Error {}
 
 export interface Reply {
+  /** Members of a JSON object; none of anything else. */
   body: Record<string, unknown>;
+  /** Of JSON that may be no object. */
+  json: unknown;
+  text: string;
   headers: Headers;
 }
 
@@ -15,8 +19,8 @@ export interface Exchange {
   headers?: Record<string, string>;
   /** JSON unless it is a form. */
   body?: object | URLSearchParams;
-  /** The status that is no surprise. */
-  expect: number;
+  /** The status that is no surprise, or several. */
+  expect: number | number[];
 }
 
 export interface Conversation {
@@ -28,8 +32,11 @@ export interface Conversation {
   peek(path: string): Promise<unknown>;
 }
 
-const secretFields = new Set(['access_token', 'refresh_token', 'client_secret', 'id_token', 'password', 'code']);
-const secretHeaders = new Set(['authorization', 'x-form-code']);
+const secretFields = new Set([
+  ...['access_token', 'refresh_token', 'client_secret', 'id_token', 'password', 'code', 'registrationToken'],
+]);
+const secretHeaders = new Set(['authorization', 'x-form-code', 'x-xsrf-token']);
+const secretParameters = /\b(code|state|nonce|code_challenge|session_state)=([^&]*)/g;
 const longestText = 72;
 
 /** Colours are used on a terminal only. */
@@ -43,41 +50,77 @@ export function createConversation(baseUrl: string, print: (line: string) => voi
       print(`\n${style('bold', `${step}. ${text}`)}`);
     },
     send: async ({ method, path, headers = {}, body, expect }) => {
-      print(`${style('cyan', '→')} ${style('bold', method)} ${path}`);
+      print(`${style('cyan', '→')} ${style('bold', method)} ${maskParameters(path)}`);
       for (const [name, value] of Object.entries(headers))
         print(style('dim', `    ${name}: ${shortenHeader(name, value)}`));
       if (body) printFields(body instanceof URLSearchParams ? Object.fromEntries(body) : body, print);
       const isForm = body instanceof URLSearchParams;
       const response = await fetch(`${baseUrl}${path}`, {
         method,
+        redirect: 'manual',
         headers: { ...headers, ...(body && !isForm && { 'Content-Type': 'application/json' }) },
         ...(body && { body: isForm ? body : JSON.stringify(body) }),
       });
-      const reply = { body: parseObject(await response.text()), headers: response.headers };
-      const isExpected = response.status === expect;
+      const text = await response.text();
+      const json = parseJson(text);
+      const isExpected = [expect].flat().includes(response.status);
       print(
         `${style(isExpected ? 'green' : 'red', '←')} ${style('bold', String(response.status))} ${response.statusText}`,
       );
-      const etag = response.headers.get('ETag');
-      if (etag) print(style('dim', `    ETag: ${etag}`));
-      printFields(reply.body, print);
+      for (const line of describeHeaders(response.headers, json !== undefined)) print(style('dim', `    ${line}`));
+      if (json !== undefined) printFields(json, print);
       if (!isExpected) throw new Surprise(`${method} ${path} answered ${response.status}, not ${expect}.`);
-      return reply;
+      return { body: membersOf(json), json, text, headers: response.headers };
     },
     peek: async (path) => JSON.parse(await (await fetch(`${baseUrl}${path}`)).text()),
   };
 }
 
-function parseObject(text: string): Record<string, unknown> {
+function parseJson(text: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(text);
-    return parsed && typeof parsed === 'object' ? { ...parsed } : {};
+    return JSON.parse(text);
   } catch {
-    return {};
+    return undefined;
   }
 }
 
-function printFields(body: object, print: (line: string) => void): void {
+function membersOf(json: unknown): Record<string, unknown> {
+  return json && typeof json === 'object' && !Array.isArray(json) ? { ...json } : {};
+}
+
+/** The headers of an answer that tell something here. */
+function describeHeaders(headers: Headers, isJson: boolean): string[] {
+  const shown = [...(isJson ? ['ETag'] : []), 'Location'].flatMap((name) => {
+    const value = headers.get(name);
+    return value === null ? [] : [`${name}: ${maskParameters(value)}`];
+  });
+  const cookies = headers.getSetCookie().filter(isOfSite);
+  return [...shown, ...cookies.map((line) => `Set-Cookie: ${maskCookie(line)}`)];
+}
+
+/** The access service has cookies of its own, which would only fill the screen. */
+function isOfSite(cookie: string): boolean {
+  return !cookie.startsWith('access_');
+}
+
+/** Easier to read, too. */
+function maskParameters(text: string): string {
+  const readable = text.replace(/%(?:3A|2F)/g, decodeURIComponent);
+  return readable.replace(secretParameters, (_, name: string, value: string) => `${name}=${shorten(value)}`);
+}
+
+function maskCookie(line: string): string {
+  return line.replace(/^([^=]*)=([^;]*)/, (_, name: string, value: string) =>
+    value === '' ? `${name}=` : `${name}=${shorten(value)}`,
+  );
+}
+
+/** Throws Surprise unless it holds. */
+export function check(holds: boolean, expectation: string): asserts holds {
+  if (!holds) throw new Surprise(`Expected that ${expectation}.`);
+}
+
+function printFields(body: unknown, print: (line: string) => void): void {
   const shown = JSON.stringify(
     body,
     (name, value: unknown) => (secretFields.has(name) ? shorten(value) : cut(value)),
@@ -87,6 +130,7 @@ function printFields(body: object, print: (line: string) => void): void {
 }
 
 function shortenHeader(name: string, value: string): string {
+  if (name === 'Cookie') return value.split('; ').filter(isOfSite).map(maskCookie).join('; ');
   if (!secretHeaders.has(name.toLowerCase())) return value;
   const [scheme, token] = value.split(' ');
   return token === undefined ? shorten(value) : `${scheme} ${shorten(token)}`;

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { businessLicenceId, exampleAnswers } from '../demo-data/business-licence.ts';
-import { type Conversation, Surprise, shorten } from './conversation.ts';
+import { type Conversation, check, Surprise, shorten } from './conversation.ts';
 
 const longestWait = 30_000;
 
@@ -123,10 +123,6 @@ function isMail(value: unknown): value is Mail {
 function printMail(print: (line: string) => void, { to, subject, text }: Mail): void {
   print(`  To: ${to}\n  Subject: ${subject}\n`);
   for (const line of text.split('\n').slice(0, 12)) print(`  | ${line}`);
-}
-
-function check(holds: boolean, expectation: string): asserts holds {
-  if (!holds) throw new Surprise(`Expected that ${expectation}.`);
 }
 
 function isSame(left: unknown, right: unknown): boolean {

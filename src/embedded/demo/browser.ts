@@ -1,0 +1,68 @@
+// A browser without a screen for the demo: it keeps the cookies that it is sent and sends them where they belong, and
+// follows redirects one by one. It fills in one form and runs no scripts.
+import { type Conversation, type Exchange, type Reply, Surprise } from './conversation.ts';
+
+export interface DemoBrowser {
+  send(exchange: Exchange): Promise<Reply>;
+  /** Sends, and goes where it is redirected: to a page that is not a redirect, which it answers. */
+  follow(exchange: Omit<Exchange, 'expect'>): Promise<Page>;
+  /** Value of a cookie of the site. */
+  cookie(name: string): string | undefined;
+}
+
+export interface Page {
+  path: string;
+  reply: Reply;
+}
+
+interface Cookie {
+  name: string;
+  value: string;
+  path: string;
+}
+
+const mostRedirects = 10;
+
+/** Everything of the demo is one origin, so that cookies differ by path only. */
+export function createDemoBrowser(talk: Conversation, origin: string): DemoBrowser {
+  let jar: Cookie[] = [];
+
+  async function send(exchange: Exchange): Promise<Reply> {
+    const [path = ''] = exchange.path.split('?');
+    const cookies = jar.filter((cookie) => belongs(cookie, path)).map(({ name, value }) => `${name}=${value}`);
+    const headers = { ...(cookies.length > 0 && { Cookie: cookies.join('; ') }), ...exchange.headers };
+    const reply = await talk.send({ ...exchange, headers });
+    for (const cookie of reply.headers.getSetCookie().map(parseCookie)) {
+      jar = jar.filter(({ name, path: other }) => name !== cookie.name || other !== cookie.path);
+      if (cookie.value !== '') jar.push(cookie);
+    }
+    return reply;
+  }
+
+  async function follow(first: Omit<Exchange, 'expect'>): Promise<Page> {
+    let exchange = first;
+    for (let count = 0; count < mostRedirects; count += 1) {
+      const reply = await send({ ...exchange, expect: [200, 302, 303] });
+      const location = reply.headers.get('Location');
+      if (location === null) return { path: exchange.path, reply };
+      const url = new URL(location, `${origin}${exchange.path}`);
+      if (url.origin !== origin) throw new Surprise(`A redirect leads to ${url.origin}.`);
+      exchange = { method: 'GET', path: `${url.pathname}${url.search}` };
+    }
+    throw new Surprise(`There are more than ${mostRedirects} redirects.`);
+  }
+
+  return { send, follow, cookie: (name) => jar.find((one) => one.name === name && one.path === '/')?.value };
+}
+
+// RFC 6265 section 5.1.4
+function belongs({ path: prefix }: Cookie, path: string): boolean {
+  return path === prefix || path.startsWith(prefix.endsWith('/') ? prefix : `${prefix}/`);
+}
+
+function parseCookie(line: string): Cookie {
+  const [pair = '', ...attributes] = line.split(/; */);
+  const equals = pair.indexOf('=');
+  const path = attributes.find((one) => /^path=/i.test(one))?.slice('path='.length) ?? '/';
+  return { name: pair.slice(0, equals), value: pair.slice(equals + 1), path };
+}
