@@ -21,7 +21,7 @@ const target = {
  * A client (draft-07). It sets no defaults, because the configuration service would write them into what a tenant
  * stored, and allows unknown fields, because clients of the older platform have more.
  */
-export const clientSchema = {
+const clientSchema = {
   type: 'object',
   properties: {
     id: { type: 'string', pattern: idPattern },

@@ -8,10 +8,10 @@ import type { Logger } from '../../service/log.ts';
 import type { Urns } from '../../service/urn.ts';
 import { clientsName, clientsNamespace } from './catalog.ts';
 
-export const builderPreviewId = 'builder-preview';
+const builderPreviewId = 'builder-preview';
 
 /** `builderUrl` without trailing slash. */
-export function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>) {
+function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>) {
   return {
     id: builderPreviewId,
     name: 'Builder preview',

@@ -28,7 +28,7 @@ export const rowColumns =
 
 type Owner = Pick<RegistrationRow, 'tenant_id' | 'oidc_client_id'>;
 
-export const secretContext = (row: Owner) => `client secret of ${row.oidc_client_id} of ${row.tenant_id}`;
+const secretContext = (row: Owner) => `client secret of ${row.oidc_client_id} of ${row.tenant_id}`;
 export const tokenContext = (row: Owner) => `registration access token of ${row.oidc_client_id} of ${row.tenant_id}`;
 
 /** Throws KeyRingError for a row that was sealed under a key that is gone. */
