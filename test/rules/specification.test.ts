@@ -1,0 +1,74 @@
+// Holds docs/specification.md to the tests that it names: a rule that nothing proves does not count as kept.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { listFiles } from './source-files.ts';
+import { rulesOf } from './specification.ts';
+import { separator, testTitles } from './test-titles.ts';
+
+const root = join(import.meta.dirname, '../..');
+const rules = rulesOf(readFileSync(join(root, 'docs/specification.md'), 'utf8'));
+const files = listFiles(root, ['src', 'reconciler', 'test'], '.test.ts');
+const declared = new Set(
+  files.flatMap(({ path, text }) => testTitles(text).map((title) => `${path}${separator}${title}`)),
+);
+
+test('the titles of tests are found as they are written, under their describes, whatever they are declared with', () => {
+  const source = `
+    const table = [['it(no)', 1]];
+    describe('one', () => {
+      it('a plain title', () => expect(/x/.test('no title')).toBe(true));
+      describe.each(table)('%s of $two', () => {
+        test.each([
+          { what: 'no title' },
+        ])('with $what | %j', async () => { for (const one of table) await one.it('no title either'); });
+      });
+    });
+    it(\`in back quotes\`, () => undefined);
+    it.concurrent('it’s “quoted”', () => undefined);
+    it(\`computed \${table.length}\`, () => undefined);`;
+  expect(testTitles(source)).toEqual([
+    'one › a plain title',
+    'one › %s of $two › with $what | %j',
+    'in back quotes',
+    'it’s “quoted”',
+  ]);
+});
+
+test('every test file is read for its tests', () => {
+  expect(files.length).toBeGreaterThan(50);
+  expect(
+    files.filter(({ path }) => ![...declared].some((name) => name.startsWith(path))).map(({ path }) => path),
+  ).toEqual([]);
+});
+
+test('a row of the specification is its name, what it says, and its tests or the word later', () => {
+  const head = ['| rule | says | tests |', '| --- | --- | --- |'];
+  const rows = [
+    '| FS-x-1 | A rule. | `a.test.ts › b › c \\| d`<br>`e.test.ts › f` |',
+    '| D-y | Another. | later: soon |',
+  ];
+  expect(rulesOf([...head, ...rows].join('\n'))).toEqual([
+    { id: 'FS-x-1', tests: ['a.test.ts › b › c | d', 'e.test.ts › f'], isLater: false },
+    { id: 'D-y', tests: [], isLater: true },
+  ]);
+  expect(() => rulesOf('| Z-1 | A rule of no document. | `a` |')).toThrow('no rule');
+  expect(() => rulesOf('| FS-x-1 | A cell | too | many |')).toThrow('no rule');
+});
+
+test('every test that the specification names exists under exactly that title', () => {
+  const missing = rules.flatMap(({ id, tests }) =>
+    tests.filter((name) => !declared.has(name)).map((name) => `${id}: ${name}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test('no two rules of the specification have one name', () => {
+  const ids = rules.map(({ id }) => id);
+  expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+});
+
+test('every rule of the specification has a test or says that it is built later', () => {
+  expect(rules.length).toBeGreaterThan(200);
+  expect(rules.filter(({ tests, isLater }) => tests.length === 0 && !isLater).map(({ id }) => id)).toEqual([]);
+});

@@ -1,0 +1,25 @@
+// Reads docs/specification.md: each row of its tables is a rule, with the tests that prove it.
+
+export interface Rule {
+  id: string;
+  /** The tests that it names, each as `file › describe › … › title`. */
+  tests: string[];
+  /** What it says is built later. */
+  isLater: boolean;
+}
+
+/** The rules of a page, in its order. A row of a table that is no head and no rule is an error. */
+export function rulesOf(markdown: string): Rule[] {
+  return markdown
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !/^\| (?:rule|---) \|/.test(line))
+    .map(toRule);
+}
+
+function toRule(line: string): Rule {
+  const cells = line.split(/(?<!\\)\|/).slice(1, -1);
+  const [id = '', says = '', proof = ''] = cells.map((cell) => cell.trim());
+  if (cells.length !== 3 || !/^(?:FS|D|P)-[a-z0-9-]+$/.test(id) || says === '') throw new Error(`no rule: ${line}`);
+  const tests = [...proof.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replaceAll('\\|', '|'));
+  return { id, tests, isLater: /\blater\b/.test(proof.replace(/`[^`]+`/g, '')) };
+}

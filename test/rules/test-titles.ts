@@ -1,0 +1,62 @@
+// Finds the tests that a file declares, by reading it: the titles of its describes and of the test, in their order. It
+// runs nothing, so a title of an `each` stays the template that it is written as, and it takes no title that is computed.
+import { parseSync } from '@swc/core';
+
+/** Between a file, its describes and a test's title. */
+export const separator = ' › ';
+
+/** The tests of a TypeScript source, each as `describe › … › title`. */
+export function testTitles(source: string): string[] {
+  const titles: string[] = [];
+  walk(parseSync(source, { syntax: 'typescript', target: 'es2022' }), []);
+  return titles;
+
+  function walk(node: unknown, describes: readonly string[]): void {
+    if (Array.isArray(node)) for (const item of node) walk(item, describes);
+    else if (isNode(node)) {
+      const declared = declarationIn(node);
+      if (declared?.kind === 'test') titles.push([...describes, declared.title].join(separator));
+      const inside = declared?.kind === 'describe' ? [...describes, declared.title] : describes;
+      for (const child of Object.values(node)) walk(child, inside);
+    }
+  }
+}
+
+type Node = Record<string, unknown>;
+
+const kinds: Record<string, 'test' | 'describe'> = {
+  it: 'test',
+  test: 'test',
+  describe: 'describe',
+  suite: 'describe',
+};
+
+/** `it('…')`, `test.each(…)('…')` and the like; undefined for any other node. */
+function declarationIn(node: Node): { kind: 'test' | 'describe'; title: string } | undefined {
+  if (node.type !== 'CallExpression') return undefined;
+  const kind = kinds[rootOf(node.callee)];
+  const [first] = node.arguments as { expression: Node }[];
+  const title = first && textOf(first.expression);
+  return kind && title !== undefined ? { kind, title } : undefined;
+}
+
+/** The name that a callee begins with: `it` of `it.each(table)`. */
+function rootOf(callee: unknown): string {
+  if (!isNode(callee)) return '';
+  if (callee.type === 'Identifier') return String(callee.value);
+  if (callee.type === 'MemberExpression') return rootOf(callee.object);
+  if (callee.type === 'CallExpression') return rootOf(callee.callee);
+  if (callee.type === 'TaggedTemplateExpression') return rootOf(callee.tag);
+  return '';
+}
+
+/** The text of a literal; undefined for anything that is computed, such as the table of an `each`. */
+function textOf(node: Node): string | undefined {
+  if (node.type === 'StringLiteral') return String(node.value);
+  if (node.type !== 'TemplateLiteral' || (node.expressions as unknown[]).length > 0) return undefined;
+  return (node.quasis as { cooked: string }[])[0]?.cooked;
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null;
+}
