@@ -12,7 +12,8 @@ const lockKey = 4_711_026;
  * that old and new pods run side by side. A file that was changed after it ran is an error.
  *
  * The lock is a transaction lock, because a session lock means nothing behind a transaction-pooling PgBouncer. Time
- * limits are set on the role for the same reason: statements 15 s, waits for locks 5 s.
+ * limits are set on the role for the same reason: statements 15 s, waits for locks 5 s. They hold for connections made
+ * afterwards; a pooler's older ones have none until it replaces them.
  */
 export async function migrate(options: { url: string; directory: string; log: Logger }): Promise<void> {
   const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });

@@ -24,7 +24,8 @@ export function createPool(options: {
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
-    query_timeout: 30_000,
+    // Beyond what a statement may take (15 s): only a connection that is dead or held up on its way gets here.
+    query_timeout: 20_000,
   });
   // An idle connection that breaks is replaced by the pool; unheard, the event would end the process.
   pool.on('error', (error) => {
@@ -52,7 +53,7 @@ export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolCl
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    // A connection that has not answered for 30 s would not answer a ROLLBACK either.
+    // A connection that has not answered in time would not answer a ROLLBACK either.
     if (error instanceof Error && error.message === readTimeout) broken = error;
     if (!broken) await client.query('ROLLBACK').catch(onBreak);
     throw error;
