@@ -1,0 +1,95 @@
+// Races of the end of a session against everything that changes one, on a real Redis and in memory: no session comes
+// back. Refreshes here are decided by the test, because what matters is when they end.
+import { randomInt } from 'node:crypto';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
+import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
+import {
+  addReplicaClient,
+  type OpenedSession,
+  type SessionReplica,
+  startSessionReplica,
+} from '../../../test/support/session-replica.ts';
+import type { RefreshTokens } from './refresh.ts';
+
+let access: TestAccess;
+let redis: TestRedis;
+beforeAll(async () => {
+  [access, redis] = await Promise.all([startTestAccess(), startTestRedis()]);
+  addReplicaClient(access);
+});
+afterAll(() => Promise.all([access.close(), redis.close()]));
+
+let answers = 0;
+const refresh = (): RefreshTokens => async () => {
+  for (let turns = randomInt(4); turns > 0; turns -= 1) await turn();
+  answers += 1;
+  const answer = { access_token: `access ${answers}`, expires_in: 300, refresh_token: `refresh ${answers}` };
+  return { kind: 'refreshed', answer };
+};
+
+/** Tokens that are due at once, so that each call begins a refresh. */
+const due = () => ({
+  accessToken: 'access',
+  accessIssued: Date.now() - 290_000,
+  accessExpiry: Date.now() + 10_000,
+  refreshToken: 'refresh',
+});
+
+async function race(all: SessionReplica[], opened: OpenedSession): Promise<void> {
+  const pick = () => all[randomInt(all.length)] as SessionReplica;
+  const someTurns = async () => {
+    for (let turns = randomInt(6); turns > 0; turns -= 1) await turn();
+  };
+  const calls = Array.from({ length: 3 }, async () => {
+    await someTurns();
+    await pick().call(opened.cookie);
+  });
+  const marks = Array.from({ length: 2 }, async () => {
+    await someTurns();
+    await pick().store.tokens.touch(opened.session.handle, Date.now() + 1, 0);
+  });
+  const end = async () => {
+    await someTurns();
+    await pick().sessions.end(opened.session);
+  };
+  await Promise.all([...calls, ...marks, end()]);
+}
+
+async function raceMany(all: SessionReplica[], races: number): Promise<void> {
+  const first = all[0] as SessionReplica;
+  const sessions: OpenedSession[] = [];
+  const sample = await first.open({ tokens: due() });
+  for (let done = 0; done < races; done += 50) {
+    const batch = await Promise.all(Array.from({ length: 50 }, () => first.reopen(sample.session, due())));
+    await Promise.all(batch.map((opened) => race(all, opened)));
+    sessions.push(...batch);
+  }
+  // What was still under way has ended by now.
+  await delay(300);
+  for (const replica of all)
+    for (const opened of sessions) {
+      if ((await replica.sessions.find(opened.session.handle)) !== undefined) throw new Error('a session came back');
+      if ((await replica.call(opened.cookie)) !== 'refused') throw new Error('a session that ended was served');
+    }
+}
+
+describe('ending a session against refreshes, marks and calls', () => {
+  it('10,000 races among three replicas on Redis bring no session back', { timeout: 240_000 }, async () => {
+    const place = { access, redisUrl: redis.url, refresh };
+    const all = await Promise.all([startSessionReplica(place), startSessionReplica(place), startSessionReplica(place)]);
+    await raceMany(all, 10_000);
+    expect(answers).toBeGreaterThan(1_000);
+    const left = String(await redis.command('KEYS', '{sess:*'));
+    // The sample's own two keys
+    expect(left.split(',').filter((key) => key !== '')).toHaveLength(2);
+    await Promise.all(all.map((replica) => replica.close()));
+  });
+
+  it('10,000 races in memory bring no session back', { timeout: 120_000 }, async () => {
+    const replica = await startSessionReplica({ access, refresh });
+    await raceMany([replica], 10_000);
+    await replica.close();
+  });
+});

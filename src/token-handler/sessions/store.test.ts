@@ -1,0 +1,248 @@
+// What every store of sessions does: one suite for Redis and for memory, of records and of token sets.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SessionData, Store } from 'express-session';
+import pino from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
+import { createKeyRing } from '../../service/key-ring.ts';
+import { createMetrics } from '../../service/metrics.ts';
+import { createRedis, type Redis } from '../../service/redis.ts';
+import { createMemoryStore } from './memory-store.ts';
+import { createRecordStore, handleOf } from './records.ts';
+import { createRedisStore, recordIdOf } from './redis-store.ts';
+import type { Session } from './session.ts';
+import type { SessionStore } from './store.ts';
+
+const hour = 3_600_000;
+const limits = { idle: hour, maxAge: 12 * hour };
+const keys = createKeyRing(`one:${Buffer.alloc(32, 7).toString('base64')}`);
+let server: TestRedis;
+let redis: Redis;
+
+beforeAll(async () => {
+  server = await startTestRedis();
+  redis = createRedis({
+    settings: { topology: { kind: 'server', url: server.url } },
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+  });
+  while (!redis.tracked.isLive) await delay(10);
+});
+afterAll(async () => {
+  redis.close();
+  await server.close();
+});
+
+const kinds = {
+  redis: (): SessionStore => createRedisStore(redis, limits),
+  memory: (): SessionStore => createMemoryStore({ ...limits, clock: () => new Date() }),
+};
+let serial = 0;
+
+describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
+  let store: SessionStore;
+  let records: Store;
+  let id: string;
+  let handle: string;
+  let now: number;
+  beforeEach(() => {
+    store = kinds[kind]();
+    records = createRecordStore(store.records, keys, kind === 'redis' ? recordIdOf : (name) => name);
+    serial += 1;
+    id = `cookie-${serial}`;
+    handle = handleOf(id);
+    now = Date.now();
+  });
+
+  const record = (members: Partial<SessionData> = {}) =>
+    ({ cookie: { originalMaxAge: null, path: '/' }, attempts: 'a browser', ...members }) as unknown as SessionData;
+  const signedIn = (members: Partial<Session> = {}) => record({ signedIn: { handle, ...members } as Session });
+  const put = (data: SessionData, name = id) =>
+    new Promise<void>((resolve, reject) => records.set(name, data, (error) => (error ? reject(error) : resolve())));
+  const get = (name = id) =>
+    new Promise<SessionData | null | undefined>((resolve, reject) =>
+      records.get(name, (error, found) => (error ? reject(error) : resolve(found))),
+    );
+  const destroy = (name = id) =>
+    new Promise<void>((resolve, reject) => records.destroy(name, (error) => (error ? reject(error) : resolve())));
+  const start = async (limit = now + 12 * hour) => {
+    await put(signedIn());
+    await store.tokens.start(handle, { sealed: 'set 1', limit }, now);
+  };
+
+  describe('of records', () => {
+    it('answers what was put, and nothing for another id', async () => {
+      await put(record());
+      expect(await get()).toMatchObject({ attempts: 'a browser' });
+      expect(await get('another')).toBeFalsy();
+    });
+
+    it('forgets what was destroyed', async () => {
+      await put(record());
+      await destroy();
+      expect(await get()).toBeFalsy();
+    });
+
+    it('holds a record sealed: the text of one is no other session’s', async () => {
+      await put(signedIn());
+      await store.tokens.start(handle, { sealed: 'x', limit: now + hour }, now);
+      const text = (await store.tokens.load(handle))?.record ?? '';
+      expect(text).not.toContain(handle);
+      expect(() => keys.open(text, `record of session ${handleOf('another')}`)).toThrow();
+      expect(JSON.parse(keys.open(text, `record of session ${handle}`))).toMatchObject({ signedIn: { handle } });
+    });
+
+    it('a record that no key of the ring opens is a session that has ended', async () => {
+      const other = createKeyRing(`two:${Buffer.alloc(32, 8).toString('base64')}`);
+      const foreign = createRecordStore(store.records, other, kind === 'redis' ? recordIdOf : (name) => name);
+      await new Promise<void>((resolve) => foreign.set(id, record(), () => resolve()));
+      expect(await get()).toBeFalsy();
+    });
+  });
+
+  describe('of token sets', () => {
+    it('a session is there only while its tokens are', async () => {
+      await put(signedIn());
+      expect(await store.tokens.load(handle)).toBeUndefined();
+      await store.tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now);
+      expect((await store.tokens.load(handle))?.tokens).toEqual({
+        version: 1,
+        sealed: 'set 1',
+        limit: now + hour,
+        touched: now,
+      });
+    });
+
+    it('a session is there only while its record is', async () => {
+      await start();
+      await destroy();
+      expect(await store.tokens.load(handle)).toBeUndefined();
+    });
+
+    it('one attempt gets the claim to refresh a version, and repeating it gets it again', async () => {
+      await start();
+      const claims = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => store.tokens.claim(handle, 1, { id: `attempt ${index}`, since: now })),
+      );
+      expect(claims.filter((claim) => claim === 'claimed')).toHaveLength(1);
+      expect(claims.filter((claim) => claim === 'held')).toHaveLength(19);
+      const winner = claims.indexOf('claimed');
+      expect(await store.tokens.claim(handle, 1, { id: `attempt ${winner}`, since: now + 1 })).toBe('claimed');
+      expect((await store.tokens.load(handle))?.tokens.intent).toEqual({ id: `attempt ${winner}`, since: now + 1 });
+    });
+
+    it('a claim to a version that was replaced is refused', async () => {
+      await start();
+      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      expect(await store.tokens.replace(handle, 'first', { sealed: 'set 2', limit: now + hour }, now)).toBe(true);
+      expect(await store.tokens.claim(handle, 1, { id: 'second', since: now })).toBe('changed');
+      expect(await store.tokens.claim(handle, 2, { id: 'second', since: now })).toBe('claimed');
+    });
+
+    it('a set is replaced only under the intent that stands, and takes it back', async () => {
+      await start();
+      const next = { sealed: 'set 2', limit: now + hour };
+      expect(await store.tokens.replace(handle, 'none', next, now)).toBe(false);
+      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      expect(await store.tokens.replace(handle, 'second', next, now)).toBe(false);
+      expect((await store.tokens.load(handle))?.tokens.sealed).toBe('set 1');
+      expect(await store.tokens.replace(handle, 'first', next, now)).toBe(true);
+      expect((await store.tokens.load(handle))?.tokens).toEqual({ version: 2, ...next, touched: now });
+      expect(await store.tokens.replace(handle, 'first', next, now)).toBe(false);
+    });
+
+    it('an intent is released by its own attempt only', async () => {
+      await start();
+      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      await store.tokens.release(handle, 'second');
+      expect((await store.tokens.load(handle))?.tokens.intent?.id).toBe('first');
+      await store.tokens.release(handle, 'first');
+      expect((await store.tokens.load(handle))?.tokens.intent).toBeUndefined();
+    });
+
+    it('nothing brings a session back that has ended: not a mark, not a claim, not a set, not a release', async () => {
+      await start();
+      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      expect(await store.tokens.end(handle)).toBe(true);
+      expect(await store.tokens.touch(handle, now + hour / 2, 0)).toBe(false);
+      expect(await store.tokens.replace(handle, 'first', { sealed: 'set 2', limit: now + hour }, now)).toBe(false);
+      expect(await store.tokens.claim(handle, 1, { id: 'second', since: now })).toBe('gone');
+      await store.tokens.release(handle, 'first');
+      expect(await store.tokens.load(handle)).toBeUndefined();
+      expect(await store.tokens.end(handle)).toBe(false);
+    });
+
+    it('a record that is written after the end brings no session back', async () => {
+      await start();
+      await store.tokens.end(handle);
+      await put(signedIn());
+      expect(await store.tokens.load(handle)).toBeUndefined();
+    });
+
+    it('a mark younger than the interval changes nothing', async () => {
+      await start();
+      expect(await store.tokens.touch(handle, now + 59_000, 60_000)).toBe(true);
+      expect((await store.tokens.load(handle))?.tokens.touched).toBe(now);
+      expect(await store.tokens.touch(handle, now + 60_000, 60_000)).toBe(true);
+      expect((await store.tokens.load(handle))?.tokens.touched).toBe(now + 60_000);
+    });
+
+    it('a session whose limit is near ends by itself, its record with it', async () => {
+      await start(now + 150);
+      expect(await store.tokens.load(handle)).toBeDefined();
+      await delay(250);
+      expect(await store.tokens.load(handle)).toBeUndefined();
+      expect(await get()).toBeFalsy();
+    });
+
+    it('tells of each change of a session that was read', async () => {
+      const told: (string | null)[] = [];
+      const stop = store.tokens.onChange((changed) => told.push(changed));
+      await start();
+      for (const change of [
+        () => store.tokens.touch(handle, now + 60_000, 60_000),
+        () => store.tokens.claim(handle, 1, { id: 'first', since: now }),
+        () => store.tokens.replace(handle, 'first', { sealed: 'set 2', limit: now + hour }, now),
+        () => store.tokens.end(handle),
+      ]) {
+        await store.tokens.load(handle);
+        told.length = 0;
+        await change();
+        for (let waited = 0; !told.includes(handle) && waited < 1_000; waited += 5) await delay(5);
+        expect(told).toContain(handle);
+      }
+      stop();
+    });
+  });
+
+  describe('of indexes and marks', () => {
+    it('lists the latest first, a page after the other', async () => {
+      const index = `index ${serial}`;
+      for (let entry = 1; entry <= 5; entry += 1)
+        await store.index.enter([index], `handle ${entry}`, now + entry * 1_000, now);
+      expect(await store.index.entries(index, 2)).toEqual(['handle 5', 'handle 4']);
+      expect(await store.index.entries(index, 2, 'handle 4')).toEqual(['handle 3', 'handle 2']);
+      expect(await store.index.entries(index, 2, 'handle 1')).toEqual([]);
+      expect(await store.index.entries(index, 2, 'unknown')).toEqual([]);
+      await store.index.remove([index], 'handle 5');
+      expect(await store.index.entries(index, 10)).toEqual(['handle 4', 'handle 3', 'handle 2', 'handle 1']);
+    });
+
+    it('forgets entries whose time is over', async () => {
+      const index = `index ${serial}`;
+      await store.index.enter([index], 'old', now - 1, now - 1_000);
+      await store.index.enter([index], 'new', now + hour, now);
+      expect(await store.index.entries(index, 10)).toEqual(['new']);
+    });
+
+    it('keeps the greatest value of a mark, for its time', async () => {
+      const name = `mark ${serial}`;
+      expect(await store.marks.value(name)).toBeUndefined();
+      await store.marks.raise(name, 5, 200);
+      await store.marks.raise(name, 3, 200);
+      expect(await store.marks.value(name)).toBe(5);
+      await delay(300);
+      expect(await store.marks.value(name)).toBeUndefined();
+    });
+  });
+});

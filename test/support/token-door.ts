@@ -1,0 +1,112 @@
+// Stands before a real access service and does to refreshes what its test says; everything else it passes on. It
+// remembers which refresh tokens were presented.
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/**
+ * - a number of milliseconds: passed on after that time
+ * - `hang`: taken, and never answered; the access service never hears of it
+ * - `reset`: the connection breaks before an answer; the access service never hears of it
+ * - `lost answer`: the access service did what was asked, and the connection breaks before its answer
+ * - `half an answer`: the same, with half of the answer
+ * - `status`: that answer; the access service never hears of it
+ */
+export type RefreshFate =
+  | number
+  | 'hang'
+  | 'reset'
+  | 'lost answer'
+  | 'half an answer'
+  | { status: number; error?: string };
+
+export interface TokenDoor {
+  /** `http://127.0.0.1:<port>/auth` */
+  url: string;
+  /** Refresh tokens in the order in which they came. */
+  presented: string[];
+  /** From the next refresh on. */
+  set(fate: RefreshFate): void;
+  close(): Promise<void>;
+}
+
+/** `accessUrl` ends in `/auth`. */
+export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
+  const target = new URL(accessUrl).origin;
+  const presented: string[] = [];
+  let fate: RefreshFate = 0;
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+
+  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await buffer(incoming);
+    const form = new URLSearchParams(body.toString('utf8'));
+    const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
+    if (!isRefresh) return send(response, await pass(target, incoming, body));
+    presented.push(form.get('refresh_token') ?? '');
+    await meet(fate, incoming, response, body);
+  }
+
+  async function meet(what: RefreshFate, incoming: IncomingMessage, response: ServerResponse, body: Buffer) {
+    if (what === 'hang') return;
+    if (what === 'reset') return void response.socket?.resetAndDestroy();
+    if (typeof what === 'object') {
+      const answer = JSON.stringify({ error: what.error ?? 'server_error' });
+      return void response.writeHead(what.status, { 'content-type': 'application/json' }).end(answer);
+    }
+    if (typeof what === 'number') await delay(what);
+    const answer = await pass(target, incoming, body);
+    if (what === 'lost answer') return void response.socket?.resetAndDestroy();
+    if (what !== 'half an answer') return send(response, answer);
+    response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length });
+    response.write(answer.body.subarray(0, Math.floor(answer.body.length / 2)), () => {
+      response.socket?.resetAndDestroy();
+    });
+  }
+
+  return {
+    url: `http://127.0.0.1:${port}/auth`,
+    presented,
+    set(next) {
+      fate = next;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Answer {
+  status: number;
+  headers: NodeJS.Dict<string | string[]>;
+  body: Buffer;
+}
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers, 'content-length': body.length }).end(body);
+}
+
+function pass(target: string, incoming: IncomingMessage, body: Buffer): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...headers } = incoming.headers;
+    const outgoing = request(`${target}${incoming.url}`, {
+      method: incoming.method,
+      headers: { ...headers, 'content-length': body.length },
+    });
+    outgoing.once('error', reject);
+    outgoing.once('response', (answer) => {
+      const { 'transfer-encoding': _chunked, connection: _keep, 'keep-alive': _alive, ...answered } = answer.headers;
+      buffer(answer).then(
+        (text) => resolve({ status: answer.statusCode ?? 502, headers: answered, body: text }),
+        reject,
+      );
+    });
+    outgoing.end(body);
+  });
+}
