@@ -118,7 +118,7 @@ describe('what every service shows', () => {
     for (const { method, path } of routes)
       expect(document.paths[path.replace(/:(\w+)/g, '{$1}')]).toHaveProperty(method);
     expect((await call(`${platform.url}/openapi.json`)).body).toEqual(body);
-    expect((await call(`${platform.url}/docs`)).text).toContain('swagger');
+    expect((await call(`${platform.url}/docs`)).text).toContain('Platform server: API');
   });
 
   it('an unknown address is 404, a known one with another method 405 with Allow', async () => {
