@@ -10,6 +10,9 @@ export const configSchema = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
+  DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
+    'Connections for requests; the relay of events has three more',
+  ),
   ...platformFields,
   CODE_KEY: secret(32).describe(
     'Key of the HMACs under which codes, addresses and idempotency keys are remembered; the same in every pod',

@@ -9,7 +9,10 @@ export const processFields = {
   HOST: z.string().default('0.0.0.0').describe('Address to listen on'),
   PORT: port(8080).describe('Port of the service; 0 takes a free one'),
   METRICS_PORT: port(9090).describe('Port of /metrics, /livez and /readyz; 0 takes a free one'),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+    .default('info')
+    .describe('The least that is worth a log line'),
   URN_PREFIX: z
     .string()
     .regex(/^urn:[a-z0-9][a-z0-9-]{0,31}$/i, 'must look like urn:example')

@@ -1,0 +1,45 @@
+// docs/configuration.md is what the schemas say, and the schemas say what every setting is for.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { csv, flag, integer, isoDuration, secret } from '../../src/service/config.ts';
+import { configurationReference, processes, settingsOf } from './configuration-reference.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+test('every setting of every process has a description', () => {
+  for (const one of processes) {
+    const settings = settingsOf(one);
+    expect(settings.length).toBeGreaterThan(10);
+    expect(settings.filter(({ meaning }) => !meaning).map(({ name }) => `${one.title}: ${name}`)).toEqual([]);
+  }
+});
+
+test('docs/configuration.md says what the schemas say: npm run docs writes it anew', () => {
+  expect(readFileSync(join(root, 'docs/configuration.md'), 'utf8')).toBe(configurationReference(processes));
+});
+
+test('defaults are written as they would be given, whatever the setting is parsed into', () => {
+  const schema = z.object({
+    NEEDED: secret(8),
+    TIME: isoDuration('PT10M').describe('A time'),
+    COUNT: integer(10),
+    LIST: csv(),
+    SWITCH: flag(true),
+    LEVEL: z.enum(['low', 'high']).default('low').describe('How much'),
+    EXTRA: z.string().optional().describe('One | two'),
+  });
+  expect(settingsOf({ schema })).toEqual([
+    { name: 'NEEDED', default: '**required**', meaning: undefined },
+    { name: 'TIME', default: '`PT10M`', meaning: 'A time' },
+    { name: 'COUNT', default: '`10`', meaning: undefined },
+    { name: 'LIST', default: 'none', meaning: undefined },
+    { name: 'SWITCH', default: '`true`', meaning: undefined },
+    { name: 'LEVEL', default: '`low`', meaning: 'How much: low, high' },
+    { name: 'EXTRA', default: 'none', meaning: 'One | two' },
+  ]);
+  expect(configurationReference([{ title: 'One', about: 'About.', schema }])).toContain(
+    '| `EXTRA` | none | One \\| two |',
+  );
+});
