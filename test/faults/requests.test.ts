@@ -1,0 +1,325 @@
+// What every route of the form service refuses, by a walk over its route table, as its OpenAPI document tells it: tokens
+// that are none of its own, callers without a role, forms of another tenant, and bodies that are no JSON of its.
+import { randomUUID } from 'node:crypto';
+import { exportSPKI, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { permit } from '../support/forms.ts';
+import { forbiddenValues, malformedBodies } from '../support/malformed-bodies.ts';
+import { type Answered, call, roleToken } from '../support/platform.ts';
+
+interface Operation {
+  /** As the document writes it: `PUT /form/v1/forms/{formId}/data`. */
+  name: string;
+  method: string;
+  path: string;
+  hasBearer: boolean;
+  hasBody: boolean;
+}
+
+let world: FormWorld;
+let forms: FormReplica;
+let operations: Operation[];
+/** Of the tenant demo: a draft and a register. */
+let formId: string;
+const register = 'countries';
+beforeAll(async () => {
+  world = await startFormWorld();
+  forms = await world.start();
+  formId = await draft(forms);
+  const body = { name: register, description: 'Countries', entries: ['Canada'] };
+  expect((await ask('POST', '/form/v1/registers', await adminOf('demo'), body)).status).toBe(201);
+  operations = await readTable();
+});
+afterAll(() => world.close());
+
+async function readTable(): Promise<Operation[]> {
+  const { body } = await call(`${forms.url}/openapi.json`);
+  const { paths } = body as { paths: Record<string, Record<string, { security?: unknown; requestBody?: unknown }>> };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { security, requestBody }]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      method: method.toUpperCase(),
+      path,
+      hasBearer: security !== undefined,
+      hasBody: requestBody !== undefined,
+    })),
+  );
+}
+
+/** Bodies that pass validation, so that what refuses the request is what the test is about. */
+const validBodies: Record<string, unknown> = {
+  'POST /form/v1/forms': { definitionId: permit.id },
+  'POST /form/v1/forms/{formId}': { operation: 'submit' },
+  'PUT /form/v1/forms/{formId}/data': { data: { name: 'Ana' }, files: {} },
+  'POST /form/v1/registers': { name: 'colours', description: 'Colours', entries: ['red'] },
+  'PATCH /form/v1/registers/{name}': { description: 'Changed' },
+};
+
+const ask = (method: string, path: string, token?: string, body?: unknown, headers?: Record<string, string>) =>
+  call(`${forms.url}${path}`, { method, token, body, ...(headers && { headers }) });
+
+function perform({ name, method, path }: Operation, token?: string, query = ''): Promise<Answered> {
+  const target = path.replace('{formId}', formId).replace('{name}', register);
+  return ask(method, `${target}${query}`, token, validBodies[name]);
+}
+
+const guarded = () => operations.filter(({ hasBearer }) => hasBearer);
+const ofForms = () => guarded().filter(({ path }) => path.includes('{formId}'));
+const ofRegisters = () => guarded().filter(({ path }) => path.includes('{name}'));
+const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
+const realmRoles = ['applicant', 'clerk', 'assessor'];
+const adminOf = (realm: string) => roleToken(world.platform.access, allRoles, { realm, realmRoles });
+
+/** The draft and the register of the beginning are as they were, and there are no others. */
+async function expectUntouched(): Promise<void> {
+  const { rows } = await world.pool.query('SELECT id, status, revision, data::text FROM forms');
+  expect(rows).toEqual([{ id: formId, status: 'Draft', revision: '1', data: '{}' }]);
+  const { body } = await ask('GET', '/form/v1/registers', await adminOf('demo'));
+  expect(body).toMatchObject({ results: [{ name: register, description: 'Countries', entries: ['Canada'] }] });
+}
+
+describe('the route table', () => {
+  it('has a bearer on every route but the two that say what the service is', () => {
+    expect(operations.filter(({ hasBearer }) => !hasBearer).map(({ name }) => name)).toEqual(['GET /', 'GET /health']);
+    expect(guarded().length).toBeGreaterThanOrEqual(13);
+    const withBody = operations.filter(({ hasBody }) => hasBody).map(({ name }) => name);
+    expect(withBody.sort()).toEqual(Object.keys(validBodies).sort());
+  });
+});
+
+describe('every route with a bearer', () => {
+  it('answers 401 to a request without a token, or with another scheme', async () => {
+    for (const operation of guarded()) {
+      expectRefusal(await perform(operation), 401, operation.name);
+      for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic YWRtaW46YWRtaW4=', 'Bearer a b', 'Bearer null']) {
+        const { name, method, path } = operation;
+        const target = path.replace('{formId}', formId).replace('{name}', register);
+        const answer = await ask(method, target, undefined, validBodies[name], { authorization });
+        expectRefusal(answer, 401, `${name} ${authorization}`);
+      }
+    }
+    await expectUntouched();
+  });
+
+  it('answers 401 to a token of another issuer, realm, audience, key or algorithm, and to one out of its time', async () => {
+    const tokens = await wrongTokens();
+    expect(Object.keys(tokens).length).toBeGreaterThanOrEqual(16);
+    for (const operation of guarded())
+      for (const [what, token] of Object.entries(tokens)) {
+        const answer = await perform(operation, token);
+        expectRefusal(answer, 401, `${operation.name}: ${what}`);
+        expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer error="invalid_token"/);
+      }
+    await expectUntouched();
+  });
+
+  it('answers 403 to a tenant’s token without a role, and with the right roles of another service', async () => {
+    const { access } = world.platform;
+    const own = access.urns.service('form-service');
+    const audience = [own];
+    const others = { 'other-service': allRoles['form-service'], 'configuration-service': ['configuration-reader'] };
+    const tokens = [
+      await roleToken(access, {}, { realm: 'demo', audience }),
+      await roleToken(access, others, { realm: 'demo', audience }),
+      await roleToken(access, { 'form-service': ['form-adminx', 'FORM-ADMIN'] }, { realm: 'demo' }),
+    ];
+    for (const operation of guarded())
+      for (const token of tokens) expectRefusal(await perform(operation, token), 403, operation.name);
+    await expectUntouched();
+  });
+
+  it('answers 403 to a tenant’s administrator who names another tenant, and 400 to a core user who names none or an unknown one', async () => {
+    const { platform } = world;
+    const named = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
+    const [stranger, core] = [await adminOf('other'), await adminOf('core')];
+    for (const operation of guarded()) {
+      expectRefusal(await perform(operation, stranger, named), 403, operation.name);
+      expectRefusal(await perform(operation, core), 400, operation.name);
+      expectRefusal(await perform(operation, core, `${named}x`), 400, operation.name);
+    }
+    await expectUntouched();
+  });
+
+  it('answers 404 for a form of another tenant, to that tenant’s administrator and to a core user who names it', async () => {
+    const [stranger, core] = [await adminOf('other'), await adminOf('core')];
+    const named = `?tenantId=${encodeURIComponent(world.platform.otherTenant.id)}`;
+    expect(ofForms().length).toBeGreaterThanOrEqual(5);
+    for (const operation of ofForms())
+      for (const answer of [await perform(operation, stranger), await perform(operation, core, named)])
+        expectRefusal(answer, 404, operation.name);
+    await expectUntouched();
+  });
+
+  it('answers 404 for every operation on a form of another tenant', async () => {
+    const stranger = await adminOf('other');
+    for (const operation of ['send-code', 'submit', 'unlock', 'archive', 'to-draft', 'hold', 'release'])
+      expectRefusal(await ask('POST', `/form/v1/forms/${formId}`, stranger, { operation }), 404, operation);
+    await expectUntouched();
+  });
+
+  it('answers 404 for a register of another tenant, and lists none of its registers and forms', async () => {
+    const stranger = await adminOf('other');
+    expect(ofRegisters().length).toBeGreaterThanOrEqual(4);
+    for (const operation of ofRegisters()) expectRefusal(await perform(operation, stranger), 404, operation.name);
+    for (const path of ['/form/v1/registers', '/form/v1/forms'])
+      expect((await ask('GET', path, stranger)).body).toMatchObject({ results: [] });
+    await expectUntouched();
+  });
+});
+
+function expectRefusal({ status, headers, body }: Answered, expected: number, what: string): void {
+  expect([what, status]).toEqual([what, expected]);
+  expect(headers.get('content-type')).toContain('application/problem+json');
+  expect(body).toMatchObject({ status: expected, type: expect.stringMatching(/^urn:formgate:problem:/) });
+}
+
+/** Each could do everything, were it genuine. */
+async function wrongTokens(): Promise<Record<string, string>> {
+  const { access } = world.platform;
+  const own = access.urns.service('form-service');
+  const sign = (changes: object, options: Parameters<typeof access.foreignToken>[1] = {}) =>
+    access.foreignToken(
+      {
+        aud: own,
+        resource_access: { [own]: { roles: allRoles['form-service'] } },
+        realm_access: { roles: realmRoles },
+        ...changes,
+      },
+      options,
+    );
+  const now = Math.floor(Date.now() / 1000);
+  const genuine = await sign({});
+  const [header = '', payload = '', signature = ''] = genuine.split('.');
+  const changed = Buffer.from(payload, 'base64url').toString().replace('"sub":"', '"sub":"x');
+  return {
+    'another issuer': await sign({ iss: 'https://elsewhere.example.org/auth/realms/demo' }),
+    'an issuer that only begins like ours': await sign({ iss: `${access.issuer('demo')}/` }),
+    'the realm of no tenant': await sign({ iss: access.issuer('nowhere') }),
+    'a path for a realm': await sign({ iss: access.issuer('../realms/demo') }),
+    'another realm’s key for this realm': await sign({ iss: access.issuer('demo') }, { realm: 'other' }),
+    'this realm’s key for core': await sign({ iss: access.issuer('core') }),
+    'another audience': await sign({ aud: access.urns.service('event-service') }),
+    'no audience': await sign({ aud: undefined }),
+    'HS256 with some secret': await sign({}, { key: 'hmac' }),
+    'HS256 with the public key as its secret': await confusedToken(payload),
+    'no algorithm': await sign({}, { key: 'none' }),
+    'the signature left out': `${header}.${payload}.`,
+    'a key that nobody published': await sign({}, { key: 'unknown' }),
+    'a changed payload': `${header}.${Buffer.from(changed).toString('base64url')}.${signature}`,
+    'its time over': await sign({ exp: now - 60 }),
+    'no end': await sign({ exp: undefined }),
+    'its time not come': await sign({ nbf: now + 3_600 }),
+    'no subject': await sign({ sub: undefined }),
+    'the purpose of an ID token': await sign({ typ: 'ID' }),
+    'the purpose of a refresh token': await sign({ typ: 'Refresh' }),
+    'no token in it': 'nonsense',
+  };
+}
+
+/** The classic confusion: an HMAC whose secret is what everybody can read. */
+async function confusedToken(payload: string): Promise<string> {
+  const { body } = await call(`${world.platform.access.url}/realms/demo/protocol/openid-connect/certs`);
+  const [key] = (body as { keys: JWK[] }).keys;
+  const published = await importJWK({ ...key }, 'RS256', { extractable: true });
+  if (published instanceof Uint8Array) throw new Error('The realm publishes no public key.');
+  const secret = await exportSPKI(published);
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as JWTPayload;
+  return new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(Buffer.from(secret));
+}
+
+describe('every route that takes a body', () => {
+  const limit = 1_048_576;
+  const pointersOf = ({ status, headers, body }: Answered, expected: number, what: string): string[] => {
+    expect([what, status]).toEqual([what, expected]);
+    expect(headers.get('content-type')).toContain('application/problem+json');
+    const { errors = [] } = body as { errors?: { pointer: string }[] };
+    return errors.map(({ pointer }) => pointer);
+  };
+  const taking = () => operations.filter(({ hasBody }) => hasBody);
+  const send = async (
+    { method, path }: Operation,
+    body: string | Buffer<ArrayBuffer>,
+    headers: Record<string, string> = {},
+  ) => {
+    const target = path.replace('{formId}', formId).replace('{name}', register);
+    const response = await fetch(`${forms.url}${target}`, {
+      method,
+      body,
+      headers: {
+        authorization: `Bearer ${await adminOf('demo')}`,
+        'content-type': 'application/json',
+        'idempotency-key': randomUUID(),
+        ...headers,
+      },
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as unknown };
+  };
+
+  it('refuses 38 kinds of malformed, oversized, deeply nested and wrong-typed bodies with 400, 413 or 415 and the pointer of the whole', async () => {
+    const kinds = malformedBodies(limit);
+    expect(kinds).toHaveLength(38);
+    for (const operation of taking())
+      for (const { kind, body, headers, status } of kinds) {
+        const what = `${operation.name}: ${kind}`;
+        expect([what, pointersOf(await send(operation, body, headers), status, what)[0]]).toEqual([what, '']);
+      }
+    await expectUntouched();
+  });
+
+  /** Where in a body of each route a value of the caller's stands. */
+  const places: Record<string, [before: string, after: string, pointer: string]> = {
+    'POST /form/v1/forms': [`{"definitionId":"${permit.id}","applicant":{"addressAs":`, '}}', '/applicant/addressAs'],
+    'POST /form/v1/forms/{formId}': ['{"operation":', '}', '/operation'],
+    'PUT /form/v1/forms/{formId}/data': ['{"data":{"a":[', ']},"files":{}}', '/data/a/0'],
+    'POST /form/v1/registers': ['{"name":"x","description":"x","entries":[{"label":', '}]}', '/entries/0/label'],
+    'PATCH /form/v1/registers/{name}': ['{"entries":[{"label":', '}]}', '/entries/0/label'],
+  };
+
+  it.each(forbiddenValues)('refuses %s anywhere in a body with 400 and its pointer', async (kind, json, below) => {
+    for (const operation of taking()) {
+      const [before, after, pointer] = places[operation.name] ?? ['', '', ''];
+      const pointers = pointersOf(await send(operation, before + json + after), 400, `${operation.name}: ${kind}`);
+      expect(pointers).toContain(pointer + below);
+    }
+    await expectUntouched();
+  });
+
+  it.each([
+    ['POST /form/v1/forms', '{"definitionId":7}', '/definitionId'],
+    ['POST /form/v1/forms', '{"definitionId":""}', '/definitionId'],
+    ['POST /form/v1/forms', '{"definitionId":"a/b"}', '/definitionId'],
+    ['POST /form/v1/forms', '{"definitionId":"permit","status":"Submitted"}', '/status'],
+    ['POST /form/v1/forms', '{"definitionId":"permit","applicant":[]}', '/applicant'],
+    ['POST /form/v1/forms', '{"definitionId":"permit","applicant":{"channels":{}}}', '/applicant/channels'],
+    [
+      'POST /form/v1/forms',
+      '{"definitionId":"permit","applicant":{"channels":[{"channel":"fax","address":"1"}]}}',
+      '/applicant/channels/0/channel',
+    ],
+    [
+      'POST /form/v1/forms',
+      '{"definitionId":"permit","applicant":{"channels":[{"channel":"email","address":"x"}]}}',
+      '/applicant/channels/0/address',
+    ],
+    ['POST /form/v1/forms/{formId}', '{"operation":"delete"}', '/operation'],
+    ['POST /form/v1/forms/{formId}', '{"operation":["submit"]}', '/operation'],
+    ['POST /form/v1/forms/{formId}', '{"operation":"submit","dryRun":true}', '/dryRun'],
+    ['PUT /form/v1/forms/{formId}/data', '{"data":"x","files":{}}', '/data'],
+    ['PUT /form/v1/forms/{formId}/data', '{"data":{},"files":{"a":{}}}', '/files/a'],
+    ['PUT /form/v1/forms/{formId}/data', '{"data":{},"files":{"a~/b":1}}', '/files/a~0~1b'],
+  ])('%s refuses %s with 400 and the pointer %s', async (name, body, pointer) => {
+    const operation = operations.find((one) => one.name === name);
+    if (!operation) throw new Error(`There is no ${name}.`);
+    expect(pointersOf(await send(operation, body), 400, name)).toContain(pointer);
+  });
+
+  it('has logged no failure of its own and answered no 5xx, and nothing has reached a prototype', async () => {
+    expect(forms.logText()).not.toContain('request failed');
+    expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
+    const { text } = await call(`${forms.metricsUrl}/metrics`);
+    expect(text).toMatch(/http_request_duration_seconds_count\{.*status="413"/);
+    expect(text).not.toMatch(/http_request_duration_seconds_count\{.*status="5\d\d"/);
+  });
+});

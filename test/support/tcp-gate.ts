@@ -1,0 +1,57 @@
+// Stands between a client and a server of any protocol. Shut, it is a server that is stopped: connections that stand are
+// cut, new ones are refused. Frozen, it is one that hangs: connections are taken, and nothing goes through.
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface TcpGate {
+  port: number;
+  shut(): Promise<void>;
+  freeze(): void;
+  /** Passes everything again: new connections to `port` where given, for a server that came back elsewhere. */
+  open(port?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startTcpGate(target: number): Promise<TcpGate> {
+  let to = target;
+  let frozen = false;
+  const sockets = new Set<Socket>();
+  const server = createServer((incoming) => {
+    const outgoing = connect({ port: to, host: '127.0.0.1' });
+    for (const [socket, other] of [
+      [incoming, outgoing],
+      [outgoing, incoming],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('error', () => other.destroy());
+      socket.once('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+      socket.pipe(other);
+      if (frozen) socket.pause();
+    }
+  });
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const shut = async () => {
+    const closed = server.listening && new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+  };
+  return {
+    port,
+    shut,
+    freeze() {
+      frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    async open(moved) {
+      to = moved ?? to;
+      frozen = false;
+      for (const socket of sockets) socket.resume();
+      if (!server.listening) await listen(port);
+    },
+    close: shut,
+  };
+}
