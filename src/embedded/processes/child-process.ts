@@ -31,6 +31,10 @@ export interface SupervisedChild {
 }
 
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'TZ', 'SystemRoot', 'NODE_COMPILE_CACHE'];
+/** Keep the heap near what is in use: half the memory under load, and no cost that could be measured (decision 0013). */
+const memoryFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
+/** Starts that find their code compiled take less time and 25 MiB less memory. */
+const compileCache = join(import.meta.dirname, '../../../node_modules/.cache/formgate');
 const longestStart = 60_000;
 const longestWait = 10_000;
 
@@ -85,8 +89,8 @@ function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   const own = inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
   // The file itself, no pipe through us: the child's last lines are kept even if we are gone.
   const log = openSync(logFile, 'a', 0o600);
-  const child = spawn(process.execPath, [`--import=${follow}`, main], {
-    env: { ...Object.fromEntries(own), ...env },
+  const child = spawn(process.execPath, [...memoryFlags, `--import=${follow}`, main], {
+    env: { NODE_COMPILE_CACHE: compileCache, ...Object.fromEntries(own), ...env },
     stdio: ['pipe', log, log],
     // Ctrl-C reaches the whole group of a terminal: a child out of the group is stopped by us, in order.
     detached: process.platform !== 'win32',
