@@ -1,33 +1,349 @@
 // Sign-in from the first redirect to the landing place, against a real OpenID provider, with both kinds of store.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+import { createSiteBrowser, type SiteBrowser } from '../../../test/support/site-browser.ts';
+
+let offset = 0;
+const clock = () => new Date(Date.now() + offset);
+beforeEach(() => {
+  offset = 0;
+});
+const errorOf = (text: string) => JSON.parse(text) as { type: string; status: number; errors?: { pointer: string }[] };
 
 describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (store) => {
   let world: SessionWorld;
+  let platform: TestPlatform;
+  let browser: SiteBrowser;
   beforeAll(async () => {
-    world = await startSessionWorld({ store });
+    // The platform keeps the real time: only the token handler's is moved.
+    platform = await startTestPlatform();
+    world = await startSessionWorld({ store, clock, platform });
+    const { handler } = world;
+    const callback = `${world.site}/token-handler/clients`;
+    await handler.configure({
+      web: {
+        redirectUris: [`${callback}/web/callback`],
+        scope: 'email profile',
+        successRedirectUrl: '/welcome',
+        failureRedirectUrl: '/sorry',
+      },
+      hinted: { redirectUris: [`${callback}/hinted/callback`], prompt: 'login', idpHint: 'goa-idp' },
+      'old app': { authCallbackUrl: 'https://old.example.org/token-handler/clients/old%20app/callback' },
+      unregistered: {},
+    });
+    await handler.register('hinted');
+    await handler.register('old app', { authCallbackUrl: `${callback}/old%20app/callback` });
   });
-  afterAll(() => world.close());
+  afterAll(async () => {
+    await world.close();
+    await platform.close();
+  });
+  beforeEach(() => {
+    browser = createSiteBrowser();
+  });
 
-  it('leads to the site’s root with a session of the person', async () => {
-    const { browser, landed } = await world.signIn();
-    expect(landed.location?.href).toBe(`${world.site}/`);
+  it('redirects to the access service with PKCE S256, state and nonce of its own each time, and the client’s scope', async () => {
+    const seen = new Set<string | null>();
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const { status, location } = await browser.request(world.authUrl());
+      expect(status).toBe(302);
+      const query = location?.searchParams;
+      expect(location?.href.startsWith(`${world.handler.platform.access.issuer('demo')}/protocol/`)).toBe(true);
+      expect(query?.get('response_type')).toBe('code');
+      expect(query?.get('code_challenge_method')).toBe('S256');
+      expect(query?.get('scope')).toBe('openid email profile');
+      expect(query?.get('redirect_uri')).toBe(`${world.site}/token-handler/clients/web/callback`);
+      for (const name of ['state', 'nonce', 'code_challenge']) seen.add(query?.get(name) ?? null);
+    }
+    expect(seen.size).toBe(6);
+  });
+
+  it('passes prompt and idpHint of the client on', async () => {
+    const { location } = await browser.request(world.authUrl({}, { clientId: 'hinted' }));
+    expect(location?.searchParams.get('prompt')).toBe('login');
+    expect(location?.searchParams.get('kc_idp_hint')).toBe('goa-idp');
+  });
+
+  it('opens a session of the person, which the sessions endpoint shows without what the cookie holds', async () => {
+    const signedIn = await world.signIn(browser);
     const list = await world.sessions(browser);
     expect(list.status).toBe(200);
-    expect(JSON.parse(list.text)).toEqual([
-      {
-        tenantId: world.handler.tenant.id,
-        clientId: 'web',
-        id: expect.stringMatching(/^[\w-]{43}$/),
-        name: 'Alice Applicant',
-        email: 'alice@example.com',
-        roles: expect.any(Array),
-        expiry: expect.any(String),
-        authenticatedBy: null,
-        created: expect.any(String),
-        core: false,
-      },
-    ]);
+    expect(JSON.parse(list.text)[0]).toEqual({
+      tenantId: world.handler.tenant.id,
+      clientId: 'web',
+      id: signedIn.handle,
+      name: 'Alice Applicant',
+      email: 'alice@example.com',
+      roles: expect.arrayContaining(['applicant']),
+      expiry: expect.any(String),
+      authenticatedBy: null,
+      created: expect.any(String),
+      core: false,
+    });
     expect(list.text).not.toContain(browser.cookie(world.site, cookieName));
+  });
+
+  it('lands at returnTo, else at the client’s successRedirectUrl', async () => {
+    expect((await world.signIn(browser)).landed.location?.href).toBe(`${world.site}/welcome`);
+    const again = await world.signIn(browser, { start: world.authUrl({ returnTo: '/here?x=1' }) });
+    expect(again.landed.location?.href).toBe(`${world.site}/here?x=1`);
+  });
+
+  it('refuses a returnTo that is no path of the same origin (open redirect)', async () => {
+    for (const returnTo of [
+      '//evil.example',
+      '/\\evil.example',
+      'https://evil.example',
+      '/%2Fevil.example',
+      '/\t/evil',
+    ]) {
+      const { status, text, location } = await browser.request(world.authUrl({ returnTo }));
+      expect([status, location]).toEqual([400, undefined]);
+      expect(errorOf(text).errors?.[0]?.pointer).toBe('/query/returnTo');
+    }
+  });
+
+  it('refuses a callbackUrl that does not end in the client’s callback (open redirect), with its pointer', async () => {
+    for (const callbackUrl of [
+      'https://evil.example/',
+      'https://evil.example/clients/other/callback',
+      '/clients/web/callback',
+    ]) {
+      const { status, text } = await browser.request(world.authUrl({ callbackUrl }));
+      expect([status, errorOf(text).errors?.[0]?.pointer]).toEqual([400, '/query/callbackUrl']);
+    }
+  });
+
+  it('leaves it to the access service to refuse a callbackUrl that is not registered', async () => {
+    const callbackUrl = 'https://evil.example/token-handler/clients/web/callback';
+    const { location } = await browser.request(world.authUrl({ callbackUrl }));
+    const shown = await browser.follow(await browser.request(location ?? ''));
+    expect([shown.status, shown.location]).toEqual([400, undefined]);
+  });
+
+  it('takes the tenant by name in any case, by name in kebab-case, and by URN', async () => {
+    const other = world.handler.platform.otherTenant;
+    for (const tenant of ['demo', 'DEMO', 'Demo', world.handler.tenant.id])
+      expect((await browser.request(world.authUrl({ tenant }))).status).toBe(302);
+    for (const tenant of ['other-town', 'Other Town', 'OTHER-TOWN', other.id])
+      expect((await browser.request(world.authUrl({ tenant }))).status).toBe(404);
+  });
+
+  it('takes the tenant from the header, which wins over the query', async () => {
+    const header = { 'X-PLATFORM-TENANT': 'demo' };
+    const url = world.authUrl({ tenant: 'Nowhere' });
+    expect((await browser.request(url, { headers: header })).status).toBe(302);
+    expect((await browser.request(world.authUrl(), { headers: { 'X-PLATFORM-TENANT': 'Nowhere' } })).status).toBe(404);
+  });
+
+  it('without a tenant is 400, with an unknown tenant or client 404', async () => {
+    const url = new URL(world.authUrl());
+    url.searchParams.delete('tenant');
+    expect(errorOf((await browser.request(url)).text)).toMatchObject({
+      status: 400,
+      errors: [{ pointer: '/query/tenant' }],
+    });
+    expect((await browser.request(world.authUrl({ tenant: 'Nowhere' }))).status).toBe(404);
+    expect((await browser.request(world.authUrl({}, { clientId: 'nothing' }))).status).toBe(404);
+  });
+
+  it('of a client that is not registered is 409 registration-required', async () => {
+    const { status, text } = await browser.request(world.authUrl({}, { clientId: 'unregistered' }));
+    expect([status, errorOf(text).type]).toEqual([409, 'urn:formgate:problem:registration-required']);
+  });
+
+  it('without callbackUrl takes the path of authCallbackUrl on the host and protocol of the request', async () => {
+    const url = new URL(world.authUrl({}, { clientId: 'old app' }));
+    url.searchParams.delete('callbackUrl');
+    const signedIn = await world.signIn(browser, { start: url.href });
+    expect(signedIn.landed.location?.href).toBe(`${world.site}/`);
+    const headers = { 'X-Forwarded-Proto': 'https' };
+    const { location } = await browser.request(url, { headers });
+    expect(location?.searchParams.get('redirect_uri')).toBe(
+      `${world.site.replace('http:', 'https:')}/token-handler/clients/old%20app/callback`,
+    );
+    const without = new URL(world.authUrl());
+    without.searchParams.delete('callbackUrl');
+    expect((await browser.request(without)).status).toBe(400);
+  });
+
+  it('answers under the versioned prefix too', async () => {
+    const url = world.authUrl().replace('/token-handler/', '/token-handler/v1/');
+    expect((await browser.request(url)).status).toBe(302);
+  });
+
+  it('changes the session id (session fixation): what was known before the sign-in is nobody’s session', async () => {
+    await browser.request(world.authUrl());
+    const fixed = browser.cookie(world.site, cookieName);
+    await world.signIn(browser);
+    const given = browser.cookie(world.site, cookieName);
+    expect(given).not.toBe(fixed);
+    const attacker = createSiteBrowser();
+    attacker.setCookie(world.site, cookieName, fixed);
+    expect((await world.sessions(attacker)).status).toBe(401);
+  });
+
+  it('a cookie that we did not sign, or that comes twice, is no session', async () => {
+    await world.signIn(browser);
+    const value = browser.cookie(world.site, cookieName) ?? '';
+    const ask = async (cookie: string) =>
+      (await createSiteBrowser().request(`${world.site}/token-handler/sessions`, { headers: { cookie } })).status;
+    expect(await ask(`${cookieName}=${value}`)).toBe(200);
+    expect(await ask(`${cookieName}=${value}; ${cookieName}=${value}`)).toBe(200);
+    expect(await ask(`${cookieName}=${value.slice(0, -2)}`)).toBe(401);
+    expect(await ask(`${cookieName}=${value}; ${cookieName}=s%3Atossed.x`)).toBe(401);
+    expect(await ask(`${cookieName}=s%3Atossed.x; ${cookieName}=${value}`)).toBe(401);
+    expect(await ask(`${cookieName}=%`)).toBe(401);
+  });
+
+  it('a callback in a browser that did not begin the sign-in is 400 (login CSRF), and opens no session', async () => {
+    const callback = await world.toCallback(createSiteBrowser());
+    const victim = browser;
+    expect((await victim.request(callback)).status).toBe(400);
+    await victim.request(world.authUrl());
+    expect((await victim.request(callback)).status).toBe(400);
+    expect((await world.sessions(victim)).status).toBe(401);
+    await world.signIn(victim, { email: 'admin@example.com' });
+    expect((await victim.request(callback)).status).toBe(400);
+    expect(JSON.parse((await world.sessions(victim)).text)[0].email).toBe('admin@example.com');
+  });
+
+  it('a state that this browser never had is 400, and so is one without', async () => {
+    await browser.request(world.authUrl());
+    expect((await browser.request(world.clientUrl('callback', { state: 'unknown', code: 'x' }))).status).toBe(400);
+    expect((await browser.request(world.clientUrl('callback', { code: 'x' }))).status).toBe(400);
+  });
+
+  it('many tabs sign in at once, each attempt by itself, in any order', async () => {
+    await browser.request(world.authUrl());
+    const paths = Array.from({ length: 8 }, (_, index) => `/tab-${index}`);
+    const begun = await Promise.all(
+      paths.map(async (returnTo) => ({ returnTo, visit: await browser.request(world.authUrl({ returnTo })) })),
+    );
+    const callbacks: { returnTo: string; url: URL }[] = [];
+    for (const { returnTo, visit } of begun)
+      callbacks.push({ returnTo, url: await world.toCallback(browser, visit.location?.href) });
+    for (const { returnTo, url } of callbacks.reverse()) {
+      const landed = await browser.request(url);
+      expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}${returnTo}`]);
+    }
+    expect((await world.sessions(browser)).status).toBe(200);
+  });
+
+  it('keeps at most 20 attempts of a browser open: the oldest is forgotten', async () => {
+    await browser.request(world.authUrl());
+    const states: string[] = [];
+    for (let attempt = 0; attempt < 21; attempt += 1) {
+      const { location } = await browser.request(world.authUrl());
+      states.push(location?.searchParams.get('state') ?? '');
+      offset += 1;
+    }
+    const answer = (state = '') =>
+      browser.request(
+        world.clientUrl('callback', {
+          state,
+          error: 'access_denied',
+          iss: world.handler.platform.access.issuer('demo'),
+        }),
+      );
+    expect((await answer(states[0])).status).toBe(400);
+    expect((await answer(states[1])).status).toBe(302);
+    expect((await answer(states[20])).status).toBe(302);
+  });
+
+  it('a callback that is loaded again leads on without redeeming its code again', async () => {
+    const callback = await world.toCallback(browser);
+    expect((await browser.request(callback)).status).toBe(302);
+    const again = await browser.request(callback);
+    expect([again.status, again.location?.href]).toEqual([302, `${world.site}/welcome`]);
+    expect(again.setCookies).toEqual([]);
+  });
+
+  it('two callbacks of one attempt at the same time open one session', async () => {
+    const callback = await world.toCallback(browser);
+    const answers = await Promise.all([browser.copy().request(callback), browser.copy().request(callback)]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([302, 400]);
+  });
+
+  it('an attempt older than ten minutes starts again once, with tenant, callbackUrl and returnTo kept', async () => {
+    const callback = await world.toCallback(browser, world.authUrl({ returnTo: '/kept' }));
+    offset = 601_000;
+    const again = await browser.request(callback);
+    expect(again.status).toBe(302);
+    expect(again.location?.pathname).toBe('/auth/realms/demo/protocol/openid-connect/auth');
+    expect(again.location?.searchParams.get('state')).not.toBe(callback.searchParams.get('state'));
+    const second = await browser.follow(again, (url) => url.pathname.endsWith('/callback'));
+    const landed = await browser.request(second.location ?? '');
+    expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/kept`]);
+  });
+
+  it('an attempt that was started again and is late again is 400', async () => {
+    const callback = await world.toCallback(browser);
+    offset = 601_000;
+    const again = await browser.follow(await browser.request(callback), (url) => url.pathname.endsWith('/callback'));
+    offset = 1_210_000;
+    expect((await browser.request(again.location ?? '')).status).toBe(400);
+  });
+
+  it('an attempt older than an hour is forgotten: 400', async () => {
+    const callback = await world.toCallback(browser);
+    offset = 3_601_000;
+    expect((await browser.request(callback)).status).toBe(400);
+  });
+
+  it('an answer of another issuer (RFC 9207), or of none, is 400 and opens no session', async () => {
+    for (const iss of [world.handler.platform.access.issuer('other'), 'https://evil.example', undefined]) {
+      const callback = await world.toCallback(browser);
+      if (iss === undefined) callback.searchParams.delete('iss');
+      else callback.searchParams.set('iss', iss);
+      expect((await browser.request(callback)).status).toBe(400);
+    }
+    expect((await world.sessions(browser)).status).toBe(401);
+  });
+
+  it('a code of another attempt is refused (PKCE, nonce)', async () => {
+    const first = await world.toCallback(browser);
+    const second = await world.toCallback(browser);
+    first.searchParams.set('code', second.searchParams.get('code') ?? '');
+    expect((await browser.request(first)).status).toBe(400);
+    expect((await world.sessions(browser)).status).toBe(401);
+  });
+
+  it('the answer for one client is not taken at another’s callback', async () => {
+    const callback = await world.toCallback(browser);
+    callback.pathname = callback.pathname.replace('/web/', '/hinted/');
+    expect((await browser.request(callback)).status).toBe(400);
+  });
+
+  it('parameters that come twice are 400', async () => {
+    const callback = await world.toCallback(browser);
+    callback.searchParams.append('code', 'another');
+    expect((await browser.request(callback)).status).toBe(400);
+  });
+
+  it('a person who cancels lands at failureRedirectUrl with error=access_denied', async () => {
+    const form = await browser.follow(await browser.request(world.authUrl()));
+    const sent = await browser.submit(form, { action: 'cancel' });
+    const { location } = await browser.follow(sent, (url) => url.pathname.endsWith('/callback'));
+    const landed = await browser.request(location ?? '');
+    expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/sorry?error=access_denied`]);
+  });
+
+  it('an error of the access service is 502 and tells nothing of it', async () => {
+    const { location } = await browser.request(world.authUrl());
+    const state = location?.searchParams.get('state') ?? '';
+    const answer = { state, error: 'server_error', error_description: 'secret detail' };
+    const { status, text } = await browser.request(world.clientUrl('callback', answer));
+    expect(status).toBe(502);
+    expect(text).not.toContain('secret detail');
+  });
+
+  it('a sign-in ends the session that the browser had', async () => {
+    await world.signIn(browser);
+    const old = browser.copy();
+    expect((await world.sessions(old)).status).toBe(200);
+    await world.signIn(browser, { start: world.authUrl({}, { clientId: 'hinted' }) });
+    expect((await world.sessions(old)).status).toBe(401);
   });
 });

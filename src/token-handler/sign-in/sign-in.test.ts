@@ -1,0 +1,158 @@
+// Where a sign-in may come back to, and where it may lead.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { callbackUrlProblem, fallbackCallbackUrl, isLocalPath, landingUrl, refusalUrl } from './sign-in.ts';
+
+const good = 'https://app.example.org/token-handler/clients/web/callback';
+
+describe('callbackUrl', () => {
+  it.each([
+    good,
+    'http://localhost:4200/token-handler/clients/web/callback',
+    'https://app.example.org:8443/a/b/clients/web/callback',
+    'https://app.example.org/clients/web/callback',
+  ])('%s is one', (text) => {
+    expect(callbackUrlProblem(text, 'web')).toBeUndefined();
+  });
+
+  it('of a client whose id has spaces holds them percent-encoded', () => {
+    expect(callbackUrlProblem('https://app.example.org/clients/my%20app/callback', 'my app')).toBeUndefined();
+    expect(callbackUrlProblem('https://app.example.org/clients/my app/callback', 'my app')).toBeDefined();
+  });
+
+  it.each([
+    ['relative', '/token-handler/clients/web/callback'],
+    ['of a missing scheme', '//app.example.org/clients/web/callback'],
+    ['of another scheme', 'javascript:alert(1)//clients/web/callback'],
+    ['ftp', 'ftp://app.example.org/clients/web/callback'],
+    ['with a fragment', `${good}#x`],
+    ['with an empty fragment', `${good}#`],
+    ['with a query', `${good}?x=1`],
+    ['with credentials', 'https://user:secret@app.example.org/clients/web/callback'],
+    ['with a user', 'https://app.example.org@evil.example/clients/web/callback'],
+    ['of another client', 'https://app.example.org/clients/other/callback'],
+    ['with more behind', `${good}/more`],
+    ['with the ending in its query', 'https://evil.example/?/clients/web/callback'],
+    ['with the ending in its fragment', 'https://evil.example/#/clients/web/callback'],
+    ['with a backslash', 'https://evil.example\\clients/web/callback'],
+    ['with dot segments', 'https://app.example.org/x/../clients/web/callback'],
+    ['with encoded dot segments', 'https://app.example.org/x/%2e%2E/clients/web/callback'],
+    ['with a new line', 'https://app.example.org/\nclients/web/callback'],
+    ['with a tab', 'https://app.exa\tmple.org/clients/web/callback'],
+    ['without a host', 'https:///clients/web/callback'],
+    ['with one slash', 'https:/app.example.org/clients/web/callback'],
+    ['of nothing', ''],
+  ])('%s is none', (_what, text) => {
+    expect(callbackUrlProblem(text, 'web')).toBeDefined();
+  });
+
+  it('that is accepted names the host that a browser goes to', () => {
+    const pieces = fc.constantFrom(
+      '/',
+      '\\',
+      '@',
+      ':',
+      '?',
+      '#',
+      '..',
+      '%2e',
+      '%2f',
+      'evil.example',
+      '\t',
+      '\n',
+      ' ',
+      'é',
+      'a',
+    );
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 8 }), (parts) => {
+        const url = `https://app.example.org${parts.join('')}/clients/web/callback`;
+        if (callbackUrlProblem(url, 'web') !== undefined) return;
+        expect(new URL(url).pathname.endsWith('/clients/web/callback')).toBe(true);
+        expect([new URL(url).username, new URL(url).search, new URL(url).hash]).toEqual(['', '', '']);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe('returnTo', () => {
+  it.each(['/', '/here', '/here?x=1&y=%2F#part', '/a/b/', '/%C3%A9', '/?to=//other'])('%s is a path', (text) => {
+    expect(isLocalPath(text)).toBe(true);
+  });
+
+  it.each([
+    '',
+    'here',
+    'https://evil.example/',
+    'javascript:alert(1)',
+    '//evil.example',
+    '///evil.example',
+    '/\\evil.example',
+    '\\/evil.example',
+    '/%2Fevil.example',
+    '/%2fevil.example',
+    '/%5Cevil.example',
+    '/%5cevil.example',
+    '/%09/evil.example',
+    '/%0a/evil.example',
+    '/\t/evil.example',
+    '/\n/evil.example',
+    '/\r\nSet-Cookie: a=b',
+    '/ /evil.example',
+    '/a\\b',
+    `/${'x'.repeat(2_000)}`,
+  ])('%j leads elsewhere, or may', (text) => {
+    expect(isLocalPath(text)).toBe(false);
+  });
+
+  it('that is accepted never leaves the origin, encoded once more or not', () => {
+    const pieces = fc.constantFrom(
+      '/',
+      '\\',
+      '%2f',
+      '%5c',
+      '.',
+      '@',
+      ':',
+      '?',
+      '#',
+      'evil.example',
+      '\t',
+      '\n',
+      ' ',
+      'a',
+    );
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 8 }), (parts) => {
+        const text = parts.join('');
+        if (!isLocalPath(text)) return;
+        expect(new URL(text, 'https://app.example.org/x/y').origin).toBe('https://app.example.org');
+        const path = text.split(/[?#]/, 1)[0] ?? '';
+        expect(new URL(decodeURIComponent(path), 'https://app.example.org').origin).toBe('https://app.example.org');
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe('where a sign-in ends', () => {
+  const site = 'https://app.example.org';
+  it('is returnTo, else successRedirectUrl, else the root of the site', () => {
+    expect(landingUrl(site, { returnTo: '/here', successRedirectUrl: '/there' })).toBe(`${site}/here`);
+    expect(landingUrl(site, { successRedirectUrl: '/there' })).toBe(`${site}/there`);
+    expect(landingUrl(site, { successRedirectUrl: 'https://other.example.org/x' })).toBe('https://other.example.org/x');
+    expect(landingUrl(site, {})).toBe(`${site}/`);
+  });
+
+  it('after a refusal is failureRedirectUrl or the root, with the error added to its query', () => {
+    expect(refusalUrl(site, undefined, 'access_denied')).toBe(`${site}/?error=access_denied`);
+    expect(refusalUrl(site, '/sorry?x=1', 'access_denied')).toBe(`${site}/sorry?x=1&error=access_denied`);
+  });
+
+  it('the deprecated fallback takes the path of authCallbackUrl, and host and protocol of the request', () => {
+    expect(fallbackCallbackUrl('https://old.example.org/clients/web/callback', 'https', 'new.example.org:8443')).toBe(
+      'https://new.example.org:8443/clients/web/callback',
+    );
+  });
+});
