@@ -1,45 +1,20 @@
 // A real OpenID provider for a test: the embedded access service on a port of its own, with realms, accounts and clients
-// to the test's liking, and a way to sign tokens that no honest provider would issue.
-import { randomUUID } from 'node:crypto';
-import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+// to the test's liking, and a way to sign tokens that no honest provider would issue. Where `npm run test:keycloak` runs
+// the test, it is a real Keycloak.
 import { type AccessService, createAccessService } from '../../src/embedded/access/access.ts';
 import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
 import { createMemoryEntityStore, type EntityStore } from '../../src/embedded/access/entity-store.ts';
-import type { Realm, RealmClient, RealmDefinition, RealmUser } from '../../src/embedded/access/realm.ts';
+import type { Realm, RealmClient, RealmDefinition } from '../../src/embedded/access/realm.ts';
 import { listen } from '../../src/embedded/listen.ts';
 import { systemClock } from '../../src/service/clock.ts';
-import { createUrns, type Urns } from '../../src/service/urn.ts';
+import { createUrns } from '../../src/service/urn.ts';
+import { startKeycloakAccess } from '../keycloak/keycloak-access.ts';
+import { keycloakOfRun } from '../keycloak/keycloak-of-run.ts';
+import { makeForeignToken } from './foreign-token.ts';
+import { type TestAccess, testServiceSecret } from './test-access.ts';
 
-export interface TestAccess {
-  /** `http://127.0.0.1:<port>/auth`: both the address to call and the public one. */
-  url: string;
-  issuer(realm: string): string;
-  urns: Urns;
-  /** An access token of a client's service account, by client credentials. Bare service names (`form-service`) are expanded to their URN. */
-  serviceToken(realm: string, clientId: string): Promise<string>;
-  /** An access token of a person, by direct access grant. */
-  userToken(realm: string, email: string): Promise<string>;
-  clientSecret(realm: string, clientId: string): string;
-  addClient(realm: string, client: RealmClient): void;
-  addUser(realm: string, user: RealmUser): void;
-  /** A realm like `demo` (people, clients and roles) under another name, with what `changes` says differently. */
-  addRealm(name: string, changes?: Partial<RealmDefinition>): Promise<void>;
-  /**
-   * A token with any claims at all. Without `options`: signed by the realm's own key, issued by the realm, valid 300 s;
-   * each of `claims` replaces a default, and `undefined` removes it.
-   */
-  foreignToken(claims?: JWTPayload, options?: ForeignToken): Promise<string>;
-  close(): Promise<void>;
-}
-
-export interface ForeignToken {
-  /** `demo` unless told. */
-  realm?: string;
-  /** `realm` for the realm's key (default), `unknown` for an RSA key that nobody published, `none` for no signature, `hmac` for HS256. */
-  key?: 'realm' | 'unknown' | 'none' | 'hmac';
-  /** The moment to count iat and exp from. */
-  now?: Date;
-}
+export type { TestAccess } from './test-access.ts';
+export { testServiceSecret };
 
 export interface TestAccessOptions {
   urnPrefix?: string;
@@ -50,6 +25,12 @@ export interface TestAccessOptions {
 }
 
 export async function startTestAccess(options: TestAccessOptions = {}): Promise<TestAccess> {
+  const keycloak = keycloakOfRun();
+  if (keycloak && options.store) throw new Error('This test looks into the embedded access service.');
+  return keycloak ? startKeycloakAccess(keycloak, options) : startEmbeddedAccess(options);
+}
+
+async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAccess> {
   const urns = createUrns(options.urnPrefix ?? 'urn:example');
   let handle: AccessService['app'] | undefined;
   const listening = await listen((req, res) => handle?.(req, res));
@@ -87,8 +68,9 @@ export async function startTestAccess(options: TestAccessOptions = {}): Promise<
       return requestToken(issuer(realm), form);
     },
     clientSecret: (realm, clientId) => findClient(realm, clientId).secret ?? '',
-    addClient: (realm, client) => realmOf(realm).addClient(client),
-    addUser: (realm, user) => {
+    registrationToken: async (realm) => realmOf(realm).definition.registrationToken ?? '',
+    addClient: async (realm, client) => realmOf(realm).addClient(client),
+    addUser: async (realm, user) => {
       realmOf(realm).definition.users.push(user);
       realmOf(realm).addUser(user);
     },
@@ -96,26 +78,12 @@ export async function startTestAccess(options: TestAccessOptions = {}): Promise<
       const like = structuredClone(defaults.find((realm) => realm.name === 'demo'));
       await access.addRealm({ users: [], clients: [], ...like, ...changes, name });
     },
-    foreignToken: async (claims = {}, { realm = 'demo', key = 'realm', now = new Date() } = {}) => {
-      const seconds = Math.floor(now.getTime() / 1000);
-      const defaultClaims = {
-        iss: issuer(realm),
-        sub: randomUUID(),
-        typ: 'Bearer',
-        azp: 'foreign',
-        iat: seconds,
-        exp: seconds + 300,
-      };
-      const payload: JWTPayload = { ...defaultClaims, jti: randomUUID(), ...claims };
-      return key === 'realm' ? access.sign(realm, payload) : signWithout(key, payload);
+    foreignToken: async (claims = {}, token = {}) => {
+      const realm = token.realm ?? 'demo';
+      return makeForeignToken(issuer(realm), claims, token, (payload) => access.sign(realm, payload));
     },
     close: () => listening.close(),
   };
-}
-
-/** The secret of a platform service's account in tests. */
-export function testServiceSecret(clientId: string): string {
-  return `${clientId}-secret`;
 }
 
 async function requestToken(issuer: string, form: Record<string, string>): Promise<string> {
@@ -128,16 +96,4 @@ async function requestToken(issuer: string, form: Record<string, string>): Promi
   if (typeof token !== 'string')
     throw new Error(`The access service answered ${response.status}: ${JSON.stringify(body)}`);
   return token;
-}
-
-async function signWithout(key: 'unknown' | 'none' | 'hmac', payload: JWTPayload): Promise<string> {
-  if (key === 'unknown') {
-    const { privateKey } = await generateKeyPair('RS256');
-    return new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid: 'unknown' }).sign(privateKey);
-  }
-  if (key === 'hmac') {
-    return new SignJWT(payload).setProtectedHeader({ alg: 'HS256' }).sign(new TextEncoder().encode('x'.repeat(32)));
-  }
-  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${encode({ alg: 'none', typ: 'JWT' })}.${encode(payload)}.`;
 }

@@ -76,8 +76,8 @@ export const replicaKeys = `first:${Buffer.alloc(32, 1).toString('base64')}`;
 const cookieName = 'formgate_session';
 
 /** Makes the client known to the realm `demo` that replicas refresh as. */
-export function addReplicaClient(access: TestAccess): void {
-  access.addClient('demo', { ...replicaClient, grants: ['password', 'refresh_token'] });
+export function addReplicaClient(access: TestAccess): Promise<void> {
+  return access.addClient('demo', { ...replicaClient, grants: ['password', 'refresh_token'] });
 }
 
 export async function startSessionReplica(options: SessionReplicaOptions): Promise<SessionReplica> {

@@ -126,6 +126,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
       await sleep(60);
     },
     async register(clientId, { authCallbackUrl, realm } = {}) {
+      const registrationToken = await access.registrationToken(realm ?? 'demo');
       const body = { registrationToken, ...(authCallbackUrl !== undefined && { authCallbackUrl }) };
       const token = await adminToken(realm);
       return api(`/clients/${encodeURIComponent(clientId)}`, { method: 'POST', token, body });

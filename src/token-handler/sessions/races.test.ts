@@ -17,7 +17,7 @@ let access: TestAccess;
 let redis: TestRedis;
 beforeAll(async () => {
   [access, redis] = await Promise.all([startTestAccess(), startTestRedis()]);
-  addReplicaClient(access);
+  await addReplicaClient(access);
 });
 afterAll(() => Promise.all([access.close(), redis.close()]));
 

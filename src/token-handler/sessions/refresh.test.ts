@@ -21,7 +21,7 @@ const clock = () => new Date(Date.now() + offset);
 
 beforeAll(async () => {
   [access, redis] = await Promise.all([startTestAccess(), startTestRedis()]);
-  addReplicaClient(access);
+  await addReplicaClient(access);
 });
 afterAll(() => Promise.all([access.close(), redis.close()]));
 beforeEach(async () => {
