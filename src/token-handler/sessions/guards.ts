@@ -41,7 +41,9 @@ export function liveSession(options: SessionGuardOptions): Guard {
     name: 'liveSession',
     admits: true,
     async check(request, response) {
-      response.locals.session = await admitSession(request, options);
+      const live = await admitSession(request, options);
+      response.locals.session = live;
+      response.locals.signedIn = { tenantId: live.session.tenantId, subject: live.session.user.id };
     },
   };
 }

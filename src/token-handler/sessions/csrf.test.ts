@@ -1,0 +1,65 @@
+// What CSRF protection refuses, request by request.
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { checkCsrf, csrfToken } from './csrf.ts';
+
+const session = { handle: 'a handle', csrfSecret: 'a secret', site: 'https://app.example.org' };
+const token = csrfToken(session);
+
+const check = (method: string, headers: Record<string, string> = {}) => {
+  const request = new IncomingMessage(new Socket());
+  request.method = method;
+  Object.assign(request.headers, headers);
+  try {
+    checkCsrf(request, session);
+    return 'passes';
+  } catch (error) {
+    return (error as { status?: number }).status;
+  }
+};
+
+describe('CSRF protection', () => {
+  it('asks nothing of GET', () => {
+    expect(check('GET')).toBe('passes');
+    expect(check('GET', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' })).toBe('passes');
+  });
+
+  it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'QUERY'])(
+    'asks %s for the session’s token',
+    (method) => {
+      expect(check(method)).toBe(403);
+      expect(check(method, { 'x-xsrf-token': '' })).toBe(403);
+      expect(check(method, { 'x-xsrf-token': 'undefined' })).toBe(403);
+      expect(check(method, { 'x-xsrf-token': `${token} ` })).toBe(403);
+      expect(check(method, { 'x-xsrf-token': token })).toBe('passes');
+    },
+  );
+
+  it('refuses the token of another session, or of another secret', () => {
+    expect(check('POST', { 'x-xsrf-token': csrfToken({ ...session, handle: 'another' }) })).toBe(403);
+    expect(check('POST', { 'x-xsrf-token': csrfToken({ ...session, csrfSecret: 'another' }) })).toBe(403);
+  });
+
+  it('refuses what the browser says comes from another site, with the right token too', () => {
+    const right = { 'x-xsrf-token': token };
+    expect(check('POST', { ...right, 'sec-fetch-site': 'cross-site' })).toBe(403);
+    for (const site of ['same-origin', 'same-site', 'none'])
+      expect(check('POST', { ...right, 'sec-fetch-site': site })).toBe('passes');
+  });
+
+  it('refuses an Origin other than that of the session’s callbackUrl, with the right token too', () => {
+    const right = { 'x-xsrf-token': token };
+    for (const origin of ['https://evil.example', 'http://app.example.org', 'https://app.example.org:444', 'null', ''])
+      expect(check('POST', { ...right, origin })).toBe(403);
+    expect(check('POST', { ...right, origin: session.site })).toBe('passes');
+  });
+
+  it('refuses an upgrade that another site’s page asks for, and asks it for no token', () => {
+    const upgrade = { upgrade: 'websocket', connection: 'Upgrade' };
+    expect(check('GET', upgrade)).toBe('passes');
+    expect(check('GET', { ...upgrade, origin: session.site })).toBe('passes');
+    expect(check('GET', { ...upgrade, origin: 'https://evil.example' })).toBe(403);
+    expect(check('GET', { ...upgrade, 'sec-fetch-site': 'cross-site' })).toBe(403);
+  });
+});

@@ -1,0 +1,200 @@
+// The session endpoints, for people and for administrators, and what another tenant may see: nothing.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import {
+  cookieName,
+  type SessionWorld,
+  type SignedInBrowser,
+  startSessionWorld,
+} from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+});
+afterAll(() => platform.close());
+
+describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
+  let world: SessionWorld;
+  beforeAll(async () => {
+    world = await startSessionWorld({ store, platform });
+    await world.handler.configure(
+      { web: { redirectUris: [`${world.site}/token-handler/clients/web/callback`] } },
+      { tenant: platform.otherTenant },
+    );
+    await world.handler.register('web', { realm: 'other' });
+  });
+  afterAll(() => world.close());
+
+  const list = async (browser: SignedInBrowser['browser'], headers = {}) => {
+    const { status, text } = await world.sessions(browser, headers);
+    return { status, ids: status === 200 ? (JSON.parse(text) as { id: string }[]).map(({ id }) => id) : [] };
+  };
+  const revoke = (by: SignedInBrowser, handle: string, headers: Record<string, string> = { 'X-XSRF-TOKEN': by.csrf }) =>
+    by.browser.request(`${world.site}/token-handler/sessions/${handle}`, { method: 'DELETE', headers });
+
+  it('without a session the list is 401, as JSON and never as a redirect', async () => {
+    const answer = await world.sessions(createSiteBrowser());
+    expect([answer.status, answer.location]).toEqual([401, undefined]);
+    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+  });
+
+  it('the list begins with the session of the cookie, and the same person’s others follow', async () => {
+    const [one, two] = [await world.signIn(), await world.signIn()];
+    const seen = await list(one.browser);
+    expect(seen.ids[0]).toBe(one.handle);
+    expect(seen.ids).toContain(two.handle);
+    expect((await list(two.browser)).ids[0]).toBe(two.handle);
+  });
+
+  it('nobody else’s sessions are listed', async () => {
+    const alice = await world.signIn();
+    const admin = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    expect((await list(alice.browser)).ids).not.toContain(admin.handle);
+    expect((await list(admin.browser)).ids).not.toContain(alice.handle);
+  });
+
+  it('the person revokes another of their sessions, which is refused at once', async () => {
+    const [one, two] = [await world.signIn(), await world.signIn()];
+    expect((await list(two.browser)).status).toBe(200);
+    expect((await revoke(one, two.handle)).status).toBe(200);
+    expect((await list(two.browser)).status).toBe(401);
+    expect((await list(one.browser)).ids).not.toContain(two.handle);
+    expect((await revoke(one, two.handle)).status).toBe(404);
+  });
+
+  it('who revokes their own session loses its cookies', async () => {
+    const one = await world.signIn();
+    expect((await revoke(one, one.handle)).status).toBe(200);
+    expect(one.browser.cookie(world.site, cookieName)).toBeUndefined();
+    expect(one.browser.cookie(world.site, 'XSRF-TOKEN')).toBeUndefined();
+  });
+
+  it('revoking needs the CSRF token, and comes from the session’s site', async () => {
+    const [one, two] = [await world.signIn(), await world.signIn()];
+    expect((await revoke(one, two.handle, {})).status).toBe(403);
+    expect((await revoke(one, two.handle, { 'X-XSRF-TOKEN': two.csrf })).status).toBe(403);
+    const foreign = { 'X-XSRF-TOKEN': one.csrf, Origin: 'https://evil.example' };
+    expect((await revoke(one, two.handle, foreign)).status).toBe(403);
+    expect((await revoke(one, two.handle, { 'X-XSRF-TOKEN': one.csrf, Origin: world.site })).status).toBe(200);
+  });
+
+  it('nobody revokes another person’s session', async () => {
+    const alice = await world.signIn();
+    const admin = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    expect((await revoke(alice, admin.handle)).status).toBe(404);
+    expect((await list(admin.browser)).status).toBe(200);
+  });
+
+  it('an administrator lists and revokes the sessions of the tenant with a bearer token', async () => {
+    const alice = await world.signIn();
+    const token = await world.handler.adminToken();
+    const seen = await world.handler.api('/sessions', { token });
+    expect(seen.status).toBe(200);
+    expect((seen.body as { id: string }[]).map(({ id }) => id)).toContain(alice.handle);
+    expect((await world.handler.api(`/sessions/${alice.handle}`, { method: 'DELETE', token })).status).toBe(200);
+    expect((await list(alice.browser)).status).toBe(401);
+  });
+
+  it('an administrator reads the list in pages', async () => {
+    await Promise.all([world.signIn(), world.signIn(), world.signIn()]);
+    const token = await world.handler.adminToken();
+    const all: string[] = [];
+    for (let after = ''; ; ) {
+      const { body } = await world.handler.api(`/sessions?top=2${after && `&after=${after}`}`, { token });
+      const ids = (body as { id: string }[]).map(({ id }) => id);
+      if (ids.length === 0) break;
+      all.push(...ids);
+      after = ids.at(-1) ?? '';
+    }
+    expect(new Set(all).size).toBe(all.length);
+    expect(all.length).toBeGreaterThan(3);
+  });
+
+  it('a bearer without the role is 403, one that is not valid 401, whatever cookie comes with it', async () => {
+    const { browser } = await world.signIn();
+    const plain = await platform.access.foreignToken({ aud: platform.access.urns.service('token-handler') });
+    const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
+    const ask = async (token: string) =>
+      (await call(`${world.site}/token-handler/sessions`, { token, headers: { cookie } })).status;
+    expect(await ask(plain)).toBe(403);
+    expect(await ask('nonsense')).toBe(401);
+  });
+
+  describe('of another tenant', () => {
+    const otherUrl = () => world.authUrl({ tenant: platform.otherTenant.id });
+
+    it('are neither listed nor revoked by an administrator (404)', async () => {
+      const other = await world.signIn(createSiteBrowser(), { start: otherUrl() });
+      const token = await world.handler.adminToken();
+      const { body } = await world.handler.api('/sessions', { token });
+      expect((body as { id: string }[]).map(({ id }) => id)).not.toContain(other.handle);
+      expect((await world.handler.api(`/sessions/${other.handle}`, { method: 'DELETE', token })).status).toBe(404);
+      expect((await list(other.browser)).status).toBe(200);
+    });
+
+    it('a cookie of tenant A is 401 where the proxy names tenant B, by name or by URN', async () => {
+      const { browser } = await world.signIn();
+      const named = async (tenant: string) => (await list(browser, { 'X-PLATFORM-TENANT': tenant })).status;
+      for (const tenant of ['demo', 'Demo', platform.tenant.id]) expect(await named(tenant)).toBe(200);
+      for (const tenant of ['other-town', 'Other Town', platform.otherTenant.id, 'Nowhere', 'urn:example:x'])
+        expect(await named(tenant)).toBe(401);
+    });
+
+    it('a sign-in that began for one tenant does not finish on another’s domain (mix-up)', async () => {
+      const browser = createSiteBrowser();
+      const callback = await world.toCallback(browser);
+      const headers = { 'X-PLATFORM-TENANT': 'other-town' };
+      expect((await browser.request(callback, { headers })).status).toBe(400);
+    });
+
+    it('an answer of another tenant’s access service does not finish a sign-in (mix-up)', async () => {
+      const browser = createSiteBrowser();
+      const mine = await world.toCallback(browser);
+      const theirs = await world.toCallback(browser, otherUrl());
+      const mixed = new URL(theirs);
+      mixed.searchParams.set('state', mine.searchParams.get('state') ?? '');
+      expect((await browser.request(mixed)).status).toBe(400);
+      const disguised = new URL(mixed);
+      disguised.searchParams.set('iss', mine.searchParams.get('iss') ?? '');
+      expect((await browser.request(disguised)).status).toBe(400);
+      expect((await list(browser)).status).toBe(401);
+    });
+
+    it('a sign-in to each of two tenants in one browser is the session of the later one', async () => {
+      const { browser } = await world.signIn();
+      await world.signIn(browser, { start: otherUrl() });
+      const { text } = await world.sessions(browser);
+      expect(JSON.parse(text)[0].tenantId).toBe(platform.otherTenant.id);
+    });
+  });
+});
+
+describe('the end of a session', () => {
+  it('comes with SESSION_IDLE after the last request, and an earlier request puts it off', async () => {
+    const world = await startSessionWorld({ platform, env: { SESSION_IDLE: 'PT2S' } });
+    const { browser } = await world.signIn();
+    for (let round = 0; round < 4; round += 1) {
+      await delay(900);
+      expect((await world.sessions(browser)).status).toBe(200);
+    }
+    await delay(2_100);
+    expect((await world.sessions(browser)).status).toBe(401);
+    await world.close();
+  });
+
+  it('comes with SESSION_MAX_AGE after the sign-in, however many requests there are', async () => {
+    const world = await startSessionWorld({ platform, store: 'redis', env: { SESSION_MAX_AGE: 'PT2S' } });
+    const { browser } = await world.signIn();
+    const statuses: number[] = [];
+    for (let round = 0; round < 24; round += 1) {
+      statuses.push((await world.sessions(browser)).status);
+      await delay(100);
+    }
+    expect(statuses[0]).toBe(200);
+    expect(statuses.at(-1)).toBe(401);
+    await world.close();
+  });
+});

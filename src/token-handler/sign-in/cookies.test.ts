@@ -1,0 +1,88 @@
+// The cookies that sign-in and logout set: their names, flags and values, by http and by https.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+
+let platform: TestPlatform;
+let world: SessionWorld;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+  world = await startSessionWorld({ platform });
+});
+afterAll(async () => {
+  await world.close();
+  await platform.close();
+});
+
+const https = { 'X-Forwarded-Proto': 'https' };
+const attributesOf = (lines: string[], name: string) => {
+  const line = lines.find((one) => one.startsWith(`${name}=`));
+  return line?.split('; ').slice(1).sort();
+};
+
+describe('the session cookie', () => {
+  it('is HttpOnly, SameSite=Lax, Path=/, has no Domain and no end of its own', async () => {
+    const browser = createSiteBrowser();
+    const begun = await browser.request(world.authUrl());
+    expect(attributesOf(begun.setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
+    const landed = await browser.request(await world.toCallback(browser));
+    expect(attributesOf(landed.setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
+  });
+
+  it('is Secure when a trusted proxy says that the request came by https', async () => {
+    const browser = createSiteBrowser();
+    const { setCookies } = await browser.request(world.authUrl(), { headers: https });
+    expect(attributesOf(setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']);
+  });
+
+  it('is not Secure because somebody who is no trusted proxy says so', async () => {
+    const distrusting = await startSessionWorld({ platform, env: { TRUSTED_PROXIES: '10.0.0.0/8' } });
+    const { setCookies } = await createSiteBrowser().request(distrusting.authUrl(), { headers: https });
+    expect(attributesOf(setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
+    await distrusting.close();
+  });
+
+  it('is not set by a request that needs no session', async () => {
+    const browser = createSiteBrowser();
+    expect((await browser.request(`${world.site}/token-handler/sessions`)).setCookies).toEqual([]);
+    expect((await browser.request(world.authUrl({ tenant: 'Nowhere' }))).setCookies).toEqual([]);
+  });
+
+  it('may have a name that begins with __Host-, and is then set by https only', async () => {
+    const strict = await startSessionWorld({ platform, env: { SESSION_COOKIE: '__Host-session' } });
+    const browser = createSiteBrowser();
+    expect((await browser.request(strict.authUrl())).status).toBe(400);
+    const { status, setCookies } = await browser.request(strict.authUrl(), { headers: https });
+    expect(status).toBe(302);
+    expect(attributesOf(setCookies, '__Host-session')).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']);
+    await strict.close();
+  });
+});
+
+describe('the cookie XSRF-TOKEN', () => {
+  it('is readable by scripts, SameSite=Strict, and Secure by https', async () => {
+    const browser = createSiteBrowser();
+    const callback = await world.toCallback(browser);
+    const landed = await browser.copy().request(callback);
+    expect(attributesOf(landed.setCookies, 'XSRF-TOKEN')).toEqual(['Path=/', 'SameSite=Strict']);
+    const other = createSiteBrowser();
+    const byHttps = await other.request(await world.toCallback(other), { headers: https });
+    expect(attributesOf(byHttps.setCookies, 'XSRF-TOKEN')).toEqual(['Path=/', 'SameSite=Strict', 'Secure']);
+  });
+
+  it('is another for each session, and says nothing of the session cookie', async () => {
+    const one = await world.signIn();
+    const other = await world.signIn();
+    expect(one.csrf).toMatch(/^[\w-]{43}$/);
+    expect(one.csrf).not.toBe(other.csrf);
+    expect(one.browser.cookie(world.site, cookieName)).not.toContain(one.csrf);
+  });
+
+  it('is given again by the sessions endpoint to a page that has lost it', async () => {
+    const { browser, csrf } = await world.signIn();
+    browser.setCookie(world.site, 'XSRF-TOKEN', undefined);
+    await world.sessions(browser);
+    expect(browser.cookie(world.site, 'XSRF-TOKEN')).toBe(csrf);
+  });
+});
