@@ -65,6 +65,9 @@ describe('the page of the API', () => {
     ])
       expect(text).toContain(part);
     expect(await page.locator('main script, main b').count()).toBe(0);
+    expect(await page.locator('main p code').allTextContents()).toContain(
+      'urn:example:platform:configuration:v2:/configuration/data-register/<name>',
+    );
     await close();
   });
 

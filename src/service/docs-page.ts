@@ -2,7 +2,7 @@
 // nothing else, so that its Content-Security-Policy allows nothing but its own stylesheet.
 import { createHash } from 'node:crypto';
 import { docsStylesheet } from './docs-stylesheet.ts';
-import { html, Markup } from './html.ts';
+import { html, Markup, prose } from './html.ts';
 import { constraintsOf, type JsonSchema, schemaMarkup } from './schema-markup.ts';
 
 /** What of an OpenAPI 3.1 document is shown. */
@@ -69,7 +69,7 @@ export function docsPage(document: ShownDocument): string {
 <a class="skip" href="#calls">Skip to the calls</a>
 <header>
 <h1>${info.title} <span class="quiet">version ${info.version}</span></h1>
-<p>${info.description}</p>
+<p>${info.description !== undefined && prose(info.description)}</p>
 <p><a href="openapi.json">OpenAPI document</a> for tools</p>
 </header>
 <nav aria-label="Calls"><ol>${calls.map(navigationEntry)}</ol></nav>
@@ -105,7 +105,7 @@ function callSection({ id, method, path, operation }: Call): Markup {
   return html`<article id="${id}" aria-labelledby="${id}-title">
 <h3 id="${id}-title"><span class="method">${method}</span> <code>${path}</code></h3>
 <p class="summary">${summary}</p>
-${description !== undefined && html`<p>${description}</p>`}
+${description !== undefined && html`<p>${prose(description)}</p>`}
 <p class="quiet">${security ? 'Needs an access token: Authorization: Bearer …' : 'Needs no access token.'}</p>
 ${parameters && parameters.length > 0 && parametersTable(parameters, id)}
 ${requestBody && html`<h4>Body</h4>${contentMarkup(requestBody.content)}`}
@@ -124,7 +124,7 @@ function parametersTable(parameters: Parameter[], id: string): Markup {
 function parameterRow(parameter: Parameter): Markup {
   const { name, in: place, required, schema, description } = parameter;
   return html`<tr><th scope="row"><code>${name}</code></th><td>${place}${required && ', required'}</td>
-<td>${schema !== undefined && parameterType(schema)}</td><td>${description}</td></tr>`;
+<td>${schema !== undefined && parameterType(schema)}</td><td>${description !== undefined && prose(description)}</td></tr>`;
 }
 
 function parameterType(schema: JsonSchema): Markup {
@@ -134,13 +134,14 @@ function parameterType(schema: JsonSchema): Markup {
 
 function answerMarkup([status, answer]: [string, NonNullable<Operation['responses']>[string]]): Markup {
   const headers = Object.entries(answer.headers ?? {});
-  return html`<dt><code>${status}</code></dt><dd>${answer.description}
+  const problem = answer.content?.['application/problem+json']?.schema;
+  return html`<dt><code>${status}</code></dt><dd>${answer.description !== undefined && prose(answer.description)}${problem !== undefined && html` (${schemaMarkup(problem)})`}
 ${headers.length > 0 && html`<p>Headers:</p><ul>${headers.map(headerItem)}</ul>`}
-${answer.content && contentMarkup(answer.content)}</dd>`;
+${answer.content && problem === undefined && contentMarkup(answer.content)}</dd>`;
 }
 
 function headerItem([name, header]: [string, Header]): Markup {
-  return html`<li><code>${name}</code> <span class="quiet">${header.description}</span></li>`;
+  return html`<li><code>${name}</code> <span class="quiet">${header.description !== undefined && prose(header.description)}</span></li>`;
 }
 
 function contentMarkup(content: Content): Markup {
@@ -153,7 +154,7 @@ ${schema !== undefined && html`<div class="schema">${schemaMarkup(schema)}</div>
 function schemaSection([name, schema]: [string, JsonSchema]): Markup {
   const described = typeof schema === 'object' ? schema.description : undefined;
   return html`<article id="type-${name}" aria-labelledby="type-${name}-title"><h3 id="type-${name}-title">${name}</h3>
-${described !== undefined && html`<p>${described}</p>`}
+${described !== undefined && html`<p>${prose(described)}</p>`}
 <div class="schema">${schemaMarkup(schema)} ${constraintsOf(schema)}</div></article>
 `;
 }

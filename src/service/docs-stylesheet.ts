@@ -20,6 +20,8 @@ h1 .quiet { font-size: 1rem; font-weight: 400; letter-spacing: 0; }
 h2 { font-size: 1.25rem; margin: 2rem 0 .75rem; }
 h3 { font-size: 1.05rem; margin: 0 0 .5rem; overflow-wrap: anywhere; }
 h4 { font-size: .95rem; margin: 1.25rem 0 .4rem; }
+header, nav, article { overflow-wrap: anywhere; }
+table { overflow-wrap: normal; }
 p { margin: 0 0 .75rem; max-width: 45rem; }
 .summary { font-weight: 600; }
 .quiet { color: var(--quiet); }

@@ -22,6 +22,16 @@ export function joinMarkup(items: readonly Markup[], separator: string): Markup 
   return new Markup(items.map(({ text }) => text).join(escapeText(separator)));
 }
 
+/** A description as it is written for OpenAPI: of CommonMark, code between backticks is shown, all else is text. */
+export function prose(text: string): Markup {
+  return new Markup(
+    text
+      .split(/`([^`]+)`/)
+      .map((part, index) => (index % 2 === 1 ? `<code>${escapeText(part)}</code>` : escapeText(part)))
+      .join(''),
+  );
+}
+
 function render(value: Value): string {
   if (value === undefined || value === false) return '';
   if (value instanceof Markup) return value.text;

@@ -44,9 +44,15 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
 }
 
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
-  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** `all` is for raw routes. */
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
   /** As Express writes it: `/form/v1/forms/:formId`. */
   path: string;
+  /**
+   * Takes whatever begins with the part of `path` before its first parameter, as it was written: no cross-origin headers
+   * are added, and nothing is decoded, read or validated before `handle`. Raw routes are looked at first.
+   */
+  raw?: true;
   summary: string;
   description?: string;
   guards: Guard[];
@@ -96,14 +102,17 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', options.trustedProxies);
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  // One layer, not two: the router's way through a layer costs as much as what these do.
+  const serveRaw = rawHandlers(options.routes);
+  // One layer, not three: the router's way through a layer costs as much as what these do.
   app.use((request, response, next) => {
     begin(request, response);
-    allow(request, response, next);
+    const handler = serveRaw(request.url);
+    return handler ? handler(request, response, next) : allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);
-  for (const item of options.routes) app[item.method](item.path, serveRoute(item, readBody));
-  for (const [path, methods] of methodsByPath(options.routes)) app.all(path, refuseMethod(methods));
+  const routes = options.routes.filter(({ raw }) => raw === undefined);
+  for (const item of routes) app[item.method](item.path, serveRoute(item, readBody));
+  for (const [path, methods] of methodsByPath(routes)) app.all(path, refuseMethod(methods));
   options.extend?.(app);
   app.use(() => {
     throw new Problem('not-found', 'There is nothing at this address.');
@@ -132,13 +141,36 @@ function allowOrigins(origins: string[]): RequestHandler {
   };
 }
 
+/** By the address as it was written. */
+function rawHandlers(routes: Route[]): (url: string) => RequestHandler | undefined {
+  const handlers = routes
+    .filter(({ raw }) => raw)
+    .map((item) => ({ prefix: item.path.slice(0, item.path.indexOf(':')), handle: serveRawRoute(item) }));
+  // The absolute form of a request line (RFC 9112 section 3.2.2) is the route's to refuse.
+  const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, ''));
+  return (url) => handlers.find(({ prefix }) => pathOf(url).startsWith(prefix))?.handle;
+}
+
+function serveRawRoute(item: Route): RequestHandler {
+  const nothing = { params: undefined, query: undefined, body: undefined };
+  return async (request, response) => {
+    response.locals.route = item.path;
+    await passGuards(item, request, response);
+    await item.handle(nothing, request, response);
+  };
+}
+
+async function passGuards({ guards }: Route, request: Request, response: Response): Promise<void> {
+  for (const guard of guards) {
+    const checked = guard.check(request, response);
+    if (checked) await checked;
+  }
+}
+
 function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
   return async (request, response) => {
     response.locals.route = item.path;
-    for (const guard of item.guards) {
-      const checked = guard.check(request, response);
-      if (checked) await checked;
-    }
+    await passGuards(item, request, response);
     const body = item.body ? await readBody(request) : undefined;
     await item.handle(validate(item, request, body), request, response);
   };

@@ -29,8 +29,10 @@ const problemSchema = z
 export function createOpenApi(options: OpenApiOptions): Document {
   const paths: ZodOpenApiPathsObject = {};
   for (const route of options.routes) {
-    const path = route.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method]: operation(route) };
+    const path = route.path.replace(/[:*](\w+)/g, '{$1}');
+    const methods = route.method === 'all' ? anyMethod : [route.method];
+    const operations = Object.fromEntries(methods.map((method) => [method, operation(route)]));
+    paths[path] = { ...paths[path], ...operations };
   }
   return createDocument({
     openapi: '3.1.0',
@@ -39,6 +41,8 @@ export function createOpenApi(options: OpenApiOptions): Document {
     components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
   });
 }
+
+const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
 function operation(route: Route): ZodOpenApiOperationObject {
   const open = route.guards.some(({ name }) => name === 'anonymous');

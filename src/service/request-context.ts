@@ -17,6 +17,10 @@ declare global {
       traceparent?: string;
       caller?: Caller;
       tenant?: Tenant;
+      /** Who calls, where a session says it: tenant URN and subject. */
+      signedIn?: { tenantId: string; subject: string };
+      /** `performance.now()` when an answer began that may last for hours: the duration that counts ends there. */
+      began?: number;
       /** What a 5xx answer failed with. */
       failure?: unknown;
     }
@@ -58,13 +62,17 @@ interface RequestLine {
 
 function finishRequest(method: string, response: Response, started: number, metrics: Metrics): void {
   const { locals } = response;
-  const milliseconds = performance.now() - started;
+  const milliseconds = (locals.began ?? performance.now()) - started;
   const status = finalStatus(response);
   const route = locals.route ?? 'unmatched';
   metrics.requestDuration.observe({ method, route, status }, milliseconds / 1000);
   const line: RequestLine = { method, route, status, ms: Math.round(milliseconds * 10) / 10 };
   if (locals.tenant) line.tenant = locals.tenant.id;
   if (locals.caller) line.caller = locals.caller.subject;
+  if (locals.signedIn) {
+    line.tenant = locals.signedIn.tenantId;
+    line.caller = locals.signedIn.subject;
+  }
   if (locals.failure === undefined) {
     locals.log.info(line, 'request');
     return;
@@ -78,7 +86,8 @@ function finishRequest(method: string, response: Response, started: number, metr
  * because the service failed in the middle of it.
  */
 function finalStatus(response: Response): number {
-  if (response.writableFinished) return response.statusCode;
+  // A switch of protocols is an answer without an end.
+  if (response.writableFinished || response.statusCode === 101) return response.statusCode;
   if (response.headersSent && response.locals.failure !== undefined) return 500;
   return 499;
 }

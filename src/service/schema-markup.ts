@@ -1,5 +1,5 @@
 // JSON Schema in words: what a value is, what an object holds. It shows; it does not validate.
-import { html, joinMarkup, type Markup } from './html.ts';
+import { html, joinMarkup, type Markup, prose } from './html.ts';
 
 export type JsonSchema = boolean | SchemaObject;
 
@@ -69,7 +69,7 @@ function memberItem(name: string, schema: JsonSchema, required: boolean): Markup
   const description = typeof schema === 'object' ? schema.description : undefined;
   const constraints = constraintsOf(schema);
   return html`<li><code>${name}</code>${required ? '' : ' (optional)'}: ${schemaMarkup(schema)}${constraints && `, ${constraints}`}
-${description !== undefined && html`<br><span class="quiet">${description}</span>`}</li>`;
+${description !== undefined && html`<br><span class="quiet">${prose(description)}</span>`}</li>`;
 }
 
 function plainText(schema: SchemaObject): string {

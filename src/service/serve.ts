@@ -1,12 +1,13 @@
 // Listens, and stops well: on a signal readiness goes off, no new connection is taken, what runs finishes, and at the
 // deadline whatever is left is cut.
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express } from 'express';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createOperationsApp } from './operations-app.ts';
+import { isWebSocketHandshake, serveUpgrades } from './upgrades.ts';
 
 export interface ServeOptions {
   app: Express;
@@ -22,6 +23,11 @@ export interface ServeOptions {
   /** Milliseconds between readiness going off and the listener closing, for load balancers to notice. */
   drainDelay?: number;
   log: Logger;
+  /**
+   * For a process that relays bodies of any size: they may take any time as long as they keep coming, and requests for
+   * which this is true may switch to the WebSocket protocol.
+   */
+  mayUpgrade?(request: IncomingMessage): boolean;
   /** Releases what the process holds, after the last request. It has 5 s. */
   close(): Promise<void>;
 }
@@ -36,11 +42,13 @@ export interface RunningService {
 
 /** Milliseconds that releasing may take, so that the whole stop has an end. */
 const longestRelease = 5_000;
+/** Milliseconds that a relayed connection may be silent: longer than any time-out of an upstream. */
+const longestSilence = 310_000;
 
 export async function serve(options: ServeOptions): Promise<RunningService> {
   let draining = false;
   let closed: Promise<void> | undefined;
-  const server = createServer(options.app);
+  const server = createMainServer(options);
   const drainConnections = prepareDrain(server);
   // Longer than what proxies keep idle connections for (60 s is usual), so that they never write into a closed one.
   server.keepAliveTimeout = 65_000;
@@ -80,6 +88,17 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   };
 }
 
+function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
+  if (!mayUpgrade) return createServer(app);
+  const shouldUpgradeCallback = (request: IncomingMessage) => isWebSocketHandshake(request) && mayUpgrade(request);
+  const server = createServer({ shouldUpgradeCallback }, app);
+  // Node's own limit would cut a body that takes more than 5 minutes.
+  server.requestTimeout = 0;
+  server.timeout = longestSilence;
+  serveUpgrades(server, app);
+  return server;
+}
+
 /** Stops the process on SIGTERM and SIGINT: exit 0 after a clean drain, 1 when closing failed. */
 export function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {
@@ -103,6 +122,8 @@ export function stopOnSignals(running: RunningService, log: Logger): void {
  */
 function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
   const running = new Set<ServerResponse>();
+  // Node closes no connection that was upgraded, but waits for it all the same.
+  const sockets = new Set<Socket>();
   let closing = false;
   const announceClose = (response: ServerResponse) => {
     if (!response.headersSent) response.setHeader('Connection', 'close');
@@ -111,6 +132,10 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
     running.add(response);
     response.once('close', () => running.delete(response));
     if (closing) announceClose(response);
+  });
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
   return async (deadline) => {
     const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
@@ -122,7 +147,7 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
     const clean = await Promise.race([finished, cut]);
     clearInterval(sweep);
     stop.abort();
-    server.closeAllConnections();
+    for (const socket of sockets) socket.destroy();
     await finished;
     return clean;
   };

@@ -26,7 +26,8 @@ export const documentedRoutes = [
     method: 'get',
     path: '/form/v1/forms/:formId',
     summary: 'Read a form',
-    description: '<script>alert(1)</script>',
+    description:
+      '<script>alert(1)</script> and `urn:example:platform:configuration:v2:/configuration/data-register/<name>`',
     guards: [bearer],
     params,
     query: z.strictObject({

@@ -1,0 +1,41 @@
+// Lets routes take connections that ask for the WebSocket protocol (RFC 6455 section 4.2). A handshake goes through the
+// app like any request, guards, log line and problems included; the route that takes it finds the bare connection here.
+// Other protocols are not switched to: `Upgrade` is then ignored (RFC 9110 section 7.8).
+import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+export interface Upgrade {
+  socket: Socket;
+  /** What the client sent behind its request. */
+  head: Buffer;
+}
+
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+/** Undefined for a request that asks for no upgrade. */
+export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
+  return upgrades.get(request);
+}
+
+/** A GET without a body that asks for this one protocol. */
+export function isWebSocketHandshake({ method, httpVersion, headers }: IncomingMessage): boolean {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+  return method === 'GET' && httpVersion === '1.1' && headers.upgrade?.toLowerCase() === 'websocket' && !hasBody;
+}
+
+/** Hands the handshakes of `server` to `app`. The connection closes with any answer but a switch of protocols. */
+export function serveUpgrades(server: Server, app: RequestListener): void {
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const connection = socket as Socket;
+    // An error shows as a close.
+    connection.on('error', () => undefined);
+    connection.setTimeout(0);
+    upgrades.set(request, { socket: connection, head });
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(connection);
+    response.once('finish', () => connection.destroySoon());
+    app(request, response);
+  });
+}
