@@ -1,0 +1,52 @@
+// What the documents say of this repository is so: their links lead somewhere, and the files and scripts that they name
+// exist.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+import { codeMail } from '../../src/platform-server/notifications/code-mail.ts';
+import { listFiles } from './source-files.ts';
+
+const root = join(import.meta.dirname, '../..');
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const documents = [
+  { path: 'README.md', text: readme },
+  { path: 'CHANGELOG.md', text: readFileSync(join(root, 'CHANGELOG.md'), 'utf8') },
+  ...listFiles(root, ['docs'], '.md'),
+];
+const files = listFiles(root, ['src', 'reconciler', 'test', 'docs'], '').map(({ path }) => path);
+
+test('every link of a document within the repository leads to a file', () => {
+  const dead = documents.flatMap(({ path, text }) =>
+    [...text.matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)]
+      .map(([, target = '']) => normalize(join(dirname(path), target)))
+      .filter((target) => !existsSync(join(root, target)))
+      .map((target) => `${path}: ${target}`),
+  );
+  expect(dead).toEqual([]);
+});
+
+test('every source file that a document names exists', () => {
+  const unknown = documents
+    .filter(({ path }) => path !== 'docs/specification.md')
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/`([\w/.-]+\.(?:ts|sql))`/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))
+        .map((name) => `${path}: ${name}`),
+    );
+  expect(unknown).toEqual([]);
+});
+
+test('every script that a document names is in package.json', () => {
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const named = documents.flatMap(({ text }) => [...text.matchAll(/`npm run ([\w:-]+)/g)].map(([, name = '']) => name));
+  expect(named.length).toBeGreaterThan(5);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+});
+
+test('the README’s tour finds the code in the mail that the platform server sends', () => {
+  const [, first = '', last = ''] = /grep -oE '([^']+)' \| head -1 \| grep -oE '([^']+)'/.exec(readme) ?? [];
+  const { text } = codeMail({ name: 'Ana', address: 'ana@example.org' }, 'K2TPX4', 'Use this code to open your draft.');
+  const found = new RegExp(first).exec(JSON.stringify([{ subject: 'Your code', text }]))?.[0] ?? '';
+  expect(new RegExp(last).exec(found)?.[0]).toBe('K2TPX4');
+});
