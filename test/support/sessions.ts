@@ -1,5 +1,11 @@
 // A token handler with a registered client, and people who sign in to it over plain HTTP. The service's own address is
 // the frontend's site.
+import pino from 'pino';
+import { createKeyRing } from '../../src/service/key-ring.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { createRedis } from '../../src/service/redis.ts';
+import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
+import { createSessions, type FoundSession } from '../../src/token-handler/sessions/sessions.ts';
 import { startTestRedis, type TestRedis } from './redis.ts';
 import { createSiteBrowser, type SiteBrowser, type Visit } from './site-browser.ts';
 import { startTestTokenHandler, type TestTokenHandler, type TestTokenHandlerOptions } from './token-handler.ts';
@@ -19,6 +25,10 @@ export interface SessionWorld {
   /** From the start to where the sign-in ends. */
   signIn(browser?: SiteBrowser, options?: { start?: string; email?: string }): Promise<SignedInBrowser>;
   sessions(browser: SiteBrowser, headers?: Record<string, string>): Promise<Visit>;
+  /** What is stored of a session in Redis, opened. */
+  stored(handle: string): Promise<FoundSession>;
+  /** Stores the session's tokens without their ID token, as an older version left them. */
+  dropIdToken(handle: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -59,6 +69,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   const registered = await handler.register(clientId);
   if (registered.status !== 200) throw new Error(`registration: ${registered.text}`);
 
+  const inspector = redis && createInspector(redis, handler);
   const world: SessionWorld = {
     handler,
     redis,
@@ -78,7 +89,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
     async toCallback(browser, start = world.authUrl(), email = 'alice@example.com') {
       const isCallback = (url: URL) => url.pathname.endsWith('/callback');
       const begun = await browser.request(start);
-      if (!begun.location) throw new Error(`sign-in did not start: ${begun.status} ${begun.text}`);
+      if (begun.status >= 400) throw new Error(`sign-in did not start: ${begun.status} ${begun.text}`);
       const form = await browser.follow(begun, isCallback);
       // Whoever is signed in at the access service is asked nothing.
       if (form.location) return form.location;
@@ -96,11 +107,35 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
       return { browser, landed, csrf: browser.cookie(origin, 'XSRF-TOKEN') ?? '', handle: own?.id ?? '' };
     },
     sessions: (browser, headers = {}) => browser.request(`${site}/token-handler/sessions`, { headers }),
+    async stored(handle) {
+      const found = await inspector?.sessions.read(handle);
+      if (!found) throw new Error('there is no such session in Redis');
+      return found;
+    },
+    async dropIdToken(handle) {
+      const { session, tokens, stored } = await world.stored(handle);
+      const { idToken: _, ...rest } = tokens;
+      const now = Date.now();
+      await inspector?.store.tokens.claim(handle, stored.version, { id: 'test', since: now });
+      await inspector?.store.tokens.replace(handle, 'test', inspector.sessions.seal(session, rest), now);
+    },
     async close() {
+      inspector?.redis.close();
       redis?.resume();
       await handler.close();
       await redis?.close();
     },
   };
   return world;
+}
+
+/** Another replica's view of the same Redis. */
+function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
+  const limits = { maxAge: handler.config.SESSION_MAX_AGE, idle: handler.config.SESSION_IDLE };
+  const log = pino({ level: 'silent' });
+  const redis = createRedis({ settings: { topology: { kind: 'server', url } }, log, metrics: createMetrics() });
+  const store = createRedisStore(redis, limits);
+  const keys = createKeyRing(handler.config.KEY_RING);
+  const sessions = createSessions({ store, keys, limits, clock: () => new Date() });
+  return { sessions, store, redis };
 }
