@@ -21,6 +21,7 @@ import { listClientsRoute, registerClientRoute, updateClientRoute } from './clie
 import type { TokenHandlerConfig } from './config.ts';
 import { createHealthChecks } from './health.ts';
 import type { SessionParts } from './session-parts.ts';
+import type { TargetParts } from './target-parts.ts';
 
 export interface TokenHandlerAppOptions {
   config: TokenHandlerConfig;
@@ -32,6 +33,7 @@ export interface TokenHandlerAppOptions {
   registrar: Registrar;
   keys: KeyRing;
   sessions: SessionParts;
+  targets: TargetParts;
   urns: Urns;
   log: Logger;
   metrics: Metrics;
@@ -54,7 +56,7 @@ export function tokenHandlerRoutes(options: TokenHandlerAppOptions): Route[] {
 }
 
 function apiRoutes(options: TokenHandlerAppOptions): Route[] {
-  const { config, platform, urns, log, metrics, clock, catalog, registrations, registrar, sessions } = options;
+  const { config, platform, urns, log, metrics, clock, catalog, registrations, registrar, sessions, targets } = options;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('token-handler');
@@ -72,7 +74,7 @@ function apiRoutes(options: TokenHandlerAppOptions): Route[] {
     registerClientRoute(administrator, clients),
     updateClientRoute(administrator, clients),
     ...sessions.routes(administrator),
-    // targets: ...targetRoutes
+    ...targets.routes,
   ];
 }
 

@@ -6,6 +6,7 @@ import { flag, httpUrl, integer, isoDuration } from '../service/config.ts';
 import { keyRingProblem } from '../service/key-ring.ts';
 import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
 import { redisFields } from '../service/redis-fields.ts';
+import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 
 const clientFields = {
   KEY_RING: z
@@ -45,7 +46,32 @@ const sessionFields = {
 };
 
 // Targets
-const targetFields = {};
+const targetFields = {
+  UPSTREAM_ALLOWED_DOMAINS: z
+    .string()
+    .optional()
+    .transform((text, context) => (text === undefined ? undefined : parseAllowedDomains(text, context)))
+    .describe(
+      'Hosts that targets outside the platform may lead to: api.example.ca, *.example.ca, host:8443; any without',
+    ),
+  UPSTREAM_TIMEOUT: isoDuration('PT60S', { max: 'PT5M' }).describe('Longest wait for the first byte of an upstream'),
+  UPSTREAM_CONNECTIONS: integer(256, { min: 1, max: 10_000 }).describe(
+    'Connections to one upstream that requests share',
+  ),
+  SESSION_STREAMS: integer(32, { min: 1, max: 10_000 }).describe('Open WebSockets and event streams of one session'),
+  TARGET_SESSION_LIMIT: integer(1_200, { min: 1 }).describe('Target requests of one session in a window'),
+  TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe('Target requests of one client address in a window'),
+  TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe('Window of both limits'),
+};
+
+function parseAllowedDomains(text: string, context: z.RefinementCtx<string | undefined>): AllowedDomain[] {
+  const items = text.split(',').map((item) => item.trim());
+  const domains = items.map(parseAllowedDomain);
+  const isUnusable = domains.includes(undefined);
+  if (isUnusable)
+    context.addIssue('must be a list of host names, *.host names and addresses, each perhaps with a port');
+  return isUnusable ? [] : (domains as AllowedDomain[]);
+}
 
 export const configSchema = z.object({
   ...processFields,

@@ -23,6 +23,7 @@ import { startUpkeep, type UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { registered } from './platform-registration.ts';
 import { createSessionParts } from './session-parts.ts';
+import { createTargetParts } from './target-parts.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
@@ -50,11 +51,15 @@ export async function assembleTokenHandler(options: StartOptions): Promise<Token
   await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
   const { close: closeClients, ...clients } = startClients({ ...options, clock, metrics, urns, platform });
   const sessions = createSessionParts({ ...clients, config, tenants: platform.tenants, clock, log, metrics });
+  const { guards, redis } = sessions;
+  const { directory } = platform;
+  const targets = createTargetParts({ ...clients, config, directory, guards, redis, urns, clock, log, metrics });
   platform.register(registered);
   void platform.preload();
   return {
-    ...{ config, platform, urns, log, metrics, clock, sessions, ...clients },
+    ...{ config, platform, urns, log, metrics, clock, sessions, targets, ...clients },
     async close() {
+      await targets.close();
       await sessions.close();
       await closeClients();
       await platform.close();
@@ -68,6 +73,7 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
   const parts = await assembleTokenHandler(options);
   return serve({
     app: createTokenHandlerApp(parts),
+    mayUpgrade: parts.targets.mayUpgrade,
     host: config.HOST,
     port: config.PORT,
     metrics: parts.metrics,

@@ -15,7 +15,7 @@ export interface ClientCatalog {
   /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
   list(tenant: Tenant): Promise<Client[]>;
   /** Reads are cached, and at most 5 minutes old: a client's targets grant permission. Throws PlatformError. */
-  find(tenant: Tenant, clientId: string): Promise<Client | undefined>;
+  find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
 
 export interface CatalogOptions {
@@ -55,7 +55,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const read = (place: { core: true } | { tenantId: string }) =>
     configuration.latest(clientsNamespace, clientsName, place, { permission: true });
 
-  async function both(tenant: Tenant): Promise<{ core: Entries; own: Entries }> {
+  async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
     const [core, own] = await Promise.all([read({ core: true }), read({ tenantId: tenant.id })]);
     return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
   }

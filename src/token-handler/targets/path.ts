@@ -1,0 +1,101 @@
+// From the address of a target request, as it stands in the request line, to the path at the upstream: pure. Nothing is
+// normalised: a path is relayed byte for byte or refused. Refused is whatever some server, framework or file system takes
+// for a step out of the base path, however often it is encoded; so is what is no path of HTTP (RFC 9112 section 3.2.1).
+import { isUtf8 } from 'node:buffer';
+
+export interface TargetAddress {
+  /** Decoded. */
+  targetId: string;
+  /** What follows the id: empty, or a path as it was written. */
+  path: string;
+  /** Empty, or the query as it was written, with its question mark. */
+  query: string;
+}
+
+/** `prefix`: all that stands before the id. Undefined where the address cannot be one of a target. */
+export function parseTargetAddress(url: string, prefix: string): TargetAddress | undefined {
+  // The absolute form (RFC 9112 section 3.2.2) is for proxies: it names a host of its own.
+  if (!url.startsWith(prefix)) return undefined;
+  const mark = url.indexOf('?', prefix.length);
+  const end = mark < 0 ? url.length : mark;
+  const slash = url.indexOf('/', prefix.length);
+  const idEnd = slash < 0 || slash > end ? end : slash;
+  const written = url.slice(prefix.length, idEnd);
+  if (!isHarmless(`/${written}`)) return undefined;
+  const targetId = written.includes('%') ? decodeURIComponent(written) : written;
+  return { targetId, path: url.slice(idEnd, end), query: url.slice(end) };
+}
+
+/**
+ * The path and query to ask the upstream for; undefined where the path may not be relayed. `basePath`: of the upstream's
+ * URL, without trailing slash.
+ */
+export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddress, 'targetId'>): string | undefined {
+  if (!isHarmless(path)) return undefined;
+  // `//host/x` in a request line reads as another host to servers that parse it as a reference (RFC 3986 section 4.2).
+  if (basePath === '' && path.startsWith('//')) return undefined;
+  return `${basePath}${path}` === '' ? `/${query}` : `${basePath}${path}${query}`;
+}
+
+/** Unreserved characters, sub-delimiters without the semicolon, colon and at sign; no segment begins with a dot. */
+const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
+
+/** Whether a path, empty or beginning with a slash, stays where it is for whoever reads it. */
+export function isHarmless(path: string): boolean {
+  return plainPath.test(path) || isHarmlessEncoded(path);
+}
+
+/** Encodings within encodings that are looked into; more of them are nobody's honest path. */
+const deepest = 8;
+
+function isHarmlessEncoded(path: string): boolean {
+  // As written: printable ASCII, no back slash, no fragment, and no broken or home-made (`%u002f`) encoding.
+  if (/[^\x21-\x7e]|[\\#]|%(?![\da-f]{2})/i.test(path) || hasDotSegment(path)) return false;
+  const slashes = count(path, '/');
+  let text = path;
+  for (let level = 0; level <= deepest; level += 1) {
+    const decoded = decodeOnce(text);
+    if (decoded === text) return true;
+    // One byte for each character, so that what hides in them shows.
+    if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
+    if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
+    if (level === 0 && !isHarmlessText(Buffer.from(decoded, 'latin1'), slashes)) return false;
+    text = decoded;
+  }
+  return false;
+}
+
+/** Longer sequences than UTF-8 allows (RFC 3629 section 3) for what is ASCII to a lenient decoder. */
+const overlong =
+  /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83]/;
+
+/** Slashes and back slashes of other scripts, which Windows' best fit turns into those of ASCII. */
+const lookalikes = /[\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
+
+/** Whether decoded bytes are UTF-8 that Unicode's compatibility forms (NFKC) leave harmless. */
+function isHarmlessText(bytes: Buffer, slashes: number): boolean {
+  if (!isUtf8(bytes)) return false;
+  const text = bytes.toString('utf8');
+  if (text.length === bytes.length) return true;
+  const compatible = text.normalize('NFKC');
+  if (/\p{Cc}/u.test(text) || lookalikes.test(text)) return false;
+  return count(compatible, '/') === slashes && !compatible.includes('\\') && !hasDotSegment(compatible);
+}
+
+/** Dots also before matrix parameters (`..;x=1`), and between white space that file systems drop. */
+function hasDotSegment(path: string): boolean {
+  return path.split('/').some((segment) => /^\s*\.{1,2}\s*(?:;|$)/.test(segment));
+}
+
+/** Percent-encoded bytes, and the `%uXXXX` of older servers, once; what is no encoding stays. */
+function decodeOnce(text: string): string {
+  return text.replace(/%(?:([\da-f]{2})|u([\da-f]{4}))/gi, (_all, byte?: string, unit?: string) =>
+    byte === undefined
+      ? String.fromCharCode(Number.parseInt(unit ?? '', 16)).normalize('NFKC')
+      : String.fromCharCode(Number.parseInt(byte, 16)),
+  );
+}
+
+function count(text: string, character: string): number {
+  return text.split(character).length - 1;
+}

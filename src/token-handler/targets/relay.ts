@@ -1,0 +1,262 @@
+// Relays one request to its upstream and the answer back, streamed both ways: what one side does not take is not read from
+// the other. It reads no bodies, follows no redirects, and repeats a request only where nothing can have come of it.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Request, Response } from 'express';
+import { type Dispatcher, errors } from 'undici';
+import type { Metrics } from '../../service/metrics.ts';
+import { Problem } from '../../service/problem.ts';
+import type { LiveSession } from '../sessions/live-session.ts';
+import type { Connections, Lease } from './connections.ts';
+import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
+import type { HeaderList } from './request-headers.ts';
+import { answerHeaders, answerTrailers } from './response-headers.ts';
+import type { Streams } from './streams.ts';
+import { openTunnel } from './tunnel.ts';
+
+export interface RelayOptions {
+  connections: Connections;
+  streams: Streams;
+  metrics: Pick<Metrics, 'dependencyFailures'>;
+  /** Milliseconds that an upstream may take, once it can answer, to begin. */
+  firstByte: number;
+}
+
+export interface Outgoing {
+  /** Of the upstream. */
+  origin: string;
+  /** With the query. */
+  path: string;
+  headers: HeaderList;
+  /** Asks for an upgrade to the WebSocket protocol. */
+  isUpgrade: boolean;
+  /** Will last, as far as can be told before the answer. */
+  isStream: boolean;
+  session: LiveSession;
+}
+
+/**
+ * Resolves when the answer is complete or the client has gone. Throws Problem `dependency-failed` for an upstream that
+ * cannot be reached or breaks off, `dependency-timeout` for one that does not begin to answer in time, `unavailable` and
+ * `too-many-requests` where it may not have another request or stream.
+ */
+export type Relay = (request: Request, response: Response, outgoing: Outgoing) => Promise<void>;
+
+export function createRelay(options: RelayOptions): Relay {
+  return (request, response, outgoing) => new Exchange(request, response, outgoing, options).run();
+}
+
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: Request;
+  readonly #response: Response;
+  readonly #outgoing: Outgoing;
+  readonly #options: RelayOptions;
+  readonly #done = Promise.withResolvers<void>();
+  #lease: Lease | undefined;
+  #body: Buffer | RequestBody | null = null;
+  #controller: Dispatcher.DispatchController | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #endStream: (() => void) | undefined;
+  #isOver = false;
+  #hasBegun = false;
+  #isRepeat = false;
+  /** Bytes of the answer that are still to come; NaN where its length is unknown. */
+  #remaining = Number.NaN;
+
+  constructor(request: Request, response: Response, outgoing: Outgoing, options: RelayOptions) {
+    this.#request = request;
+    this.#response = response;
+    this.#outgoing = outgoing;
+    this.#options = options;
+  }
+
+  run(): Promise<void> {
+    try {
+      this.#prepare();
+    } catch (error) {
+      this.#finish();
+      throw error;
+    }
+    this.#response.on('close', this.#onClientClose);
+    this.#timer = setTimeout(this.#onLate, this.#options.firstByte);
+    this.#dispatch();
+    return this.#done.promise;
+  }
+
+  #prepare(): void {
+    const { isStream, origin, session } = this.#outgoing;
+    const { connections, streams } = this.#options;
+    if (isStream) this.#endStream = streams.open(session, this.end);
+    this.#lease = isStream ? connections.own(origin) : connections.share(origin);
+    this.#body = outgoingBody(this.#request);
+  }
+
+  #dispatch(): void {
+    const { path, headers, isUpgrade } = this.#outgoing;
+    const { method } = this.#request;
+    const options = { path, method, headers, body: this.#body, upgrade: isUpgrade ? 'websocket' : null };
+    this.#lease?.dispatcher.dispatch(options, this);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(new Error('nobody waits for the answer'));
+  }
+
+  onBodySent(): void {
+    this.#timer?.refresh();
+  }
+
+  onRequestSent(): void {
+    this.#timer?.refresh();
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    const response = this.#response;
+    const answer = answerHeaders(headers, status);
+    if (status < 200) {
+      if (this.#request.httpVersionMinor > 0) response.writeInformation(status, answer);
+      return;
+    }
+    clearTimeout(this.#timer);
+    const length = answer['content-length'];
+    if (length !== undefined && this.#request.method !== 'HEAD') this.#remaining = Number(length);
+    this.#followStream(answer);
+    if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
+    response.writeHead(status, answer);
+    // A small answer comes with its head: one write for both. A slow one must not hold its head back.
+    process.nextTick(this.#flushHead);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const response = this.#response;
+    this.#hasBegun = true;
+    this.#remaining -= chunk.length;
+    if (this.#remaining === 0) response.end(chunk);
+    else if (!response.write(chunk)) {
+      controller.pause();
+      response.once('drain', () => controller.resume());
+    }
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    const response = this.#response;
+    if (!response.writableEnded) {
+      const answer = answerTrailers(trailers);
+      if (answer) response.addTrailers(answer as Record<string, string>);
+      response.end();
+    }
+    this.#finish();
+    lingerOver(this.#request);
+    this.#done.resolve();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#isOver) return;
+    if (this.#mayRepeat(error)) {
+      this.#isRepeat = true;
+      this.#dispatch();
+    } else this.#fail(this.#describe(error));
+  }
+
+  onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
+    clearTimeout(this.#timer);
+    if (this.#isOver) {
+      upstream.destroy();
+      return;
+    }
+    this.#keepOpen();
+    openTunnel(this.#request, this.#response, { status, headers: answerHeaders(headers, status), upstream });
+  }
+
+  /** The session's end, for what is not over when it comes. */
+  readonly end = (): void => {
+    const response = this.#response;
+    if (response.headersSent || response.statusCode === 101) {
+      // Events have ends of their own; of anything else nobody should think that it is complete.
+      if (String(response.getHeader('content-type')).startsWith(eventStream)) response.end();
+      else response.destroy();
+      this.#onClientClose();
+    } else {
+      this.#fail(new Problem('unauthenticated', 'The session has ended.'));
+      this.#controller?.abort(new Error('the session has ended'));
+    }
+  };
+
+  readonly #flushHead = (): void => {
+    if (!this.#hasBegun && !this.#isOver) this.#response.flushHeaders();
+  };
+
+  #followStream(answer: Record<string, unknown>): void {
+    const { session } = this.#outgoing;
+    const { streams } = this.#options;
+    if (this.#endStream) this.#keepOpen();
+    else if (String(answer['content-type']).startsWith(eventStream)) {
+      this.#keepOpen();
+      this.#endStream = streams.open(session, this.end);
+    } else if (Number.isNaN(this.#remaining)) this.#endStream = streams.watch(session, this.end);
+  }
+
+  /** A stream may be silent for long; that its client is gone shows at TCP's own probes. */
+  #keepOpen(): void {
+    const { socket } = this.#request;
+    socket.setTimeout(0);
+    socket.setKeepAlive(true, 60_000);
+    this.#response.locals.began = performance.now();
+  }
+
+  readonly #onClientClose = (): void => {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#controller?.abort(new Error('nobody waits for the answer'));
+    this.#done.resolve();
+  };
+
+  readonly #onLate = (): void => {
+    if (this.#body instanceof RequestBody && this.#body.isStarved) {
+      this.#timer?.refresh();
+      return;
+    }
+    this.#options.metrics.dependencyFailures.inc({ dependency: 'upstream', kind: 'timeout' });
+    this.#fail(new Problem('dependency-timeout', 'The upstream did not begin to answer in time.'));
+    this.#controller?.abort(new Error('late'));
+  };
+
+  // RFC 9110 section 9.2.2: a safe request whose connection, kept from an earlier one, turned out to be closed.
+  #mayRepeat(error: Error): boolean {
+    const { method } = this.#request;
+    const isSafe = (method === 'GET' || method === 'HEAD') && this.#body === null && !this.#outgoing.isUpgrade;
+    return isSafe && !this.#isRepeat && !this.#response.headersSent && closedCodes.has(codeOf(error));
+  }
+
+  #describe(error: Error): Problem {
+    if (error instanceof Problem) return error;
+    if (error instanceof errors.InvalidArgumentError)
+      return new Problem('invalid-request', 'The request has a header that cannot be relayed.');
+    this.#options.metrics.dependencyFailures.inc({ dependency: 'upstream', kind: 'failed' });
+    const what = this.#response.headersSent ? 'broke off its answer' : 'cannot be reached or gave no valid answer';
+    return new Problem('dependency-failed', `The upstream ${what}.`, { cause: error });
+  }
+
+  #fail(problem: Problem): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#done.reject(problem);
+    this.#response.once('finish', () => lingerOver(this.#request));
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#response.off('close', this.#onClientClose);
+    this.#endStream?.();
+    this.#lease?.release();
+  }
+}
+
+const eventStream = 'text/event-stream';
+const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+function codeOf(error: Error): string {
+  return 'code' in error ? String(error.code) : '';
+}

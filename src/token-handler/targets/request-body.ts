@@ -1,0 +1,77 @@
+// The body of a request on its way to the upstream: streamed with back-pressure, never kept. Its end at either side never
+// takes the client's connection with it, because the answer may still be on its way.
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { Problem } from '../../service/problem.ts';
+
+export class RequestBody extends Readable {
+  readonly #source: IncomingMessage;
+  #isAtEnd = false;
+
+  constructor(source: IncomingMessage) {
+    super({ highWaterMark: 65_536 });
+    this.#source = source;
+    source.on('data', this.#onData);
+    source.on('end', this.#onEnd);
+    source.on('close', this.#onClose);
+  }
+
+  /** Whether it is the client who is waited for. */
+  get isStarved(): boolean {
+    return !this.#isAtEnd && !this.#source.isPaused() && this.readableLength === 0;
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (!this.push(chunk)) this.#source.pause();
+  };
+
+  readonly #onEnd = (): void => {
+    this.#isAtEnd = true;
+    this.push(null);
+  };
+
+  readonly #onClose = (): void => {
+    if (!this.#isAtEnd) this.destroy(new Error('the client went away'));
+  };
+
+  override _read(): void {
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#source.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose);
+    callback(error);
+  }
+}
+
+/**
+ * The body as undici takes it: one that has arrived as a whole is sent as one piece, any other one is streamed. Throws
+ * Problem `invalid-request` for a transfer coding that ends here but is not understood here (RFC 9112 section 6.1).
+ */
+export function outgoingBody(request: IncomingMessage): Buffer | RequestBody | null {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked')
+    throw new Problem('invalid-request', 'The body has a transfer coding other than chunked.');
+  if (coding !== undefined) return new RequestBody(request);
+  const bytes = Number(length);
+  if (bytes === 0) return null;
+  const whole: Buffer | null = request.readableLength === bytes ? request.read() : null;
+  return whole ?? new RequestBody(request);
+}
+
+/** Milliseconds for which a client may go on sending what nobody reads any more. */
+const lingering = 5_000;
+
+/**
+ * After an answer that did not wait for the whole body: reads and drops the rest, so that the client gets to read the
+ * answer (RFC 9112 section 9.6), but not for ever.
+ */
+export function lingerOver(request: IncomingMessage): void {
+  if (request.complete) return;
+  request.resume();
+  const timer = setTimeout(() => {
+    if (!request.complete) request.socket.destroy();
+  }, lingering);
+  timer.unref();
+  request.once('close', () => clearTimeout(timer));
+}

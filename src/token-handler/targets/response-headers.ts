@@ -1,0 +1,67 @@
+// Which headers of an upstream's answer go back to the client: pure. Cookies are for the token handler alone to set, and
+// hop-by-hop headers end with the hop.
+import type { IncomingHttpHeaders } from 'node:http';
+import { connectionNames } from './request-headers.ts';
+
+/** By lower-case name. */
+export type AnswerHeaders = Record<string, string | string[]>;
+
+const dropped = new Set([
+  // RFC 9110 section 7.6.1
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+  'set-cookie',
+  'set-cookie2',
+  // Ours is in the log line.
+  'x-request-id',
+  // Would let other origins of the site read, with the session's cookie, what is for the frontend's origin only.
+  'access-control-allow-credentials',
+]);
+
+/** `status` decides about the length: an answer without content has none (RFC 9110 section 8.6). */
+export function answerHeaders(headers: IncomingHttpHeaders, status: number): AnswerHeaders {
+  const named = connectionNames(asText(headers.connection));
+  const isFramed = headers['transfer-encoding'] === undefined && status !== 204 && status >= 200;
+  const answer: AnswerHeaders = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || dropped.has(name) || named?.has(name)) continue;
+    if (name === 'content-length' && !isFramed) continue;
+    answer[name] = value;
+  }
+  return answer;
+}
+
+// RFC 9110 section 6.5.1: fields that frame, route, authenticate or set cookies have no place behind the content.
+const droppedTrailers = new Set([
+  ...dropped,
+  'content-length',
+  'content-encoding',
+  'content-type',
+  'content-range',
+  'trailer',
+  'host',
+  'cache-control',
+  'location',
+  'vary',
+  'www-authenticate',
+]);
+
+export function answerTrailers(trailers: IncomingHttpHeaders): AnswerHeaders | undefined {
+  let answer: AnswerHeaders | undefined;
+  for (const [name, value] of Object.entries(trailers)) {
+    if (value === undefined || droppedTrailers.has(name)) continue;
+    answer ??= {};
+    answer[name] = value;
+  }
+  return answer;
+}
+
+function asText(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(',') : value;
+}

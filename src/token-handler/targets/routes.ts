@@ -1,0 +1,107 @@
+// Target requests: whatever a frontend sends to /targets/<id>/… goes to the upstream of that target with the access token
+// of the session, any method, any body, WebSocket handshakes included. TRACE is refused, for its answer would show the
+// token (RFC 9110 section 9.3.8).
+import type { IncomingMessage } from 'node:http';
+import type { Request, Response } from 'express';
+import { type Guard, type Route, route } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import { upgradeOf } from '../../service/upgrades.ts';
+import type { ClientCatalog } from '../clients/catalog.ts';
+import { sessionOf } from '../sessions/guards.ts';
+import type { LiveSession } from '../sessions/live-session.ts';
+import { isHarmless, parseTargetAddress, upstreamPath } from './path.ts';
+import type { Relay } from './relay.ts';
+import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
+import type { Upstreams } from './upstreams.ts';
+
+export interface TargetRouteParts {
+  /** Who may call, and how often. They leave the session in `locals`. */
+  guards: Guard[];
+  catalog: Pick<ClientCatalog, 'find'>;
+  upstreams: Upstreams;
+  relay: Relay;
+  requestHeaders(request: IncomingMessage, added: AddedHeaders): HeaderList;
+}
+
+const targetsPath = '/token-handler/v1/targets/';
+const unversionedPath = '/token-handler/targets/';
+
+export function targetRoutes(parts: TargetRouteParts): Route[] {
+  return [
+    route({
+      method: 'all',
+      path: `${targetsPath}:targetId/*path`,
+      summary: 'Relays a request to a target with the access token of the session',
+      description:
+        'Any method but TRACE; query and bodies as they are. WebSocket handshakes and event streams are relayed too, and end with the session.',
+      guards: parts.guards,
+      headers: { 'X-XSRF-TOKEN': 'Repeats the cookie XSRF-TOKEN; needed on every method but GET' },
+      answers: {
+        200: { description: 'The answer of the upstream, with any status, without cookies and hop-by-hop headers' },
+        400: { description: 'The path has dot segments, encoded separators or the like (`invalid-path`)' },
+        401: { description: 'No session, or one of another tenant' },
+        403: { description: 'CSRF protection refuses, or the host is not allowed (`upstream-not-allowed`)' },
+        404: { description: 'The client that signed the session in has no such target' },
+        405: { description: 'TRACE' },
+        429: { description: 'Too many requests, or open streams, of the session or the address' },
+        502: { description: 'The upstream is in no directory (`upstream-unresolved`) or cannot be reached' },
+        503: { description: 'The session store cannot be reached, or too many requests wait for the upstream' },
+        504: { description: 'The upstream did not begin to answer in time' },
+      },
+      raw: true,
+      handle: (_input, request, response) => handle(parts, request, response),
+    }),
+  ];
+}
+
+async function handle(parts: TargetRouteParts, request: Request, response: Response): Promise<void> {
+  if (request.method === 'TRACE') {
+    const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
+    throw new Problem('method-not-allowed', 'Targets do not take TRACE.', { headers });
+  }
+  const session = sessionOf(response);
+  const { origin, path } = await findUpstream(parts, request, session);
+  const accessToken = await session.accessToken();
+  // The client may have gone while there was something to wait for.
+  if (response.destroyed) return;
+  const headers = parts.requestHeaders(request, { ...describeRequest(request, response), accessToken });
+  const isUpgrade = upgradeOf(request) !== undefined;
+  const isStream = isUpgrade || request.headers.accept?.includes('text/event-stream') === true;
+  await parts.relay(request, response, { origin, path, headers, isUpgrade, isStream, session });
+}
+
+/** In the order of the specification's statuses: unknown target 404, path 400, host 403, unresolved 502. */
+async function findUpstream(parts: TargetRouteParts, request: Request, { session }: LiveSession) {
+  const address = parseTargetAddress(request.url, prefixOf(request.url));
+  if (!address) throw invalidPath();
+  const client = await parts.catalog.find({ id: session.tenantId }, session.clientId);
+  const target = client?.targets.find(({ id }) => id === address.targetId);
+  if (!target) throw new Problem('not-found', 'The client has no such target.');
+  if (!isHarmless(address.path)) throw invalidPath();
+  const { origin, basePath } = await parts.upstreams.find(target.upstream);
+  const path = upstreamPath(basePath, address);
+  if (path === undefined) throw invalidPath();
+  return { origin, path };
+}
+
+/** The unversioned path serves frontends whose proxy does not rewrite. */
+function prefixOf(url: string): string {
+  return url.startsWith(targetsPath) ? targetsPath : unversionedPath;
+}
+
+export function isTargetRequest({ url = '' }: IncomingMessage): boolean {
+  return url.startsWith(targetsPath) || url.startsWith(unversionedPath);
+}
+
+function describeRequest(request: Request, { locals }: Response) {
+  const { traceparent, clientAddress = '' } = locals;
+  return {
+    forwarded: { address: clientAddress, host: request.host, protocol: request.protocol },
+    traceparent: traceparent ?? newTraceparent(locals.requestId),
+    isNewTrace: traceparent === undefined,
+  };
+}
+
+function invalidPath(): Problem {
+  return new Problem('invalid-path', 'The path has dot segments, encoded separators or other characters of no path.');
+}

@@ -1,0 +1,40 @@
+// Joins an upgraded connection of a client with the one to the upstream. It understands nothing of what passes; when either
+// side ends, so does the other.
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Request, Response } from 'express';
+import { upgradeOf } from '../../service/upgrades.ts';
+import type { AnswerHeaders } from './response-headers.ts';
+
+export interface Upgraded {
+  status: number;
+  headers: AnswerHeaders;
+  upstream: Duplex;
+}
+
+/** The response is closed, as far as its log line is concerned, when the tunnel is. */
+export function openTunnel(request: Request, response: Response, { status, headers, upstream }: Upgraded): void {
+  const upgrade = upgradeOf(request);
+  if (!upgrade) {
+    upstream.destroy();
+    response.destroy();
+    return;
+  }
+  const { socket: client, head } = upgrade;
+  response.statusCode = status;
+  client.write(headOf(status, headers, response), 'latin1');
+  if (head.length > 0) upstream.write(head);
+  // Each side's errors show as its end.
+  client.on('error', () => undefined);
+  upstream.on('error', () => undefined);
+  client.once('close', () => upstream.destroy());
+  upstream.once('close', () => client.destroy());
+  client.pipe(upstream).pipe(client);
+}
+
+function headOf(status: number, headers: AnswerHeaders, response: Response): string {
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, 'Connection: Upgrade', 'Upgrade: websocket'];
+  lines.push(`X-Request-Id: ${response.locals.requestId}`);
+  for (const [name, value] of Object.entries(headers)) for (const one of [value].flat()) lines.push(`${name}: ${one}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}

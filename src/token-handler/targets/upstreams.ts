@@ -1,0 +1,69 @@
+// Finds where a target's requests go: the directory's URL of its URN, if the operator's policy allows it. It resolves no
+// host names and keeps no URL longer than the directory does.
+import { LRUCache } from 'lru-cache';
+import type { Directory } from '../../platform/directory.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { Problem } from '../../service/problem.ts';
+import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
+
+export interface Upstream {
+  /** Scheme, host and port. */
+  origin: string;
+  /** Without trailing slash; empty for the root. */
+  basePath: string;
+}
+
+export interface Upstreams {
+  /** Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError when the directory fails. */
+  find(urn: string): Promise<Upstream>;
+}
+
+export interface UpstreamsOptions {
+  directory: Pick<Directory, 'resolve'>;
+  urnPrefix: string;
+  /** Undefined: any. */
+  allowed: readonly AllowedDomain[] | undefined;
+}
+
+interface Known {
+  url: string;
+  /** Undefined: not allowed. */
+  upstream: Upstream | undefined;
+}
+
+export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOptions): Upstreams {
+  const known = new LRUCache<string, Known>({ max: 5_000 });
+
+  function judge(urn: string, url: string): Upstream | undefined {
+    const isChecked = allowed !== undefined && !isPlatformUrn(urn, urnPrefix);
+    if (isChecked && !isAllowedUpstream(url, allowed)) return undefined;
+    const { protocol, username, password, origin, pathname } = new URL(url);
+    if (!/^https?:$/.test(protocol) || username !== '' || password !== '') return undefined;
+    return { origin, basePath: pathname.replace(/\/+$/, '') };
+  }
+
+  return {
+    async find(urn) {
+      const url = await resolve(directory, urn);
+      let answer = known.get(urn);
+      if (answer?.url !== url) {
+        answer = { url, upstream: judge(urn, url) };
+        known.set(urn, answer);
+      }
+      if (answer.upstream) return answer.upstream;
+      throw new Problem('upstream-not-allowed', 'The operator does not allow the host of this target.');
+    },
+  };
+}
+
+async function resolve(directory: Pick<Directory, 'resolve'>, urn: string): Promise<string> {
+  try {
+    return await directory.resolve(urn);
+  } catch (error) {
+    const isAbsent = error instanceof PlatformError && (error.reason === 'absent' || error.kind === 'rejected');
+    if (!isAbsent) throw error;
+    throw new Problem('upstream-unresolved', 'The directory has no entry for the upstream of this target.', {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,134 @@
+// A token handler whose client has targets, with a recording upstream behind them and somebody who has signed in. Requests
+// go out byte for byte as a test writes them.
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { createDirectoryStore } from '../../src/platform-server/directory/store.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { createPool } from '../../src/service/postgres.ts';
+import { captureLog } from './captured-log.ts';
+import { freePort } from './redis.ts';
+import { cookieName, type SessionWorld, type SessionWorldOptions, startSessionWorld } from './sessions.ts';
+import { startUpstream, type Upstream } from './upstream.ts';
+
+export interface TargetWorld extends SessionWorld {
+  upstream: Upstream;
+  person: Person;
+  /** Signs somebody else in, or the same person again. */
+  enter(email?: string): Promise<Person>;
+  /** An entry of the directory, in the tenant's namespace. Seen at once. */
+  direct(service: string, url: string): Promise<void>;
+  /** To the target `api`, as the person, unless told. */
+  send(options?: Sending): Promise<Sent>;
+}
+
+export interface Person {
+  /** The Cookie header of the browser. */
+  cookie: string;
+  csrf: string;
+  handle: string;
+}
+
+export interface Sending {
+  method?: string;
+  /** Behind the id of the target `api`, as it is. */
+  path?: string;
+  /** In place of all of the address. */
+  target?: string;
+  headers?: OutgoingHttpHeaders;
+  body?: string | Buffer;
+  /** Null: nobody. */
+  as?: Person | null;
+  /** Without the CSRF header. */
+  unprotected?: boolean;
+  /** Another replica. */
+  url?: string;
+}
+
+export interface Sent {
+  status: number;
+  headers: IncomingHttpHeaders;
+  rawHeaders: string[];
+  text: string;
+  trailers: NodeJS.Dict<string>;
+  /** Last segment of a problem's type. */
+  problem: string | undefined;
+}
+
+const namespace = 'demo';
+export const targetUrn = (service: string) => `urn:example:${namespace}:${service}`;
+/** Under which the target `api` stands at the upstream. */
+export const basePath = '/base/v1';
+
+export async function startTargetWorld(options: SessionWorldOptions = {}): Promise<TargetWorld> {
+  const upstream = await startUpstream();
+  const targets = ['api:v1', 'root', 'dead', 'nowhere', 'other'].map((service) => ({
+    id: service.split(':', 1)[0],
+    upstream: targetUrn(service),
+  }));
+  targets.push({ id: 'My target_1', upstream: targetUrn('api:v1') });
+  const sessions = await startSessionWorld({ ...options, client: { targets, ...options.client } });
+  const directory = openDirectory(sessions.handler.platform.databaseUrl);
+  const direct = async (service: string, url: string) => {
+    await directory.save({ namespace, service, url });
+    // What was read before is served once more, while it is read again.
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    await send(world, { target: `/token-handler/v1/targets/${service.split(':', 1)[0]}/warm-up` });
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    upstream.forget();
+  };
+  const enter = async (email?: string): Promise<Person> => {
+    const { browser, csrf, handle } = await sessions.signIn(undefined, email === undefined ? {} : { email });
+    const cookies = [cookieName, 'XSRF-TOKEN'].map((name) => `${name}=${browser.cookie(sessions.site, name)}`);
+    return { cookie: cookies.join('; '), csrf, handle };
+  };
+  const world: TargetWorld = {
+    ...sessions,
+    upstream,
+    person: await enter(),
+    enter,
+    direct,
+    send: (sending = {}) => send(world, sending),
+    async close() {
+      await Promise.all([sessions.close(), upstream.close(), directory.close()]);
+    },
+  };
+  await direct('api:v1', `${upstream.url}${basePath}`);
+  await direct('root', `${upstream.url}/`);
+  await direct('dead', `http://127.0.0.1:${await freePort()}/x`);
+  return world;
+}
+
+function openDirectory(databaseUrl: string) {
+  const pool = createPool({ url: databaseUrl, size: 1, log: captureLog().log, metrics: createMetrics() });
+  return { save: createDirectoryStore(pool).save, close: () => pool.end() };
+}
+
+/** The headers with which a person's browser would call. */
+export function headersOf(person: Person | null, unprotected = false): OutgoingHttpHeaders {
+  if (!person) return {};
+  return { Cookie: person.cookie, ...(!unprotected && { 'X-XSRF-TOKEN': person.csrf }) };
+}
+
+function send(world: TargetWorld, sending: Sending): Promise<Sent> {
+  const { method = 'GET', path = '/x', headers, body, as = world.person, unprotected, url = world.site } = sending;
+  const target = sending.target ?? `/token-handler/v1/targets/api${path}`;
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url);
+    const own = headersOf(as, unprotected);
+    const outgoing = request({ hostname, port, method, path: target, headers: { ...own, ...headers } }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('error', reject);
+      answer.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        const { statusCode = 0, rawHeaders, trailers } = answer;
+        resolve({ status: statusCode, headers: answer.headers, rawHeaders, text, trailers, problem: problemOf(text) });
+      });
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+function problemOf(text: string): string | undefined {
+  return /"type":"urn:formgate:problem:([\w-]+)"/.exec(text)?.[1];
+}
