@@ -19,7 +19,9 @@ beforeAll(async () => {
   [platform, database] = await Promise.all([startTestPlatform(), createTestDatabase()]);
   const { access } = platform;
   token = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
-  child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts')], {
+  const main = join(import.meta.dirname, '..', 'main.ts');
+  // The flags that every process of the product runs with: docs/decisions/0013-flags-for-memory.md.
+  child = spawn(process.execPath, ['--max-semi-space-size=8', '--heap-growing-percent=30', main], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       HOST: '127.0.0.1',
@@ -77,11 +79,14 @@ it('10,000 entries of objects: create, read and patch take at most 64 MiB more',
   }));
   const before = await residentMemory();
   const after: number[] = [];
-  expect((await request('POST', '', { name: 'large', description: '', entries })).status).toBe(201);
-  after.push(await residentMemory());
-  expect((await request('GET', '/large')).status).toBe(200);
-  after.push(await residentMemory());
-  expect((await request('PATCH', '/large', { entries: entries.toReversed() })).status).toBe(200);
-  after.push(await residentMemory());
+  for (let round = 0; round < 4; round += 1) {
+    const name = `large-${round}`;
+    expect((await request('POST', '', { name, description: '', entries })).status).toBe(201);
+    after.push(await residentMemory());
+    expect((await request('GET', `/${name}`)).status).toBe(200);
+    after.push(await residentMemory());
+    expect((await request('PATCH', `/${name}`, { entries: entries.toReversed() })).status).toBe(200);
+    after.push(await residentMemory());
+  }
   expect(Math.max(...after) - before).toBeLessThanOrEqual(64);
 });
