@@ -1,0 +1,65 @@
+// What a machine may lack: Redis and Chromium are no npm packages. Tests that need a missing one are left out, file by
+// file and with one line that says so. Continuous integration installs both, so there nothing is left out: it fails.
+import { spawnSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+
+interface SystemPart {
+  name: string;
+  programs: string[];
+  /** The support file that starts it: whatever imports that needs the part. */
+  support: string;
+  install: string;
+}
+
+const root = join(import.meta.dirname, '../..');
+const parts: SystemPart[] = [
+  { name: 'Redis', programs: ['redis-server'], support: 'test/support/redis.ts', install: 'redis-server' },
+  {
+    name: 'Chromium',
+    programs: [process.env.CHROMIUM ?? 'chromium', 'chromium-browser', 'google-chrome'],
+    support: 'test/support/chromium.ts',
+    install: 'chromium',
+  },
+];
+
+/** Test files, by path from the project's folder, that cannot run here. Prints a line for each missing part. */
+export function leftOut(env: NodeJS.ProcessEnv = process.env): string[] {
+  if (env.CI) return [];
+  return parts.filter(isMissing).flatMap(({ name, support, install }) => {
+    const files = testsThatImport(support);
+    console.warn(
+      `${name} is not installed: ${files.length} test files that need it are left out. ` +
+        `apt-get install ${install}, or the like, brings it.`,
+    );
+    return files;
+  });
+}
+
+function isMissing({ programs }: SystemPart): boolean {
+  return programs.every((program) => spawnSync(program, ['--version'], { stdio: 'ignore' }).error !== undefined);
+}
+
+/** Directly or through other files under test/. */
+export function testsThatImport(support: string): string[] {
+  const files = globSync('{src,test}/**/*.ts', { cwd: root, exclude: ['test/fixtures/**'] });
+  const importers = new Map<string, string[]>();
+  for (const file of files) {
+    if (!file.startsWith('test/') && !file.endsWith('.test.ts')) continue;
+    for (const imported of importsOf(file)) importers.set(imported, [...(importers.get(imported) ?? []), file]);
+  }
+  const found = new Set<string>();
+  const visit = (file: string) => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const importer of importers.get(file) ?? []) visit(importer);
+  };
+  visit(support);
+  return [...found].filter((file) => file.endsWith('.test.ts')).sort();
+}
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const specifiers = text.matchAll(/^(?:import|export|\} from)\b[^;]*?'(\.{1,2}\/[^']+)'/gm);
+  return [...specifiers].map(([, path = '']) => resolve('/', dirname(file), path).slice(1));
+}
