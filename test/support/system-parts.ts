@@ -28,9 +28,9 @@ export function leftOut(env: NodeJS.ProcessEnv = process.env): string[] {
   if (env.CI) return [];
   return parts.filter(isMissing).flatMap(({ name, support, install }) => {
     const files = testsThatImport(support);
-    console.warn(
-      `${name} is not installed: ${files.length} test files that need it are left out. ` +
-        `apt-get install ${install}, or the like, brings it.`,
+    process.stderr.write(
+      `${name} is not installed. Test files that need it and are left out: ${files.length}. ` +
+        `apt-get install ${install}, or the like, brings it.\n`,
     );
     return files;
   });
