@@ -1,0 +1,177 @@
+import { posix } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { trickPaths } from '../../../test/support/path-tricks.ts';
+import { isHarmless, parseTargetAddress, upstreamPath } from './path.ts';
+
+const prefix = '/token-handler/v1/targets/';
+const relayed = (url: string, base = '/form/v1') => {
+  const address = parseTargetAddress(url, prefix);
+  return address && upstreamPath(base, address);
+};
+
+describe('the path at the upstream', () => {
+  it('is the base path and what follows the target id, as it was written', () => {
+    const paths = {
+      '/forms': '/form/v1/forms',
+      '/forms/': '/form/v1/forms/',
+      '/': '/form/v1/',
+      '': '/form/v1',
+      '?a=1': '/form/v1?a=1',
+      '/a//b': '/form/v1/a//b',
+      '/a%20b/%C3%A9/%e2%82%ac': '/form/v1/a%20b/%C3%A9/%e2%82%ac',
+      '/100%25/a%25b': '/form/v1/100%25/a%25b',
+      "/~a.b_c-d!$&'()*+,;=:@": "/form/v1/~a.b_c-d!$&'()*+,;=:@",
+      '/.well-known/x': '/form/v1/.well-known/x',
+      '/.../a..b/..c/d../.e': '/form/v1/.../a..b/..c/d../.e',
+      '/v1.2;version=3/x': '/form/v1/v1.2;version=3/x',
+      '/%2e.x/a%2eb': '/form/v1/%2e.x/a%2eb',
+      '/urn:example:x:/forms/1': '/form/v1/urn:example:x:/forms/1',
+      '/%F0%9F%98%80': '/form/v1/%F0%9F%98%80',
+      '/%C2%BD': '/form/v1/%C2%BD',
+    };
+    for (const [path, expected] of Object.entries(paths)) expect(relayed(`${prefix}forms${path}`)).toBe(expected);
+  });
+
+  it('begins with a slash where the upstream has no base path', () => {
+    expect(relayed(`${prefix}forms`, '')).toBe('/');
+    expect(relayed(`${prefix}forms?x`, '')).toBe('/?x');
+    expect(relayed(`${prefix}forms/a`, '')).toBe('/a');
+  });
+
+  it('is none for a path that an upstream without a base path may take for another host', () => {
+    expect(relayed(`${prefix}forms//evil.example/x`, '')).toBeUndefined();
+    expect(relayed(`${prefix}forms//evil.example/x`, '/base')).toBe('/base//evil.example/x');
+  });
+
+  it('keeps the query byte for byte, dot segments and separators in it too', () => {
+    const queries = [
+      '?',
+      '?a=b%2Fc/../d&&e=%zz',
+      '??',
+      '?a=1?b=/%2e%2e/',
+      '?%00%0d%0a',
+      '?a=\\..\\',
+      '?x=\u00ff\u00e9',
+      '?#',
+    ];
+    for (const query of queries) {
+      expect(relayed(`${prefix}forms/x${query}`)).toBe(`/form/v1/x${query}`);
+      expect(relayed(`${prefix}forms${query}`)).toBe(`/form/v1${query}`);
+    }
+  });
+
+  it.each(trickPaths)('is none for the trick %s', (path) => {
+    expect(isHarmless(path)).toBe(false);
+    expect(relayed(`${prefix}forms${path}`)).toBeUndefined();
+    expect(relayed(`${prefix}forms${path}?q=1`)).toBeUndefined();
+    expect(relayed(`${prefix}forms/a${path}/b`, '')).toBeUndefined();
+  });
+
+  it('never leaves the base path, whatever is put together from the parts of tricks', () => {
+    const parts = [
+      '.',
+      '..',
+      '/',
+      '\\',
+      '%2e',
+      '%2E',
+      '%2f',
+      '%5c',
+      '%25',
+      '25',
+      '2e',
+      '2f',
+      '%',
+      ';',
+      '%3b',
+      'a',
+      '%c0%ae',
+    ].concat([
+      '%00',
+      '%09',
+      ' ',
+      '%20',
+      '%u002e',
+      '%ef%bc%8e',
+      '%e2%80%a5',
+      '%ef%bc%8f',
+      '?',
+      '#',
+      '%c0',
+      '%af',
+      'x=1',
+    ]);
+    const path = fc.array(fc.constantFrom(...parts), { maxLength: 12 }).map((items) => `/${items.join('')}`);
+    fc.assert(
+      fc.property(path, fc.constantFrom('', '/form/v1'), (tail, base) => {
+        const answer = relayed(`${prefix}forms${tail}`, base);
+        if (answer === undefined) return;
+        const [written = '', ...query] = answer.split('?');
+        expect(answer).toBe(base + tail);
+        for (const reading of readings(written)) expect(reading === base || reading.startsWith(`${base}/`)).toBe(true);
+        if (query.length > 0) expect(answer.endsWith(tail.slice(tail.indexOf('?')))).toBe(true);
+      }),
+      { numRuns: 30_000 },
+    );
+  });
+
+  it('stays what the URL parser makes of it, for any path that it lets pass', () => {
+    fc.assert(
+      fc.property(fc.webPath(), fc.webQueryParameters(), (path, query) => {
+        const answer = relayed(`${prefix}forms${path}?${query}`);
+        if (answer === undefined) return;
+        const { pathname } = new URL(answer, 'http://upstream.example');
+        expect(pathname.startsWith('/form/v1')).toBe(true);
+        expect(answer).toBe(`/form/v1${path}?${query}`);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe('the target id', () => {
+  it('is decoded, spaces included, and cut out of the address as it was written', () => {
+    const ids = { 'my%20target_1': 'my target_1', 'form%2Dservice': 'form-service', A1: 'A1', '': '' };
+    for (const [written, targetId] of Object.entries(ids))
+      expect(parseTargetAddress(`${prefix}${written}/a%20b?c`, prefix)).toEqual({
+        targetId,
+        path: '/a%20b',
+        query: '?c',
+      });
+  });
+
+  it('is none where it is a dot segment or holds a separator', () => {
+    for (const id of ['..', '.', '%2e%2e', 'a%2fb', 'a%5cb', '%252e%252e', 'a%00', '%c0%ae', '%', '..;x', 'a\\b'])
+      expect(parseTargetAddress(`${prefix}${id}/x`, prefix)).toBeUndefined();
+  });
+
+  it('is none in an address in absolute form, or under another path', () => {
+    for (const url of [
+      `http://evil.example${prefix}forms/x`,
+      `//evil.example${prefix}forms/x`,
+      '*',
+      '/token-handler/v1/./targets/forms/x',
+      '/token-handler/V1/targets/forms/x',
+    ])
+      expect(parseTargetAddress(url, prefix)).toBeUndefined();
+  });
+});
+
+/** What servers of several kinds make of a path: decoded up to thrice, back slashes and matrix parameters their way. */
+function readings(path: string): string[] {
+  const decoded = [path];
+  for (let round = 0; round < 3; round += 1) decoded.push(decodeLeniently(decoded.at(-1) ?? ''));
+  return decoded.flatMap((text) => {
+    const folded = text.normalize('NFKC').replaceAll('\\', '/');
+    return [folded, folded.replace(/;[^/]*/g, '')].map((reading) => posix.normalize(reading).replace(/^\/\/+/, '/'));
+  });
+}
+
+function decodeLeniently(text: string): string {
+  const bytes = text.replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const overlong = bytes.replace(/\xc0([\x80-\xbf])/g, (_all, low: string) =>
+    String.fromCharCode(low.charCodeAt(0) & 0x3f),
+  );
+  return Buffer.from(overlong, 'latin1').toString('utf8');
+}
