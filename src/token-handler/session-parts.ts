@@ -78,7 +78,7 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
   const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
   const { reader, ...reading } = startReading(options, { store, cookie, sessions, relyingParty, limits });
   const guards: SessionGuardOptions = { reader, tenants, tenantHeader: config.TENANT_HEADER };
-  const logouts = createProviderLogouts(sessions, store.marks);
+  const logouts = createProviderLogouts({ sessions, marks: store.marks, clock });
   const browser = browserSession(
     cookie,
     createRecordStore(store.records, keys, redis ? recordIdOf : (handle) => handle),

@@ -1,6 +1,6 @@
 // A real Redis for a test: the system's redis-server on a port of its own, with nothing on disk but what a test asks for.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +22,6 @@ export interface TestRedis {
 export interface TestRedisOptions {
   /** Lines of redis.conf: `['--maxmemory', '1mb']`. */
   args?: string[];
-  /** `--sentinel` needs a file that it may write. */
   mode?: 'server' | 'sentinel';
   port?: number;
   username?: string;
@@ -35,8 +34,8 @@ const missing =
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-redis-'));
   const port = options.port ?? (await freePort());
-  const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['pipe', 'pipe', 'pipe'] });
-  child.stdin?.end(options.mode === 'sentinel' ? '' : undefined);
+  if (options.mode === 'sentinel') await writeFile(join(folder, 'sentinel.conf'), '');
+  const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['ignore', 'pipe', 'pipe'] });
   await untilReady(child, port);
   const client = createClient({
     socket: { host: '127.0.0.1', port },
@@ -68,8 +67,11 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   };
 }
 
-function argumentsOf({ args = [], password, username }: TestRedisOptions, port: number, folder: string): string[] {
+function argumentsOf(options: TestRedisOptions, port: number, folder: string): string[] {
+  const { args = [], password, username, mode } = options;
   const common = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--daemonize', 'no'];
+  // A Sentinel writes what it learns into its file.
+  if (mode === 'sentinel') return [join(folder, 'sentinel.conf'), '--sentinel', ...common, ...args];
   const quiet = ['--save', '', '--appendonly', 'no', '--rdbcompression', 'no'];
   const secret = password !== undefined && username === undefined ? ['--requirepass', password] : [];
   return [...common, ...quiet, ...secret, ...args];

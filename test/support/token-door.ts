@@ -28,6 +28,8 @@ export interface TokenDoor {
   presented: string[];
   /** From the next refresh on. */
   set(fate: RefreshFate): void;
+  /** Lets something happen after each code was redeemed, before its answer is passed on. */
+  afterCodes(happens: () => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -36,6 +38,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];
   let fate: RefreshFate = 0;
+  let afterCode: () => Promise<void> = async () => undefined;
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
@@ -46,7 +49,11 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     const body = await buffer(incoming);
     const form = new URLSearchParams(body.toString('utf8'));
     const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
-    if (!isRefresh) return send(response, await pass(target, incoming, body));
+    if (!isRefresh) {
+      const answer = await pass(target, incoming, body);
+      if (form.get('grant_type') === 'authorization_code') await afterCode();
+      return send(response, answer);
+    }
     presented.push(form.get('refresh_token') ?? '');
     await meet(fate, incoming, response, body);
   }
@@ -73,6 +80,9 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     presented,
     set(next) {
       fate = next;
+    },
+    afterCodes(happens) {
+      afterCode = happens;
     },
     close: () =>
       new Promise((resolve) => {

@@ -38,7 +38,6 @@ const oldest = 300;
 
 const claimsSchema = z
   .object({
-    iat: z.number(),
     jti: z.string().min(1).max(500),
     sub: z.string().min(1).optional(),
     sid: z.string().min(1).optional(),
@@ -60,12 +59,11 @@ export function createLogoutTokens(options: LogoutTokenOptions): LogoutTokens {
       const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
       const { data: claims } = claimsSchema.safeParse(payload);
       if (!claims) throw new LogoutRefusal('the claims are not those of a logout token');
-      const { jti, iat: issuedAt, sub, sid } = claims;
+      const { jti, sub, sid } = claims;
       return {
         tenantId: tenant.id,
         clientId,
         jti,
-        issuedAt,
         ...(sub !== undefined && { sub }),
         ...(sid !== undefined && { sid }),
       };

@@ -30,6 +30,8 @@ export interface SignedIn {
   oidcClientId: string;
   callbackUrl: string;
   redeemed: Redeemed;
+  /** When the code began to be redeemed. Milliseconds since 1970. */
+  begun: number;
 }
 
 export function createSessionOpener(parts: OpenSessionParts) {
@@ -45,8 +47,7 @@ export function createSessionOpener(parts: OpenSessionParts) {
     request.session.signedIn = session;
     await saveSession(request);
     await sessions.start(session, tokenSetOf(signedIn.redeemed.answer, now));
-    const { iat } = signedIn.redeemed.claims;
-    if (await providerLogouts.hasEnded(session, typeof iat === 'number' ? iat : 0)) {
+    if (await providerLogouts.hasEnded(session, signedIn.begun)) {
       await sessions.end(session);
       throw new Problem('unauthenticated', 'The access service has ended this sign-in.');
     }

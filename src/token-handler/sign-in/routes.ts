@@ -1,6 +1,7 @@
 // Sign-in and its callback: begins an attempt at the access service, and turns its answer into a session. It never
 // redirects a browser to another origin because a request says so.
 import type { Request, Response } from 'express';
+import type { Clock } from '../../service/clock.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http-app.ts';
 import type { Tenant } from '../../service/identity.ts';
 import { invalidRequest, Problem } from '../../service/problem.ts';
@@ -30,6 +31,7 @@ export interface SignInParts {
   /** Sets `request.session`. */
   browser: Guard;
   limit: Guard;
+  clock: Clock;
 }
 
 const answers = {
@@ -158,15 +160,13 @@ async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
   const url = new URL(place.callbackUrl);
   url.search = new URL(request.originalUrl, site).search;
   const checks = { state: url.searchParams.get('state') ?? '', ...taken.secrets };
+  const begun = parts.clock().getTime();
   const redeemed = await parts.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     throw signInProblem(failure);
   });
   const { oidcClientId } = registration;
-  await parts.openSession(
-    { tenant, client, oidcClientId, callbackUrl: place.callbackUrl, redeemed },
-    request,
-    response,
-  );
+  const signedIn = { tenant, client, oidcClientId, callbackUrl: place.callbackUrl, redeemed, begun };
+  await parts.openSession(signedIn, request, response);
   return landing;
 }
 

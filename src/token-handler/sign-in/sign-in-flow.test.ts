@@ -324,7 +324,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
 
   it('a person who cancels lands at failureRedirectUrl with error=access_denied', async () => {
     const form = await browser.follow(await browser.request(world.authUrl()));
-    const sent = await browser.submit(form, { action: 'cancel' });
+    const sent = await platform.access.cancelSignIn(browser, form);
     const { location } = await browser.follow(sent, (url) => url.pathname.endsWith('/callback'));
     const landed = await browser.request(location ?? '');
     expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/sorry?error=access_denied`]);

@@ -1,0 +1,247 @@
+// Back-channel logout: by the access service itself, and by tokens that it never issued. Each rule of OpenID Connect
+// Back-Channel Logout 1.0, section 2.6.
+import { randomUUID } from 'node:crypto';
+import type { JWTPayload } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { confirmLogout } from '../../../test/support/access-pages.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { freePort } from '../../../test/support/redis.ts';
+import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
+
+const eventName = 'http://schemas.openid.net/event/backchannel-logout';
+/** Claims of access tokens that logout tokens have not. */
+const unsaid: Record<string, undefined> = { azp: undefined, sub: undefined };
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+});
+afterAll(() => platform.close());
+
+describe('back-channel logout', () => {
+  let world: SessionWorld;
+  let oidcClientId: string;
+  let door: TokenDoor;
+  beforeAll(async () => {
+    const port = await freePort();
+    const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
+    door = await startTokenDoor(platform.access.url);
+    world = await startSessionWorld({ store: 'redis', platform, accessUrl: door.url, env });
+    const callback = (id: string) => `${world.site}/token-handler/clients/${id}/callback`;
+    const clients = {
+      web: { redirectUris: [callback('web')] },
+      through: { redirectUris: [callback('through')], keycloakLogout: true },
+    };
+    await world.handler.configure(clients);
+    await world.handler.configure({ web: clients.web }, { tenant: platform.otherTenant });
+    await world.handler.register('through');
+    await world.handler.register('web', { realm: 'other' });
+    oidcClientId = await oidcId('web');
+  });
+  afterAll(async () => {
+    await world.close();
+    await door.close();
+  });
+
+  async function oidcId(clientId: string, tenantId = platform.tenant.id): Promise<string> {
+    const sql = 'SELECT oidc_client_id FROM client_registrations WHERE tenant_id = $1 AND client_id = $2';
+    const [row] = await world.handler.rows<{ oidc_client_id: string }>(sql, [tenantId, clientId]);
+    return row?.oidc_client_id ?? '';
+  }
+  const signIn = async (start?: string) => {
+    const signedIn = await world.signIn(createSiteBrowser(), start === undefined ? {} : { start });
+    const isAlive = async () => (await world.sessions(signedIn.browser)).status === 200;
+    return { ...signedIn, isAlive };
+  };
+  /** Subject and session id as the access service has them. */
+  const ids = async (handle: string) => {
+    const { session } = await world.stored(handle);
+    return { sub: session.user.id, sid: session.sid ?? '' };
+  };
+  const logoutToken = (claims: Record<string, unknown>, options = {}) =>
+    platform.access.foreignToken(
+      { typ: 'Logout', aud: oidcClientId, events: { [eventName]: {} }, ...unsaid, ...claims } as JWTPayload,
+      options,
+    );
+  const send = (
+    token: string,
+    clientId = 'web',
+    body: string | URLSearchParams = new URLSearchParams({ logout_token: token }),
+  ) => fetch(`${world.site}/token-handler/v1/clients/${clientId}/backchannel-logout`, { method: 'POST', body });
+
+  it('by the access service ends the sessions of all clients that the person’s session there has', async () => {
+    const browser = createSiteBrowser();
+    const one = await world.signIn(browser, { start: world.authUrl({}, { clientId: 'through' }) });
+    const there = browser.copy();
+    const two = await world.signIn(there);
+    const { location } = await browser.request(world.clientUrl('logout', {}, { clientId: 'through' }));
+    expect((await world.sessions(two.browser)).status).toBe(200);
+    await confirmLogout(browser, location);
+    await expect.poll(async () => (await world.sessions(two.browser)).status).toBe(401);
+    expect(one.handle).not.toBe(two.handle);
+  });
+
+  it('is registered as backchannel_logout_uri, because PUBLIC_URL is set', async () => {
+    const { sid } = await ids((await signIn()).handle);
+    expect(sid).toBeTruthy();
+    expect(world.handler.env.PUBLIC_URL).toBe(world.site);
+  });
+
+  it('by sid ends that session only', async () => {
+    const [one, two] = [await signIn(), await signIn()];
+    const { sid } = await ids(one.handle);
+    const answer = await send(await logoutToken({ sid }));
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    expect([await one.isAlive(), await two.isAlive()]).toEqual([false, true]);
+  });
+
+  it('by sub ends all sessions of the person with that client, and nobody else’s', async () => {
+    const [one, two] = [await signIn(), await signIn()];
+    const through = await signIn(world.authUrl({}, { clientId: 'through' }));
+    const { sub } = await ids(one.handle);
+    expect((await send(await logoutToken({ sub }))).status).toBe(200);
+    expect([await one.isAlive(), await two.isAlive(), await through.isAlive()]).toEqual([false, false, true]);
+  });
+
+  it('by sid and sub ends that session only, and only if both fit', async () => {
+    const [one, two] = [await signIn(), await signIn()];
+    const { sid, sub } = await ids(one.handle);
+    expect((await send(await logoutToken({ sid, sub: 'somebody else' }))).status).toBe(200);
+    expect(await one.isAlive()).toBe(true);
+    expect((await send(await logoutToken({ sid, sub }))).status).toBe(200);
+    expect([await one.isAlive(), await two.isAlive()]).toEqual([false, true]);
+  });
+
+  it('of another tenant with the same sid or sub ends nothing here', async () => {
+    const one = await signIn();
+    const { sid, sub } = await ids(one.handle);
+    const aud = await oidcId('web', platform.otherTenant.id);
+    expect((await send(await logoutToken({ sid, sub, aud }, { realm: 'other' }))).status).toBe(200);
+    expect((await send(await logoutToken({ sub, aud }, { realm: 'other' }))).status).toBe(200);
+    expect(await one.isAlive()).toBe(true);
+  });
+
+  it('of another client with the same sub ends nothing of this one', async () => {
+    const one = await signIn();
+    const { sub } = await ids(one.handle);
+    const aud = await oidcId('through');
+    expect((await send(await logoutToken({ sub, aud }), 'through')).status).toBe(200);
+    expect(await one.isAlive()).toBe(true);
+  });
+
+  it('a jti counts once', async () => {
+    const one = await signIn();
+    const { sub, sid } = await ids(one.handle);
+    const token = await logoutToken({ sub });
+    expect((await send(token)).status).toBe(200);
+    const later = await signIn();
+    expect((await send(token)).status).toBe(400);
+    expect(await later.isAlive()).toBe(true);
+    expect(sid).toBeTruthy();
+  });
+
+  it('of sessions that there are not is 200', async () => {
+    expect((await send(await logoutToken({ sid: randomUUID() }))).status).toBe(200);
+  });
+
+  describe('is 400, and ends nothing, for a token', () => {
+    const refused = async (token: string, clientId = 'web') => {
+      const one = await signIn();
+      const answer = await send(token, clientId);
+      expect([answer.status, (await answer.json()) as unknown]).toMatchObject([400, { error: 'invalid_request' }]);
+      expect(await one.isAlive()).toBe(true);
+    };
+    const sub = async () => (await ids((await signIn()).handle)).sub;
+
+    it('of an issuer that is no tenant’s', async () => {
+      await refused(await logoutToken({ sub: await sub(), iss: 'https://evil.example/realms/demo' }));
+      await refused(await logoutToken({ sub: await sub(), iss: `${platform.access.issuer('demo')}/` }));
+      await refused(await logoutToken({ sub: await sub() }, { realm: 'core' }));
+    });
+
+    it('signed by another realm, by a key that nobody published, by a shared secret, or not at all', async () => {
+      await refused(await logoutToken({ sub: await sub(), iss: platform.access.issuer('demo') }, { realm: 'other' }));
+      for (const key of ['unknown', 'hmac', 'none']) await refused(await logoutToken({ sub: await sub() }, { key }));
+    });
+
+    it('for another audience than the tenant’s registered client', async () => {
+      for (const aud of ['somebody', undefined, await oidcId('web', platform.otherTenant.id)])
+        await refused(await logoutToken({ sub: await sub(), aud }));
+      await refused(await logoutToken({ sub: await sub() }), 'through');
+    });
+
+    it('without the event of a logout', async () => {
+      const wrong = [
+        undefined,
+        {},
+        { [eventName]: 'x' },
+        { [eventName]: null },
+        { [eventName]: [] },
+        { other: {} },
+        'x',
+      ];
+      for (const events of wrong) await refused(await logoutToken({ sub: await sub(), events }));
+    });
+
+    it('with a nonce: it would be an ID token', async () => {
+      await refused(await logoutToken({ sub: await sub(), nonce: 'x' }));
+    });
+
+    it('with neither sid nor sub', async () => {
+      await refused(await logoutToken({}));
+    });
+
+    it('without jti or iat, expired, or too old', async () => {
+      await refused(await logoutToken({ sub: await sub(), jti: undefined }));
+      await refused(await logoutToken({ sub: await sub(), iat: undefined } as never));
+      const now = Math.floor(Date.now() / 1_000);
+      await refused(await logoutToken({ sub: await sub(), exp: now - 60 }));
+      await refused(await logoutToken({ sub: await sub(), iat: now - 3_600, exp: undefined }));
+      await refused(await logoutToken({ sub: await sub(), iat: now + 3_600 }));
+    });
+
+    it('that is none, or missing, or there twice, or in no form', async () => {
+      for (const token of ['', 'nonsense', 'a.b.c']) await refused(token);
+      const token = await logoutToken({ sub: await sub() });
+      for (const body of [
+        new URLSearchParams(),
+        new URLSearchParams([
+          ['logout_token', token],
+          ['logout_token', token],
+        ]),
+      ])
+        expect((await send('', 'web', body)).status).toBe(400);
+      expect((await send('', 'web', JSON.stringify({ logout_token: token }))).status).toBe(400);
+    });
+
+    it('for a client that is not registered', async () => {
+      await refused(await logoutToken({ sub: await sub() }), 'nothing');
+    });
+  });
+
+  it('a sign-in that is just being finished when its session is ended opens none', async () => {
+    const { handle } = await signIn();
+    const { sub } = await ids(handle);
+    const browser = createSiteBrowser();
+    const callback = await world.toCallback(browser);
+    door.afterCodes(async () => void (await send(await logoutToken({ sub }))));
+    expect((await browser.request(callback)).status).toBe(401);
+    door.afterCodes(async () => undefined);
+    expect((await world.sessions(browser)).status).toBe(401);
+    expect(await (await signIn()).isAlive()).toBe(true);
+  });
+
+  it('is rate limited by address', async () => {
+    const limited = await startSessionWorld({ platform, env: { SIGN_IN_LIMIT: '3' } });
+    const statuses: number[] = [];
+    for (let call = 0; call < 4; call += 1) {
+      const url = `${limited.site}/token-handler/v1/clients/web/backchannel-logout`;
+      const answer = await fetch(url, { method: 'POST', body: new URLSearchParams({ logout_token: 'x' }) });
+      statuses.push(answer.status);
+      if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    expect(statuses).toEqual([400, 400, 400, 429]);
+    await limited.close();
+  });
+});

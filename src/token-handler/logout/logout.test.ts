@@ -1,0 +1,112 @@
+// Logout by the person: the five rules, against a real access service and with both kinds of store.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { confirmLogout } from '../../../test/support/access-pages.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+});
+afterAll(() => platform.close());
+
+describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store) => {
+  let world: SessionWorld;
+  beforeAll(async () => {
+    world = await startSessionWorld({ store, platform });
+    const callback = `${world.site}/token-handler/clients`;
+    await world.handler.configure({
+      web: { redirectUris: [`${callback}/web/callback`] },
+      through: { redirectUris: [`${callback}/through/callback`], keycloakLogout: true },
+    });
+    await world.handler.register('through');
+  });
+  afterAll(() => world.close());
+
+  const through = { clientId: 'through' };
+  /** Whether the browser is still signed in at the access service: it is then asked nothing. */
+  const isKnown = async (browser: ReturnType<typeof createSiteBrowser>) => {
+    const begun = await browser.request(world.authUrl());
+    return (await browser.follow(begun, (url) => url.pathname.endsWith('/callback'))).location !== undefined;
+  };
+
+  it('ends the session, discards its tokens, forgets the cookies and leads to the root of the site (rule 1)', async () => {
+    const { browser, handle } = await world.signIn();
+    const stolen = browser.copy();
+    const { status, headers } = await browser.request(world.clientUrl('logout'));
+    expect([status, headers.get('location')]).toEqual([302, '/']);
+    expect(browser.cookie(world.site, cookieName)).toBeUndefined();
+    expect(browser.cookie(world.site, 'XSRF-TOKEN')).toBeUndefined();
+    expect((await world.sessions(stolen)).status).toBe(401);
+    if (world.redis) expect(await world.redis.command('KEYS', `*${handle}*`)).toEqual([]);
+  });
+
+  it('leads to a returnTo path, and to no other origin', async () => {
+    const { browser } = await world.signIn();
+    const gone = await browser.request(world.clientUrl('logout', { returnTo: '/bye?x=1' }));
+    expect([gone.status, gone.headers.get('location')]).toEqual([302, '/bye?x=1']);
+    for (const returnTo of ['//evil.example', '/\\evil.example', 'https://evil.example', '/%5cevil.example'])
+      expect((await browser.request(world.clientUrl('logout', { returnTo }))).status).toBe(400);
+  });
+
+  it('leaves the session of the access service by default (rule 2)', async () => {
+    const { browser } = await world.signIn();
+    await browser.request(world.clientUrl('logout'));
+    expect(await isKnown(browser)).toBe(true);
+  });
+
+  it('with keycloakLogout ends that too, and returns to the root of the host of the callbackUrl (rule 3)', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
+    const { location } = await browser.request(world.clientUrl('logout', {}, through));
+    expect(location?.href.startsWith(`${platform.access.issuer('demo')}/protocol/openid-connect/logout?`)).toBe(true);
+    expect(location?.searchParams.get('post_logout_redirect_uri')).toBe(`${world.site}/`);
+    expect(location?.searchParams.get('id_token_hint')).toBeTruthy();
+    expect((await world.sessions(browser)).status).toBe(401);
+    const done = await confirmLogout(browser, location);
+    const back = await browser.follow(done, (url) => url.origin === world.site);
+    expect(back.location?.href).toBe(`${world.site}/`);
+    expect(await isKnown(browser)).toBe(false);
+  });
+
+  it('of a session without ID token is of the token handler only (rule 4)', async () => {
+    const older = await startSessionWorld({ store: 'redis', client: { keycloakLogout: true } });
+    const { browser, handle } = await older.signIn();
+    await older.dropIdToken(handle);
+    const { headers } = await browser.request(older.clientUrl('logout'));
+    expect(headers.get('location')).toBe('/');
+    expect((await older.sessions(browser)).status).toBe(401);
+    await older.close();
+  });
+
+  it('with Sec-Fetch-Site: cross-site is of the token handler only (rule 5)', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
+    const headers = { 'Sec-Fetch-Site': 'cross-site' };
+    const gone = await browser.request(world.clientUrl('logout', {}, through), { headers });
+    expect([gone.status, gone.headers.get('location')]).toEqual([302, '/']);
+    expect((await world.sessions(browser)).status).toBe(401);
+    expect(await isKnown(browser)).toBe(true);
+  });
+
+  it('without a session leads to the root all the same, as does a second one', async () => {
+    const { browser } = await world.signIn();
+    for (const who of [createSiteBrowser(), browser, browser]) {
+      const gone = await who.request(world.clientUrl('logout'));
+      expect([gone.status, gone.headers.get('location')]).toEqual([302, '/']);
+    }
+  });
+
+  it('revokes no token: the refresh token would still be good at the access service', async () => {
+    const { browser } = await world.signIn();
+    const calls = world.handler.log.lines().length;
+    await browser.request(world.clientUrl('logout'));
+    expect(await isKnown(browser)).toBe(true);
+    expect(JSON.stringify(world.handler.log.lines().slice(calls))).not.toContain('revoke');
+  });
+
+  it('is done here although the access service cannot be asked for its address', async () => {
+    const { browser } = await world.signIn();
+    expect((await browser.request(world.clientUrl('logout', {}, { clientId: 'nothing' }))).status).toBe(302);
+    expect((await world.sessions(browser)).status).toBe(401);
+  });
+});
