@@ -95,9 +95,15 @@ export async function startKeycloakAccess(
       const like = defaults.find((realm) => realm.name === 'demo');
       await add({ users: [], clients: [], ...structuredClone(like), ...changes, name });
     },
-    endSessions: async (realm, email) => {
-      const [user] = listOf(await admin.call('GET', `/${realm}/users?exact=true&email=${encodeURIComponent(email)}`));
-      await admin.call('POST', `/${realm}/users/${textOf(user, 'id')}/logout`);
+    // Keycloak's form has no such button; a person can refuse where it asks for consent.
+    cancelSignIn: async (browser, form) => {
+      const path = await clientPath(admin, form.url);
+      const client = { ...((await admin.call('GET', path)) as object) };
+      await admin.call('PUT', path, { ...client, consentRequired: true });
+      const sent = await browser.submit(form, { username: 'alice@example.com', password: 'alice' });
+      const refused = await browser.submit(await browser.follow(sent), { cancel: 'No' });
+      await admin.call('PUT', path, client);
+      return refused;
     },
     foreignToken: async (claims = {}, token = {}) => {
       const realm = token.realm ?? 'demo';
@@ -107,6 +113,14 @@ export async function startKeycloakAccess(
       for (const name of realms.keys()) await removeRealm(admin, name);
     },
   };
+}
+
+/** Of the client that an authorization request is for. */
+async function clientPath(admin: AdminApi, request: URL): Promise<string> {
+  const realm = /\/realms\/([^/]+)\//.exec(request.pathname)?.[1] ?? '';
+  const clientId = request.searchParams.get('client_id') ?? '';
+  const [client] = listOf(await admin.call('GET', `/${realm}/clients?clientId=${encodeURIComponent(clientId)}`));
+  return `/${realm}/clients/${textOf(client, 'id')}`;
 }
 
 async function makeRealm(admin: AdminApi, definition: RealmDefinition): Promise<void> {

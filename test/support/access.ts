@@ -78,6 +78,7 @@ async function startEmbeddedAccess(options: TestAccessOptions): Promise<TestAcce
       const like = structuredClone(defaults.find((realm) => realm.name === 'demo'));
       await access.addRealm({ users: [], clients: [], ...like, ...changes, name });
     },
+    cancelSignIn: (browser, form) => browser.submit(form, { action: 'cancel' }),
     foreignToken: async (claims = {}, token = {}) => {
       const realm = token.realm ?? 'demo';
       return makeForeignToken(issuer(realm), claims, token, (payload) => access.sign(realm, payload));

@@ -2,6 +2,7 @@
 import type { JWTPayload } from 'jose';
 import type { RealmClient, RealmDefinition, RealmUser } from '../../src/embedded/access/realm.ts';
 import type { Urns } from '../../src/service/urn.ts';
+import type { SiteBrowser, Visit } from './site-browser.ts';
 
 export interface TestAccess {
   /** `http://127.0.0.1:<port>/auth`: both the address to call and the public one. */
@@ -19,8 +20,8 @@ export interface TestAccess {
   addUser(realm: string, user: RealmUser): Promise<void>;
   /** A realm like `demo` (people, clients and roles) under another name, with what `changes` says differently. */
   addRealm(name: string, changes?: Partial<RealmDefinition>): Promise<void>;
-  /** Ends a person's sessions at the access service, as an administrator would. Clients are told, as far as it does that. */
-  endSessions?(realm: string, email: string): Promise<void>;
+  /** Refuses at the sign-in form, as alice@example.com may; answers the visit after it. */
+  cancelSignIn(browser: SiteBrowser, form: Visit): Promise<Visit>;
   /**
    * A token with any claims at all. Without `options`: signed by the realm's own key, issued by the realm, valid 300 s;
    * each of `claims` replaces a default, and `undefined` removes it.
