@@ -75,7 +75,7 @@ export function rateLimit(limiter: RateLimiter): Guard {
 }
 
 /** Who a request is counted against: its client's address, of IPv6 the network that a household has. */
-export function clientKey(request: Pick<Request, 'ip'>): string {
+function clientKey(request: Pick<Request, 'ip'>): string {
   return networkOf(request.ip ?? '');
 }
 

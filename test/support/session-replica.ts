@@ -71,8 +71,8 @@ export interface SessionReplicaOptions {
   refresh?: (real: RefreshTokens) => RefreshTokens;
 }
 
-export const replicaClient = { clientId: 'replica-client', secret: 'the secret of the replica client' };
-export const replicaKeys = `first:${Buffer.alloc(32, 1).toString('base64')}`;
+const replicaClient = { clientId: 'replica-client', secret: 'the secret of the replica client' };
+const replicaKeys = `first:${Buffer.alloc(32, 1).toString('base64')}`;
 const cookieName = 'formgate_session';
 
 /** Makes the client known to the realm `demo` that replicas refresh as. */

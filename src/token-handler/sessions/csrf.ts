@@ -7,8 +7,8 @@ import type { Response } from 'express';
 import { Problem } from '../../service/problem.ts';
 import type { Session } from './session.ts';
 
-export const csrfCookie = 'XSRF-TOKEN';
-export const csrfHeader = 'x-xsrf-token';
+const csrfCookie = 'XSRF-TOKEN';
+const csrfHeader = 'x-xsrf-token';
 
 type CsrfSession = Pick<Session, 'handle' | 'csrfSecret' | 'site'>;
 

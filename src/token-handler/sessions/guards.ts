@@ -39,7 +39,7 @@ export async function admitSession(request: IncomingMessage, options: SessionGua
 export function liveSession(options: SessionGuardOptions): Guard {
   return {
     name: 'liveSession',
-    admits: true,
+    admits: ['session'],
     async check(request, response) {
       const live = await admitSession(request, options);
       response.locals.session = live;
@@ -53,7 +53,7 @@ export function sessionOrAdministrator(options: SessionGuardOptions, administrat
   const session = liveSession(options);
   return {
     name: 'sessionOrAdministrator',
-    admits: true,
+    admits: ['session', 'bearer'],
     async check(request, response) {
       const guards = request.headers.authorization === undefined ? [session] : administrator;
       for (const guard of guards) await guard.check(request, response);

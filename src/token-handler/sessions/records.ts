@@ -17,7 +17,7 @@ declare module 'express-session' {
 }
 
 /** Milliseconds that a browser's record lasts that has not signed in; a used one lasts longer. */
-export const visitLifetime = 3_660_000;
+const visitLifetime = 3_660_000;
 
 /** The public name of the session whose cookie holds `id`. */
 export function handleOf(id: string): string {

@@ -74,7 +74,7 @@ export function claimsOf(token: string): Record<string, unknown> {
 }
 
 /** Realm roles bare, client roles as `<client>:<role>`. */
-export function rolesOf(claims: Record<string, unknown>): string[] {
+function rolesOf(claims: Record<string, unknown>): string[] {
   const roles = namesIn(claims.realm_access);
   const clients = isRecord(claims.resource_access) ? Object.entries(claims.resource_access) : [];
   for (const [client, access] of clients) for (const role of namesIn(access)) roles.push(`${client}:${role}`);
