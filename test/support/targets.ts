@@ -4,6 +4,7 @@ import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'nod
 import { createDirectoryStore } from '../../src/platform-server/directory/store.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPool } from '../../src/service/postgres.ts';
+import type { RunningService } from '../../src/service/serve.ts';
 import { captureLog } from './captured-log.ts';
 import { freePort } from './redis.ts';
 import { cookieName, type SessionWorld, type SessionWorldOptions, startSessionWorld } from './sessions.ts';
@@ -16,6 +17,8 @@ export interface TargetWorld extends SessionWorld {
   enter(email?: string): Promise<Person>;
   /** An entry of the directory, in the tenant's namespace. Seen at once. */
   direct(service: string, url: string): Promise<void>;
+  /** Another replica, once it is ready. */
+  replica(env?: Record<string, string>): Promise<RunningService>;
   /** To the target `api`, as the person, unless told. */
   send(options?: Sending): Promise<Sent>;
 }
@@ -65,6 +68,8 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
     upstream: targetUrn(service),
   }));
   targets.push({ id: 'My target_1', upstream: targetUrn('api:v1') });
+  // The platform server itself, at 127.0.0.1.
+  targets.push({ id: 'platform', upstream: 'urn:example:platform:directory-service:v2' });
   const sessions = await startSessionWorld({ ...options, client: { targets, ...options.client } });
   const directory = openDirectory(sessions.handler.platform.databaseUrl);
   const direct = async (service: string, url: string) => {
@@ -86,6 +91,14 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
     person: await enter(),
     enter,
     direct,
+    async replica(env = {}) {
+      const running = await sessions.handler.startReplica({ env });
+      for (let waited = 0; waited < 5_000; waited += 50) {
+        if ((await fetch(`${running.metricsUrl}/readyz`)).ok) return running;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      throw new Error('the replica is not ready');
+    },
     send: (sending = {}) => send(world, sending),
     async close() {
       await Promise.all([sessions.close(), upstream.close(), directory.close()]);

@@ -1,0 +1,238 @@
+// The statuses of target requests, and what goes over the wire, with a real access service, Redis and upstream.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { trickPaths } from '../../../test/support/path-tricks.ts';
+import { sendRaw } from '../../../test/support/raw-http.ts';
+import { basePath, startTargetWorld, type TargetWorld, targetUrn } from '../../../test/support/targets.ts';
+
+let world: TargetWorld;
+
+beforeAll(async () => {
+  world = await startTargetWorld({
+    store: 'redis',
+    env: { TARGET_SESSION_LIMIT: '100000', TARGET_ADDRESS_LIMIT: '100000' },
+  });
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  world.upstream.forget();
+  world.upstream.answer = (_request, response) => void response.end();
+});
+
+const raw = (lines: string[], body = '') =>
+  sendRaw(Number(new URL(world.site).port), `${lines.join('\r\n')}\r\n\r\n${body}`);
+const host = () => `Host: ${new URL(world.site).host}`;
+
+describe('a target request', () => {
+  it('reaches the upstream with the access token of the session', async () => {
+    expect((await world.send()).status).toBe(200);
+    const { authorization = '' } = world.upstream.last().headers;
+    const claims = JSON.parse(Buffer.from(authorization.split('.')[1] ?? '', 'base64url').toString());
+    expect(claims).toMatchObject({
+      email: 'alice@example.com',
+      iss: `${world.handler.platform.access.url}/realms/demo`,
+    });
+  });
+
+  it.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY'])(
+    'may have the method %s',
+    async (method) => {
+      expect((await world.send({ method })).status).toBe(200);
+      expect(world.upstream.last().method).toBe(method);
+    },
+  );
+
+  it('is answered 405 with the method TRACE, whose answer would show the token', async () => {
+    const { status, headers } = await world.send({ method: 'TRACE' });
+    expect([status, headers.allow]).toEqual([405, 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']);
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('is served under the path without a version too', async () => {
+    expect((await world.send({ target: '/token-handler/targets/api/a/b?c' })).status).toBe(200);
+    expect(world.upstream.last().target).toBe(`${basePath}/a/b?c`);
+  });
+
+  it('takes target ids with spaces, however they are encoded', async () => {
+    for (const id of ['My%20target_1', '%4dy%20target%5F1'])
+      expect((await world.send({ target: `/token-handler/v1/targets/${id}/a%20b` })).status).toBe(200);
+    expect(world.upstream.seen.map(({ target }) => target)).toEqual([`${basePath}/a%20b`, `${basePath}/a%20b`]);
+  });
+
+  it('reaches the base path itself, and its root, as it is written', async () => {
+    for (const path of ['', '/', '?a', '/?a']) await world.send({ path });
+    await world.send({ target: '/token-handler/v1/targets/root' });
+    await world.send({ target: '/token-handler/v1/targets/root/x' });
+    expect(world.upstream.seen.map(({ target }) => target)).toEqual([
+      basePath,
+      `${basePath}/`,
+      `${basePath}?a`,
+      `${basePath}/?a`,
+      '/',
+      '/x',
+    ]);
+  });
+});
+
+describe('a target request is refused', () => {
+  it('without a session with 401, as JSON and never as a redirect', async () => {
+    for (const headers of [{}, { Cookie: 'formgate_session=s%3Aforged.x' }, { Authorization: 'Bearer x' }]) {
+      const sent = await world.send({ as: null, headers });
+      expect([sent.status, sent.problem, sent.headers['content-type']]).toEqual([
+        401,
+        'unauthenticated',
+        'application/problem+json; charset=utf-8',
+      ]);
+      expect(sent.headers.location).toBeUndefined();
+    }
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('with 403 on every method but GET without the CSRF header, or with another', async () => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'PROPFIND']) {
+      expect((await world.send({ method, unprotected: true })).status).toBe(403);
+      const headers = { 'X-XSRF-TOKEN': `${world.person.csrf.slice(0, -1)}x` };
+      expect((await world.send({ method, headers })).status).toBe(403);
+    }
+    expect((await world.send({ unprotected: true })).status).toBe(200);
+    expect(world.upstream.seen).toHaveLength(1);
+  });
+
+  it('with 403 on every method but GET from another site or origin, CSRF header or not', async () => {
+    for (const headers of [{ 'Sec-Fetch-Site': 'cross-site' }, { Origin: 'https://evil.example' }, { Origin: 'null' }])
+      expect((await world.send({ method: 'POST', headers })).status).toBe(403);
+    expect((await world.send({ method: 'POST', headers: { Origin: world.site } })).status).toBe(200);
+    expect((await world.send({ headers: { Origin: 'https://evil.example' } })).status).toBe(200);
+  });
+
+  it('with 401 where the tenant header names another tenant than the session’s', async () => {
+    for (const tenant of ['Other Town', 'other-town', 'nobody', world.handler.platform.otherTenant.id])
+      expect((await world.send({ headers: { 'X-PLATFORM-TENANT': tenant } })).status).toBe(401);
+    for (const tenant of ['Demo', 'demo', world.handler.tenant.id])
+      expect((await world.send({ headers: { 'X-PLATFORM-TENANT': tenant } })).status).toBe(200);
+  });
+
+  it('with 404 where the client that signed the session in has no such target', async () => {
+    for (const id of ['unknown', 'API', 'api%20', '', 'form-service'])
+      expect((await world.send({ target: `/token-handler/v1/targets/${id}/x` })).problem).toBe('not-found');
+  });
+
+  it('with 502 upstream-unresolved where the directory has no entry', async () => {
+    const { status, problem } = await world.send({ target: '/token-handler/v1/targets/nowhere/x' });
+    expect([status, problem]).toEqual([502, 'upstream-unresolved']);
+  });
+
+  it('with 502 where the upstream cannot be reached', async () => {
+    const { status, problem } = await world.send({ target: '/token-handler/v1/targets/dead/x' });
+    expect([status, problem]).toEqual([502, 'dependency-failed']);
+  });
+
+  it('for its first reason: session before CSRF before target before path before upstream', async () => {
+    const at = (id: string, path = '/x') => `/token-handler/v1/targets/${id}${path}`;
+    const problem = async (sending: Parameters<TargetWorld['send']>[0]) => (await world.send(sending)).status;
+    expect(await problem({ method: 'POST', as: null, target: at('unknown', '/..') })).toBe(401);
+    expect(await problem({ method: 'POST', unprotected: true, target: at('unknown', '/..') })).toBe(403);
+    expect(await problem({ method: 'POST', target: at('unknown', '/..') })).toBe(404);
+    expect(await problem({ method: 'POST', target: at('nowhere', '/..') })).toBe(400);
+    expect(await problem({ method: 'POST', target: at('nowhere') })).toBe(502);
+  });
+});
+
+describe('the path over the wire', () => {
+  it('is relayed byte for byte, query included', async () => {
+    const paths = ['/a/b?c=d%2Fe&&f=%zz/../g?h', '/a//b/', '/%C3%A9/100%25', '/a;v=1/b', '/...', '/x?q=a+b&~'];
+    for (const path of paths) {
+      expect((await world.send({ path })).status).toBe(200);
+      expect(world.upstream.last().target).toBe(`${basePath}${path}`);
+    }
+  });
+
+  it('is answered 400 invalid-path for every trick, and nothing arrives outside the base path', async () => {
+    // Node's client refuses to send these; its server answers them by itself.
+    const sendable = trickPaths.filter((path) => /^[\x21-\x7e]+$/.test(path));
+    for (const path of sendable) {
+      const { status, problem } = await world.send({ path });
+      expect([path, status, problem]).toEqual([path, 400, 'invalid-path']);
+    }
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('is refused with raw bytes of no path, control characters and line breaks', async () => {
+    for (const path of trickPaths.filter((one) => !/^[\x21-\x7e]+$/.test(one))) {
+      const { text } = await sendRaw(
+        Number(new URL(world.site).port),
+        Buffer.from(
+          `GET /token-handler/v1/targets/api${path} HTTP/1.1\r\n${host()}\r\nCookie: ${world.person.cookie}\r\nConnection: close\r\n\r\n`,
+          'latin1',
+        ),
+      );
+      expect([path, text.slice(9, 12)]).toEqual([path, '400']);
+    }
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('is answered 400 in a request line in absolute form, whatever host that names', async () => {
+    for (const origin of ['http://evil.example', world.site, 'https://user@evil.example:1']) {
+      const { status } = await raw([
+        `GET ${origin}/token-handler/v1/targets/api/x HTTP/1.1`,
+        host(),
+        `Cookie: ${world.person.cookie}`,
+        'Connection: close',
+      ]);
+      expect(status).toBe(400);
+    }
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('does not make a target of other spellings of the prefix', async () => {
+    const prefixes = [
+      '//token-handler/v1/targets',
+      '/token-handler/v1/../v1/targets',
+      '/token-handler//v1/targets',
+      '/Token-Handler/v1/targets',
+      '/token-handler/v1/%74argets',
+    ];
+    for (const prefix of prefixes) expect((await world.send({ target: `${prefix}/api/x` })).status).toBe(404);
+    expect(world.upstream.seen).toEqual([]);
+  });
+});
+
+describe('UPSTREAM_ALLOWED_DOMAINS', () => {
+  it('is warned of at startup where it is not set', () => {
+    const warning = world.handler.log.lines().find(({ msg }) => String(msg).includes('UPSTREAM_ALLOWED_DOMAINS'));
+    expect(warning).toMatchObject({ level: 'warn' });
+  });
+
+  it('rejects targets with another host with 403 upstream-not-allowed, except in the platform namespace', async () => {
+    const { port } = world.upstream;
+    await world.direct('other', `http://localhost:${port}/other`);
+    const env = { UPSTREAM_ALLOWED_DOMAINS: `localhost:${port}, *.example.ca` };
+    const replica = await world.replica(env);
+    const { url } = replica;
+    try {
+      const refused = await world.send({ url });
+      expect([refused.status, refused.problem]).toEqual([403, 'upstream-not-allowed']);
+      expect(world.upstream.seen).toEqual([]);
+      expect((await world.send({ url, target: '/token-handler/v1/targets/other/x' })).status).toBe(200);
+      // At 127.0.0.1, which is not listed.
+      const { status } = await world.send({
+        url,
+        target: '/token-handler/v1/targets/platform/namespaces/demo/entries',
+      });
+      expect(status).toBe(200);
+    } finally {
+      await replica.close();
+    }
+  });
+
+  it('stops the start where an entry is unusable', async () => {
+    for (const UPSTREAM_ALLOWED_DOMAINS of ['*', 'https://example.ca', 'example.ca,', ','])
+      expect(() => world.handler.startReplica({ env: { UPSTREAM_ALLOWED_DOMAINS } })).toThrow(
+        'UPSTREAM_ALLOWED_DOMAINS',
+      );
+  });
+});
+
+it('belongs to its session’s client: a target of another client is unknown', async () => {
+  expect(targetUrn('api:v1')).toBe('urn:example:demo:api:v1');
+  expect((await world.send({ target: '/token-handler/v1/targets/theirs/x' })).status).toBe(404);
+});
