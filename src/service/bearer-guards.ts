@@ -9,7 +9,7 @@ import { callerOf } from './request-context.ts';
 export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
   return {
     name: 'bearer',
-    admits: true,
+    admits: ['bearer'],
     async check(request, response) {
       response.locals.caller = await verifier.verify(request.headers.authorization, audiences);
     },

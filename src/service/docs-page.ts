@@ -15,7 +15,7 @@ export interface ShownDocument {
 interface Operation {
   summary?: string;
   description?: string;
-  security?: unknown[];
+  security?: Record<string, unknown>[];
   parameters?: Parameter[];
   requestBody?: { content: Content };
   responses?: Record<string, { description?: string; headers?: Record<string, Header>; content?: Content }>;
@@ -100,13 +100,26 @@ function navigationEntry({ id, method, path, operation }: Call): Markup {
 `;
 }
 
+const needsOf: Record<string, string> = {
+  bearer: 'an access token (Authorization: Bearer …)',
+  session: 'the session cookie',
+};
+
+/** What one has to show, in words. An empty requirement takes a call without anything. */
+function needs(security: Record<string, unknown>[] | undefined): string {
+  const named = (security ?? []).flatMap((requirement) => Object.keys(requirement));
+  if (named.length === 0) return 'Needs no access token.';
+  const words = named.map((name) => needsOf[name] ?? name).join(' or ');
+  return security?.length === named.length ? `Needs ${words}.` : `Takes ${words}, and in some cases none.`;
+}
+
 function callSection({ id, method, path, operation }: Call): Markup {
   const { summary, description, security, parameters, requestBody, responses } = operation;
   return html`<article id="${id}" aria-labelledby="${id}-title">
 <h3 id="${id}-title"><span class="method">${method}</span> <code>${path}</code></h3>
 <p class="summary">${summary}</p>
 ${description !== undefined && html`<p>${prose(description)}</p>`}
-<p class="quiet">${security ? 'Needs an access token: Authorization: Bearer …' : 'Needs no access token.'}</p>
+<p class="quiet">${needs(security)}</p>
 ${parameters && parameters.length > 0 && parametersTable(parameters, id)}
 ${requestBody && html`<h4>Body</h4>${contentMarkup(requestBody.content)}`}
 ${responses && html`<h4>Answers</h4><dl class="answers">${Object.entries(responses).map(answerMarkup)}</dl>`}

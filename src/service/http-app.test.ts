@@ -21,7 +21,7 @@ async function start(routes: Route[], overrides: Partial<HttpAppOptions> = {}): 
 
 const refuse = (slug: 'unauthenticated' | 'forbidden'): Guard => ({
   name: 'refuse',
-  admits: true,
+  admits: ['session'],
   check: () => {
     throw new Problem(slug);
   },
@@ -434,7 +434,7 @@ describe('a route', () => {
     const check = () => undefined;
     expect(isGuarded(plain({ guards: [] }))).toBe(false);
     expect(isGuarded(plain({ guards: [{ name: 'anyRole(x)', check }] }))).toBe(false);
-    expect(isGuarded(plain({ guards: [{ name: 'session', admits: true, check }] }))).toBe(true);
+    expect(isGuarded(plain({ guards: [{ name: 'session', admits: ['session'], check }] }))).toBe(true);
     expect(isGuarded(plain({ guards: [anonymous] }))).toBe(true);
   });
 

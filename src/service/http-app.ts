@@ -11,20 +11,22 @@ import { problemHandler } from './problem-handler.ts';
 import { beginRequest } from './request-context.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
+export type Credential = 'bearer' | 'session' | 'none';
+
 /** Lets a request pass or throws the Problem that refuses it. May leave what it learnt in `response.locals`. */
 export interface Guard {
   name: string;
-  /** Settles who may call at all: it asks for a credential, or says that none is needed. See `isGuarded`. */
-  admits?: true;
+  /** Settles who may call at all: any one of these credentials, `none` for a call without one. See `isGuarded`. */
+  admits?: readonly Credential[];
   check(request: Request, response: Response): void | Promise<void>;
 }
 
 /** Says on a route's line that anybody may call it. */
-export const anonymous: Guard = { name: 'anonymous', admits: true, check: () => undefined };
+export const anonymous: Guard = { name: 'anonymous', admits: ['none'], check: () => undefined };
 
 /** Whether a route says who may call it. One that does not is a mistake: nothing is open by omission. */
 export function isGuarded(item: Pick<Route, 'guards'>): boolean {
-  return item.guards.some(({ admits }) => admits === true);
+  return item.guards.some(({ admits = [] }) => admits.length > 0);
 }
 
 export interface Answer {
@@ -121,11 +123,22 @@ export function createHttpApp(options: HttpAppOptions): Express {
   return app;
 }
 
+/** What a script of another origin may read of an answer (Fetch standard, section 3.2.3). */
+const exposedHeaders = [
+  'ETag',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'WWW-Authenticate',
+  'X-Request-Id',
+];
+
 // Never with credentials: only bearer tokens, which a page has to add itself.
 function allowOrigins(origins: string[]): RequestHandler {
   if (origins.length === 0) return (_request, _response, next) => next();
   const anyOrigin = origins.includes('*');
-  const exposed = ['ETag', 'Location', 'Retry-After', 'X-Request-Id', 'WWW-Authenticate'].join(', ');
+  const exposed = exposedHeaders.join(', ');
   const preflight = cors({ origin: anyOrigin ? '*' : origins, maxAge: 600 });
   return (request, response, next) => {
     const { origin } = request.headers;

@@ -21,7 +21,7 @@ const caller: Caller = {
 };
 const identified: Guard = {
   name: 'identified',
-  admits: true,
+  admits: ['bearer'],
   check(_request, response) {
     response.locals.caller = caller;
     response.locals.tenant = {

@@ -3,7 +3,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
-import type { Answer, Route } from './http-app.ts';
+import type { Answer, Credential, Route } from './http-app.ts';
 
 export interface OpenApiOptions {
   title: string;
@@ -38,14 +38,13 @@ export function createOpenApi(options: OpenApiOptions): Document {
     openapi: '3.1.0',
     info: { title: options.title, version: options.version, description: options.description },
     paths,
-    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
+    components: { securitySchemes: usedSchemes(options.routes) },
   });
 }
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
 function operation(route: Route): ZodOpenApiOperationObject {
-  const open = route.guards.some(({ name }) => name === 'anonymous');
   const headers = Object.entries(route.headers ?? {}).map(([name, description]) => [
     name,
     z.string().optional().meta({ description }),
@@ -53,7 +52,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
   return {
     summary: route.summary,
     ...(route.description && { description: route.description }),
-    ...(!open && { security: [{ bearer: [] }] }),
+    ...security(route),
     requestParams: {
       ...(isObject(route.params) && { path: route.params }),
       ...(isObject(route.query) && { query: route.query }),
@@ -64,6 +63,30 @@ function operation(route: Route): ZodOpenApiOperationObject {
       Object.entries(route.answers).map(([status, answer]) => [status, response(Number(status), answer)]),
     ),
   };
+}
+
+const schemes = {
+  bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+  session: { type: 'apiKey', in: 'cookie', name: 'session', description: 'The session cookie that sign-in sets' },
+} as const;
+
+function credentialsOf({ guards }: Route): readonly Credential[] {
+  return [...new Set(guards.flatMap(({ admits = [] }) => admits))];
+}
+
+function usedSchemes(routes: Route[]): Partial<typeof schemes> {
+  const used = new Set(routes.flatMap(credentialsOf));
+  return {
+    ...(used.has('bearer') && { bearer: schemes.bearer }),
+    ...(used.has('session') && { session: schemes.session }),
+  };
+}
+
+/** Any one of the requirements is enough; an empty one says that a call without a credential is taken as well. */
+function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {
+  const credentials = credentialsOf(route);
+  if (credentials.every((credential) => credential === 'none')) return {};
+  return { security: credentials.map((credential) => (credential === 'none' ? {} : { [credential]: [] })) };
 }
 
 function isObject(schema: z.ZodType | undefined): schema is z.ZodObject {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { aboutRoutes } from '../../src/service/about-routes.ts';
 import { anonymous, type Guard, route } from '../../src/service/http-app.ts';
 
-const bearer: Guard = { name: 'bearer', admits: true, check: () => undefined };
+const bearer: Guard = { name: 'bearer', admits: ['bearer'], check: () => undefined };
 const form = z
   .object({
     id: z.uuid(),

@@ -35,7 +35,7 @@ export function createRegisterGuards({ urns, verifier, tenants, ...options }: Re
     tenant,
     bearerOrAnonymousRead: {
       name: 'bearerOrAnonymousRead',
-      admits: true,
+      admits: ['bearer', 'none'],
       async check(request, response) {
         // Whatever the answer is, another one stands behind the same address with another of these.
         response.vary('Accept, Authorization');

@@ -46,7 +46,7 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
     tenantOrCore,
     mayReadOrAnonymousRead: {
       name: 'mayReadOrAnonymousRead',
-      admits: true,
+      admits: ['bearer', 'none'],
       async check(request, response) {
         if (request.headers.authorization === undefined) {
           const tenant = await anonymousTenant(request.query, options.tenants);

@@ -10,7 +10,7 @@ export function bearerOrNamed(verifier: BearerVerifier, audience: string): Guard
   const verified = bearer(verifier, [audience]);
   return {
     name: 'bearerOrNamed',
-    admits: true,
+    admits: ['bearer', 'none'],
     async check(request, response) {
       if (request.headers.authorization !== undefined) return verified.check(request, response);
       if (request.query.name || request.query.realm) return;

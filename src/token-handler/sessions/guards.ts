@@ -27,7 +27,7 @@ export interface SessionGuardOptions {
  * The live session of a request that may be served for it. Throws Problem `unauthenticated` without one or for another
  * tenant's domain, `forbidden` where CSRF protection refuses, `unavailable` when the store cannot say.
  */
-export async function admitSession(request: IncomingMessage, options: SessionGuardOptions): Promise<LiveSession> {
+async function admitSession(request: IncomingMessage, options: SessionGuardOptions): Promise<LiveSession> {
   const live = await options.reader.read(request);
   if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
   await checkSessionTenant(request, live.session, { tenants: options.tenants, header: options.tenantHeader });
