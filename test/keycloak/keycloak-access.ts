@@ -1,6 +1,6 @@
 // The access service of a test on a real Keycloak: the same realms, people, clients and roles as the embedded one has,
 // made by its admin API. It touches no realm that a test has not made.
-import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { exportJWK, SignJWT } from 'jose';
 import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
 import type { RealmDefinition } from '../../src/embedded/access/realm.ts';
@@ -143,12 +143,9 @@ async function removeRealm(admin: AdminApi, name: string): Promise<void> {
   await admin.call('DELETE', `/${name}`);
 }
 
-let keys: { privateKey: KeyObject; pem: string } | undefined;
-
 /** Gives the realm a key that the test knows too, so that it can sign what Keycloak never would. */
 async function addSigningKey(admin: AdminApi, issuer: string, realm: string): Promise<Signer> {
-  keys ??= makeKey();
-  const { privateKey, pem } = keys;
+  const { privateKey, pem } = makeKey();
   await admin.call('POST', `/${realm}/components`, {
     name: 'known to the tests',
     providerId: 'rsa',

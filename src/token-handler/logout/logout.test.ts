@@ -13,13 +13,15 @@ afterAll(() => platform.close());
 
 describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store) => {
   let world: SessionWorld;
+  let clients: Record<string, object>;
   beforeAll(async () => {
     world = await startSessionWorld({ store, platform });
     const callback = `${world.site}/token-handler/clients`;
-    await world.handler.configure({
+    clients = {
       web: { redirectUris: [`${callback}/web/callback`] },
       through: { redirectUris: [`${callback}/through/callback`], keycloakLogout: true },
-    });
+    };
+    await world.handler.configure(clients);
     await world.handler.register('through');
   });
   afterAll(() => world.close());
@@ -70,13 +72,15 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   });
 
   it('of a session without ID token is of the token handler only (rule 4)', async () => {
-    const older = await startSessionWorld({ store: 'redis', client: { keycloakLogout: true } });
+    const older = await startSessionWorld({ platform, store: 'redis', client: { keycloakLogout: true } });
     const { browser, handle } = await older.signIn();
     await older.dropIdToken(handle);
     const { headers } = await browser.request(older.clientUrl('logout'));
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
+    // It has configured its own clients in place of these.
+    await world.handler.configure(clients);
   });
 
   it('with Sec-Fetch-Site: cross-site is of the token handler only (rule 5)', async () => {
