@@ -61,6 +61,9 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       concurrency: options.concurrency,
       pollInterval: 1_000,
       noHandleSignals: true,
+      // A named statement is in one session; behind a pool of transactions the next one may be another. The wake-up by
+      // LISTEN is lost there too, and the poll finds the job.
+      noPreparedStatements: true,
       // Without this, a file named crontab in the working directory would be obeyed.
       parsedCronItems: [],
       logger: quietLogger(log),

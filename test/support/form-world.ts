@@ -78,6 +78,8 @@ export interface FormWorldOptions {
   log?: CapturedLog;
   /** Changes to `permit`, the definition of all forms. */
   definition?: Record<string, unknown>;
+  /** `host:port` of a way to Postgres for the platform server. */
+  databaseVia?: string;
 }
 
 const tenYears = 10 * 365 * 24 * 3600;
@@ -85,7 +87,10 @@ const roles = ['form-admin', 'intake-application'];
 
 export async function startFormWorld(options: FormWorldOptions = {}): Promise<FormWorld> {
   const [platform, database] = await Promise.all([
-    startTestPlatform(options.log && { log: options.log.log }),
+    startTestPlatform({
+      ...(options.log && { log: options.log.log }),
+      ...(options.databaseVia !== undefined && { databaseVia: options.databaseVia }),
+    }),
     createTestDatabase(migrationsDirectory),
   ]);
   const [events, notifications, tokens] = await Promise.all([

@@ -1,0 +1,114 @@
+// Both services with Postgres behind a pool that gives each transaction another server connection, as PgBouncer does in
+// that mode: nothing may hang on what a session keeps.
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { codeFor, draft, drained, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { anonymous, permit } from '../support/forms.ts';
+import { call, roleToken } from '../support/platform.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startTransactionPool, type TransactionPool } from '../support/transaction-pool.ts';
+
+let pools: { platform: TransactionPool; forms: TransactionPool };
+let database: TestDatabase;
+let world: FormWorld;
+let forms: FormReplica;
+let direct: pg.Pool;
+const lives = 5;
+
+beforeAll(async () => {
+  const upstream = inject('postgresUrl');
+  const [platform, ours] = await Promise.all([startTransactionPool(upstream), startTransactionPool(upstream)]);
+  pools = { platform, forms: ours };
+  // An empty database: the service migrates it through the pool.
+  database = await createTestDatabase();
+  world = await startFormWorld({ databaseVia: platform.host });
+  const url = new URL(database.url);
+  url.host = ours.host;
+  forms = await world.start({ env: { DATABASE_URL: url.href } });
+  direct = new pg.Pool({ connectionString: database.url, max: 2 });
+  // What the service registers in the background is there once a form has its subscriber.
+  await draft(forms);
+  await drained(direct, 30_000);
+});
+afterAll(async () => {
+  await direct.end();
+  await world.close();
+  await Promise.all([pools.platform.close(), pools.forms.close()]);
+  await database.drop();
+});
+
+/** What only works where the next statement is sent to the same session. */
+const sessionState =
+  /^\s*(?:SET (?!LOCAL|TRANSACTION)|PREPARE|DECLARE .* WITH HOLD|SELECT pg_(?:try_)?advisory_(?:un)?lock|CREATE TEMP)/i;
+
+async function life(nth: number): Promise<void> {
+  const address = `pooled-${nth}@example.org`;
+  const headers = { 'idempotency-key': `pooled ${nth}` };
+  const applicant = anonymous(address);
+  const created = await forms.ask('POST', '', { as: 'intake', body: { definitionId: permit.id, applicant }, headers });
+  expect(created.status).toBe(201);
+  const { id } = created.body as { id: string };
+  expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } })).status).toBe(202);
+  const code = await codeFor(world.platform, address);
+  const read = (given: string) => forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': given } });
+  expect((await read('WRONG1')).status).toBe(403);
+  expect((await read(code)).status).toBe(200);
+  expect((await read(code)).status).toBe(200);
+  const body = { data: { name: 'Ana' }, files: {} };
+  expect((await forms.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
+  const submit = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' }, headers });
+  expect((await submit()).status).toBe(200);
+  expect((await submit()).status).toBe(200);
+  expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
+}
+
+it('behind a pool of transactions, forms go through their whole life, and their events and mails arrive', async () => {
+  await Promise.all(Array.from({ length: lives }, (_, nth) => life(nth)));
+  for (let nth = 0; nth < lives; nth += 1)
+    await world.platform.mailbox.waitFor(
+      ({ to, subject }) => to.includes(`pooled-${nth}@example.org`) && subject.includes('is deleted'),
+    );
+  const left = async () => {
+    // The subscribers would go a quarter of an hour later.
+    await direct.query("UPDATE outbox SET not_before = created - interval '1 hour' WHERE kind = 'remove-subscriber'");
+    return (await direct.query('SELECT FROM outbox WHERE accepted IS NULL')).rowCount;
+  };
+  await expect.poll(left, { timeout: 15_000 }).toBe(0);
+  const { rows } = await direct.query('SELECT kind, count(*)::int AS n FROM outbox GROUP BY kind ORDER BY kind');
+  expect(Object.fromEntries(rows.map(({ kind, n }) => [kind, n]))).toMatchObject({
+    // One more than that was made to begin with.
+    'form-created': lives + 1,
+    subscribe: lives + 1,
+    'form-submitted': lives,
+    'form-deleted': lives,
+    'remove-subscriber': lives,
+  });
+});
+
+it('behind a pool of transactions, writes to one register wait for one another', async () => {
+  const token = await roleToken(world.platform.access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
+  const ask = (method: string, path: string, body?: unknown) =>
+    call(`${forms.url}/form/v1/registers${path}`, { method, token, body });
+  const creates = await Promise.all(
+    Array.from({ length: 4 }, (_, nth) =>
+      ask('POST', '', { name: 'pooled', description: `${nth}`, entries: [`${nth}`] }),
+    ),
+  );
+  expect(creates.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+  const patches = Array.from({ length: 4 }, (_, nth) =>
+    ask('PATCH', '/pooled', { description: `${nth}`, entries: [`${nth}`] }),
+  );
+  expect((await Promise.all(patches)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const { description, entries } = (await ask('GET', '/pooled')).body as { description: string; entries: string[] };
+  expect(entries).toEqual([description]);
+  expect((await ask('DELETE', '/pooled')).status).toBe(204);
+});
+
+it('the form service and the platform server leave nothing in a session that a later statement needs', () => {
+  for (const { statements, prepared, switches } of Object.values(pools)) {
+    expect(statements.length).toBeGreaterThan(100);
+    expect(switches()).toBeGreaterThan(20);
+    expect(prepared).toEqual([]);
+    expect(statements.filter((text) => sessionState.test(text))).toEqual([]);
+  }
+});

@@ -1,0 +1,214 @@
+// Stands before Postgres as a PgBouncer that pools transactions does: each transaction of a client runs on the server
+// connection that is free at that moment, the longest unused first, so that nothing a session keeps is there next time.
+// It refuses the startup parameters that PgBouncer refuses. Who connects is not asked for a password.
+import { once } from 'node:events';
+import { createServer, Socket } from 'node:net';
+import pg from 'pg';
+
+export interface TransactionPool {
+  /** `127.0.0.1:<port>`, in place of the host of a connection string. */
+  host: string;
+  /** Text of every statement so far. */
+  statements: string[];
+  /** Names of prepared statements that outlive their transaction. */
+  prepared: string[];
+  /** How often a client got another server connection than it had for the transaction before. */
+  switches(): number;
+  close(): Promise<void>;
+}
+
+interface ServerConnection {
+  socket: Socket;
+  client: ClientConnection | undefined;
+}
+
+interface ClientConnection {
+  socket: Socket;
+  server: ServerConnection | undefined;
+  /** The one that it had last. */
+  last?: ServerConnection;
+  /** What it has said while it waits for a server connection. */
+  waiting: Buffer[];
+  /** Answers that it is still to get. */
+  outstanding: number;
+}
+
+/** `size` server connections for each database, at most. */
+export async function startTransactionPool(upstream: string, size = 4): Promise<TransactionPool> {
+  const pools = new Map<string, ReturnType<typeof createServers>>();
+  const sockets = new Set<Socket>();
+  const seen = { statements: [] as string[], prepared: [] as string[], switches: 0 };
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket)).on('error', () => undefined);
+    void readStartup(socket).then((database) => {
+      if (database === undefined) return;
+      const pool = pools.get(database) ?? createServers(databaseOf(upstream, database), size, seen);
+      pools.set(database, pool);
+      pool.admit(socket);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  return {
+    host: `127.0.0.1:${port}`,
+    statements: seen.statements,
+    prepared: seen.prepared,
+    switches: () => seen.switches,
+    async close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await Promise.all([...pools.values()].map((pool) => pool.close()));
+    },
+  };
+}
+
+function databaseOf(upstream: string, database: string): string {
+  const url = new URL(upstream);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+const allowedParameters = new Set(['user', 'database', 'client_encoding', 'application_name', 'datestyle', 'timezone']);
+
+/** Answers the startup of a client; the database that it names, or undefined where it was refused. */
+async function readStartup(socket: Socket): Promise<string | undefined> {
+  for (;;) {
+    const [packet] = (await once(socket, 'data')) as [Buffer];
+    const code = packet.readInt32BE(4);
+    if (code === 80_877_103) {
+      socket.write('N');
+      continue;
+    }
+    if (code !== 196_608) return void socket.destroy();
+    const texts = packet.subarray(8).toString('utf8').split('\0');
+    const parameters = new Map<string, string>();
+    for (let index = 0; texts[index]; index += 2) parameters.set(texts[index] ?? '', texts[index + 1] ?? '');
+    const refused = [...parameters.keys()].filter((name) => !allowedParameters.has(name.toLowerCase()));
+    if (refused.length > 0)
+      return void socket.end(message('E', `SFATAL\0C08P01\0Munsupported startup parameter: ${refused.join()}\0\0`));
+    const hello = [message('R', '\0\0\0\0'), message('S', 'client_encoding\0UTF8\0'), message('K', '\0'.repeat(8))];
+    socket.write(Buffer.concat([...hello, message('Z', 'I')]));
+    return parameters.get('database') ?? parameters.get('user');
+  }
+}
+
+function message(type: string, content: string): Buffer {
+  const body = Buffer.from(content);
+  const head = Buffer.alloc(5);
+  head.write(type);
+  head.writeInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+}
+
+function createServers(
+  url: string,
+  size: number,
+  seen: { statements: string[]; prepared: string[]; switches: number },
+) {
+  const all = new Set<ServerConnection>();
+  const idle: ServerConnection[] = [];
+  const queue: ClientConnection[] = [];
+  let opening = 0;
+
+  function serve(client: ClientConnection, server: ServerConnection): void {
+    if (client.last && client.last !== server) seen.switches += 1;
+    client.last = server;
+    client.server = server;
+    server.client = client;
+    server.socket.write(Buffer.concat(client.waiting.splice(0)));
+  }
+
+  function release(server: ServerConnection): void {
+    if (server.client) server.client.server = undefined;
+    server.client = undefined;
+    const next = queue.shift();
+    if (next) serve(next, server);
+    else idle.push(server);
+  }
+
+  function drop(server: ServerConnection): void {
+    all.delete(server);
+    if (idle.includes(server)) idle.splice(idle.indexOf(server), 1);
+    server.socket.destroy();
+    server.client?.socket.destroy();
+  }
+
+  async function open(): Promise<void> {
+    opening += 1;
+    const socket = new Socket();
+    const connecting = new pg.Client({ connectionString: url, stream: () => socket });
+    try {
+      await connecting.connect();
+    } finally {
+      opening -= 1;
+    }
+    // From here on the connection is ours: the library has only signed in.
+    socket.removeAllListeners();
+    const server: ServerConnection = { socket, client: undefined };
+    all.add(server);
+    socket.on('error', () => undefined).once('close', () => drop(server));
+    socket.on(
+      'data',
+      createReader((type, packet) => {
+        const { client } = server;
+        // What the server says to nobody, such as a notification, is lost.
+        if (!client) return;
+        client.socket.write(packet);
+        if (type !== 'Z') return;
+        client.outstanding -= 1;
+        if (client.outstanding === 0 && packet.toString('latin1', 5) === 'I') release(server);
+      }),
+    );
+    release(server);
+  }
+
+  function admit(socket: Socket): void {
+    const client: ClientConnection = { socket, server: undefined, waiting: [], outstanding: 0 };
+    socket.on(
+      'data',
+      createReader((type, packet) => {
+        if (type === 'X') return void socket.end();
+        const texts = packet.subarray(5).toString('utf8').split('\0');
+        if (type === 'Q') seen.statements.push(texts[0] ?? '');
+        if (type === 'P') seen.statements.push(texts[1] ?? '');
+        if (type === 'P' && texts[0]) seen.prepared.push(texts[0]);
+        if (type === 'Q' || type === 'S') client.outstanding += 1;
+        if (client.server) return void client.server.socket.write(packet);
+        client.waiting.push(packet);
+        if (client.waiting.length > 1) return;
+        const free = idle.shift();
+        if (free) return serve(client, free);
+        queue.push(client);
+        if (all.size + opening < size) void open();
+      }),
+    );
+    socket.once('close', () => {
+      if (queue.includes(client)) queue.splice(queue.indexOf(client), 1);
+      if (client.server) drop(client.server);
+    });
+  }
+
+  return {
+    admit,
+    async close() {
+      for (const server of all) drop(server);
+    },
+  };
+}
+
+/** Cuts a stream into the protocol's messages: a type, a length, a content. */
+function createReader(handle: (type: string, packet: Buffer) => void): (chunk: Buffer) => void {
+  let rest = Buffer.alloc(0);
+  return (chunk) => {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      const length = rest.length < 5 ? Number.POSITIVE_INFINITY : rest.readInt32BE(1) + 1;
+      if (rest.length < length) return;
+      const packet = rest.subarray(0, length);
+      rest = rest.subarray(length);
+      handle(String.fromCharCode(packet[0] ?? 0), packet);
+    }
+  };
+}
