@@ -56,7 +56,12 @@ export function renewSession(request: Request): Promise<void> {
 /** At once, so that a failure is an answer; express-session's own save comes with the answer's end. */
 export function saveSession(request: Request): Promise<void> {
   return new Promise((resolve, reject) => {
-    request.session.save((error: unknown) => (error ? reject(asError(error)) : resolve()));
+    request.session.save((error: unknown) => {
+      if (!error) return resolve();
+      // Nor shall the answer bring a cookie for a record that is not there.
+      Object.assign(request, { session: undefined });
+      reject(asError(error));
+    });
   });
 }
 

@@ -94,13 +94,14 @@ interface Beginning {
 
 /** Answers where the browser has to go. */
 async function begin(parts: SignInParts, { request, client, registration, place }: Beginning): Promise<string> {
-  request.session.attempts ??= parts.attempts.nameBrowser();
-  const begun = await parts.attempts.begin(request.session.attempts, place);
+  const browser = request.session.attempts ?? parts.attempts.nameBrowser();
+  const begun = await parts.attempts.begin(browser, place);
   const { scope, prompt, idpHint } = client;
   const asked = { redirectUri: place.callbackUrl, scope, prompt, idpHint, ...begun };
   const url = await parts.relyingParty.authorizationUrl(registration, asked).catch((error: unknown) => {
     throw signInProblem(error);
   });
+  request.session.attempts = browser;
   await saveSession(request);
   return url.href;
 }

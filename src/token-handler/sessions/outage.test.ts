@@ -1,0 +1,140 @@
+// The whole token handler while Redis is away, and what Redis holds of it: over HTTP, two replicas on one Redis.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  cookieName,
+  type SessionWorld,
+  type SignedInBrowser,
+  startSessionWorld,
+} from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+import type { RunningService } from '../../service/serve.ts';
+
+let world: SessionWorld;
+let replica: RunningService;
+beforeAll(async () => {
+  world = await startSessionWorld({ store: 'redis' });
+  replica = await world.handler.startReplica();
+});
+afterAll(async () => {
+  await replica.close();
+  await world.close();
+});
+
+const list = (browser: SignedInBrowser['browser'], url = world.site) => {
+  const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
+  return createSiteBrowser().request(`${url}/token-handler/sessions`, { headers: { cookie } });
+};
+
+describe('two replicas', () => {
+  it('serve the same session, and a logout at one is a logout at both', async () => {
+    const { browser } = await world.signIn();
+    expect([(await list(browser)).status, (await list(browser, replica.url)).status]).toEqual([200, 200]);
+    const old = browser.copy();
+    await browser.request(world.clientUrl('logout'));
+    await expect.poll(async () => (await list(old, replica.url)).status).toBe(401);
+    expect((await list(old)).status).toBe(401);
+  });
+
+  it('finish each other’s sign-ins', async () => {
+    const browser = createSiteBrowser();
+    const callback = await world.toCallback(browser);
+    const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
+    const there = new URL(callback.pathname + callback.search, replica.url);
+    const landed = await createSiteBrowser().request(there, { headers: { cookie } });
+    expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/`]);
+  });
+
+  it('share the limit of sign-ins', async () => {
+    const limited = await startSessionWorld({ store: 'redis', env: { SIGN_IN_LIMIT: '10' } });
+    const second = await limited.handler.startReplica();
+    const statuses: number[] = [];
+    for (let call = 0; call < 12; call += 1) {
+      const origin = call % 2 ? second.url : limited.site;
+      const url = new URL(limited.authUrl());
+      const visit = await createSiteBrowser().request(new URL(url.pathname + url.search, origin));
+      statuses.push(visit.status);
+      if (call === 0) {
+        expect(visit.headers.get('ratelimit-policy')).toBe('10;w=300');
+        expect(visit.headers.get('ratelimit')).toMatch(/^limit=10, remaining=9, reset=(300|299)$/);
+      }
+      if (visit.status === 429) expect(Number(visit.headers.get('retry-after'))).toBeGreaterThan(290);
+    }
+    expect(statuses).toEqual([...Array(10).fill(302), 429, 429]);
+    await second.close();
+    await limited.close();
+  });
+});
+
+describe('Redis stopped under load', () => {
+  it('is 503 without a cookie cleared, and everybody is still signed in afterwards', { timeout: 60_000 }, async () => {
+    const people = await Promise.all(Array.from({ length: 5 }, () => world.signIn()));
+    world.redis?.pause();
+    const answers: { status: number; setCookies: string[] }[] = [];
+    const started = performance.now();
+    while (performance.now() - started < 8_000) {
+      answers.push(...(await Promise.all(people.map(({ browser }) => list(browser)))));
+      await delay(100);
+    }
+    const begin = await createSiteBrowser().request(world.authUrl());
+    const logout = await people[0]?.browser.request(world.clientUrl('logout'));
+    world.redis?.resume();
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+    const cleared = answers.flatMap(({ setCookies }) => setCookies).filter((line) => /expires=|max-age/i.test(line));
+    expect(cleared).toEqual([]);
+    expect([begin.status, begin.setCookies]).toEqual([503, []]);
+    expect([logout?.status, logout?.setCookies]).toEqual([503, []]);
+    for (const { browser } of people)
+      await expect.poll(async () => (await list(browser)).status, { timeout: 10_000 }).toBe(200);
+  });
+});
+
+describe('a dump of Redis', () => {
+  it('holds no token, secret, code, state, cookie or address of a person', async () => {
+    const { browser, csrf, handle } = await world.signIn();
+    const { session, tokens } = await world.stored(handle);
+    const open = createSiteBrowser();
+    const { location } = await open.request(world.authUrl());
+    const callback = await world.toCallback(createSiteBrowser());
+    const dump = (await world.redis?.dump()) ?? '';
+    expect(dump).toContain(handle);
+    const id =
+      decodeURIComponent(browser.cookie(world.site, cookieName) ?? '')
+        .slice(2)
+        .split('.')[0] ?? '';
+    const query = location?.searchParams;
+    const secrets = {
+      accessToken: tokens.accessToken,
+      signature: tokens.accessToken.split('.')[2],
+      refreshToken: tokens.refreshToken,
+      idToken: tokens.idToken,
+      cookie: id,
+      csrf,
+      csrfSecret: session.csrfSecret,
+      email: session.user.email,
+      name: session.user.name,
+      subject: session.user.id,
+      sid: session.sid,
+      state: query?.get('state'),
+      nonce: query?.get('nonce'),
+      challenge: query?.get('code_challenge'),
+      code: callback.searchParams.get('code'),
+      openCookie: decodeURIComponent(open.cookie(world.site, cookieName) ?? '')
+        .slice(2)
+        .split('.')[0],
+    };
+    for (const [what, secret] of Object.entries(secrets)) {
+      expect(secret, what).toBeTruthy();
+      expect(dump.includes(secret ?? ''), what).toBe(false);
+    }
+  });
+
+  it('nothing of a sign-in is in the log', async () => {
+    const { browser, csrf, handle } = await world.signIn();
+    const { tokens } = await world.stored(handle);
+    const log = JSON.stringify(world.handler.log.lines());
+    const id = decodeURIComponent(browser.cookie(world.site, cookieName) ?? '').slice(2, 40);
+    for (const secret of [tokens.accessToken, tokens.refreshToken, tokens.idToken, csrf, id, 'alice@example.com'])
+      expect(log.includes(secret ?? '')).toBe(false);
+  });
+});

@@ -1,0 +1,247 @@
+// The lean reader on a real Redis: what it asks the store, what it keeps, and when it stops to believe what it keeps.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
+import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
+import {
+  addReplicaClient,
+  type SessionReplica,
+  type SessionReplicaOptions,
+  startSessionReplica,
+} from '../../../test/support/session-replica.ts';
+
+let access: TestAccess;
+let redis: TestRedis;
+let offset: number;
+let replicas: SessionReplica[];
+const clock = () => new Date(Date.now() + offset);
+
+beforeAll(async () => {
+  access = await startTestAccess();
+  await addReplicaClient(access);
+});
+afterAll(() => access.close());
+beforeEach(async () => {
+  offset = 0;
+  replicas = [];
+  redis = await startTestRedis();
+});
+afterEach(async () => {
+  redis.resume();
+  await Promise.all(replicas.map((replica) => replica.close()));
+  await redis.close();
+});
+
+async function start(options: Partial<SessionReplicaOptions> = {}): Promise<SessionReplica> {
+  const replica = await startSessionReplica({ access, redisUrl: redis.url, clock, ...options });
+  replicas.push(replica);
+  return replica;
+}
+
+/** Calls of commands that Redis has counted, those of the test's own connection and of pings aside. */
+async function commands(): Promise<number> {
+  const stats = String(await redis.command('INFO', 'commandstats'));
+  const counts = [...stats.matchAll(/cmdstat_(\S+?):calls=(\d+)/g)];
+  return counts
+    .filter(([, name]) => !/^(info|ping|client|hello|config)/.test(name ?? ''))
+    .reduce((sum, [, , calls]) => sum + Number(calls), 0);
+}
+const until = async (holds: () => boolean | Promise<boolean>, most = 10_000) => {
+  for (let waited = 0; !(await holds()); waited += 10) {
+    if (waited > most) throw new Error(`it did not come true in ${most} ms`);
+    await delay(10);
+  }
+};
+
+describe('a steady request', () => {
+  it('makes no round trip to the store', async () => {
+    const replica = await start();
+    const { cookie, tokens } = await replica.open();
+    await replica.call(cookie);
+    await delay(50);
+    const before = await commands();
+    for (let call = 0; call < 500; call += 1) expect(await replica.call(cookie)).toBe(tokens.accessToken);
+    expect(await commands()).toBe(before);
+  });
+
+  it('is marked at most once a minute, by all replicas together', async () => {
+    const [one, two] = await Promise.all([start(), start()]);
+    const { cookie, session } = await one.open();
+    const touched = async () => Number(await redis.command('HGET', `{sess:${session.handle}}:tokens`, 'touched'));
+    const opened = await touched();
+    for (const seconds of [10, 30, 59]) {
+      offset = seconds * 1_000;
+      await Promise.all([one.call(cookie), two.call(cookie)]);
+    }
+    await delay(50);
+    expect(await touched()).toBe(opened);
+    offset = 61_000;
+    await Promise.all([one.call(cookie), two.call(cookie)]);
+    await until(async () => (await touched()) > opened + 60_000);
+    const marked = await touched();
+    offset = 90_000;
+    await Promise.all([one.call(cookie), two.call(cookie)]);
+    await delay(50);
+    expect(await touched()).toBe(marked);
+  });
+
+  it('puts the idle end off', async () => {
+    const replica = await start({ limits: { idle: 600_000 } });
+    const { cookie } = await replica.open();
+    for (let minutes = 0; minutes < 30; minutes += 5) {
+      offset = minutes * 60_000;
+      expect(await replica.read(cookie)).toBeDefined();
+      await delay(30);
+    }
+    offset += 601_000;
+    expect(await replica.read(cookie)).toBeUndefined();
+  });
+});
+
+describe('a session that was revoked', () => {
+  it('is refused at once by the replica that revoked it, and by the others as soon as Redis has told them', async () => {
+    const [one, two] = await Promise.all([start(), start()]);
+    const { cookie, session } = await one.open();
+    await Promise.all([one.call(cookie), two.call(cookie)]);
+    await one.sessions.end(session);
+    expect(await one.call(cookie)).toBe('refused');
+    const started = performance.now();
+    await until(async () => (await two.call(cookie)) === 'refused');
+    expect(performance.now() - started).toBeLessThan(100);
+  });
+
+  it('is refused within 4 s by a replica that is cut off from Redis: it serves no session any more, with 503', async () => {
+    const replica = await start();
+    const { cookie, tokens } = await replica.open();
+    await replica.call(cookie);
+    redis.pause();
+    const started = performance.now();
+    let last = '';
+    await until(async () => {
+      last = await replica.call(cookie).catch((error: { status: number }) => String(error.status));
+      return last !== tokens.accessToken;
+    });
+    expect(last).toBe('503');
+    expect(performance.now() - started).toBeLessThan(4_000);
+    redis.resume();
+    await until(async () => (await replica.call(cookie).catch(() => '')) === tokens.accessToken);
+  });
+});
+
+describe('a store without client tracking', () => {
+  const old: TestRedisOptions = { args: ['--rename-command', 'HELLO', ''] };
+
+  it('is asked at every request, and a revoked session is refused at once', async () => {
+    await redis.close();
+    redis = await startTestRedis(old);
+    const [one, two] = await Promise.all([start(), start()]);
+    await until(async () => (await two.redis?.isReachable()) ?? false);
+    const { cookie, session, tokens } = await one.open();
+    expect(await two.call(cookie)).toBe(tokens.accessToken);
+    const before = await commands();
+    expect(await two.call(cookie)).toBe(tokens.accessToken);
+    expect((await commands()) - before).toBe(2);
+    await one.sessions.end(session);
+    expect(await two.call(cookie)).toBe('refused');
+  });
+});
+
+describe('who waits for the end of a session', () => {
+  const watch = async (replica: SessionReplica, cookie: string) => {
+    const live = await replica.read(cookie);
+    let ends = 0;
+    const stop = live?.onEnd(() => {
+      ends += 1;
+    });
+    return { ends: () => ends, stop: () => stop?.() };
+  };
+
+  it.each([
+    ['revoked by another replica', (one: SessionReplica, session: never) => one.sessions.end(session)],
+    ['flushed from Redis', () => redis.command('FLUSHALL')],
+  ])('is told within 2 s when it was %s, once', async (_what, end) => {
+    const [one, two] = await Promise.all([start(), start()]);
+    const { cookie, session } = await one.open();
+    const watched = await watch(two, cookie);
+    await end(one, session as never);
+    const started = performance.now();
+    await until(() => watched.ends() === 1);
+    expect(performance.now() - started).toBeLessThan(2_000);
+    await delay(1_200);
+    expect(watched.ends()).toBe(1);
+  });
+
+  it('is told within 2 s when it has idled out', async () => {
+    const replica = await start();
+    const { cookie } = await replica.open();
+    const watched = await watch(replica, cookie);
+    await delay(1_100);
+    expect(watched.ends()).toBe(0);
+    offset = 3_600_001;
+    await until(() => watched.ends() === 1, 2_000);
+  });
+
+  it('is told when it ended between its read and the wait', async () => {
+    const [one, two] = await Promise.all([start(), start()]);
+    const { cookie, session } = await one.open();
+    const live = await two.read(cookie);
+    await one.sessions.end(session);
+    let ended = false;
+    live?.onEnd(() => {
+      ended = true;
+    });
+    await until(() => ended, 2_000);
+  });
+
+  it('is told without client tracking too', async () => {
+    await redis.close();
+    redis = await startTestRedis({ args: ['--rename-command', 'HELLO', ''] });
+    const [one, two] = await Promise.all([start(), start()]);
+    await until(async () => (await one.redis?.isReachable()) === true && (await two.redis?.isReachable()) === true);
+    const { cookie, session } = await one.open();
+    const watched = await watch(two, cookie);
+    await one.sessions.end(session);
+    await until(() => watched.ends() === 1, 2_500);
+  });
+
+  it('is not told who stopped listening', async () => {
+    const replica = await start();
+    const { cookie, session } = await replica.open();
+    const [stopped, waiting] = [await watch(replica, cookie), await watch(replica, cookie)];
+    stopped.stop();
+    await replica.sessions.end(session);
+    await until(() => waiting.ends() === 1);
+    expect(stopped.ends()).toBe(0);
+  });
+
+  it('is not told that a session ended because Redis was away for a moment', async () => {
+    const replica = await start();
+    const { cookie } = await replica.open();
+    const watched = await watch(replica, cookie);
+    redis.pause();
+    await delay(5_000);
+    redis.resume();
+    await until(async () => (await replica.read(cookie).catch(() => undefined)) !== undefined);
+    await delay(1_200);
+    expect(watched.ends()).toBe(0);
+  });
+});
+
+describe('keys', () => {
+  const ring = (...names: string[]) =>
+    names.map((name) => `${name}:${Buffer.alloc(32, name).toString('base64')}`).join(',');
+
+  it('are rotated without signing anybody out', async () => {
+    const before = await start({ keyRing: ring('old') });
+    const { cookie, tokens } = await before.open();
+    const added = await start({ keyRing: ring('old', 'new') });
+    expect(await added.call(cookie)).toBe(tokens.accessToken);
+    const moved = await start({ keyRing: ring('new', 'old') });
+    expect(await moved.call(cookie)).toBe(tokens.accessToken);
+    const young = await moved.open();
+    expect(await added.call(young.cookie)).toBe(young.tokens.accessToken);
+    const dropped = await start({ keyRing: ring('new') });
+    expect(await dropped.call(young.cookie)).toBe(young.tokens.accessToken);
+    expect(await dropped.call(cookie)).toBe('refused');
+  });
+});
