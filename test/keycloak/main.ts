@@ -1,0 +1,85 @@
+// `npm run test:keycloak`: the suites of the token handler that talk with an access service, against a real Keycloak. It
+// takes the one at KEYCLOAK_URL, or starts one by the lab's script where that is; without either it runs nothing.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { findFreePort } from '../../src/embedded/listen.ts';
+import { createAdminApi, type KeycloakServer } from './admin-api.ts';
+import { variables } from './keycloak-of-run.ts';
+
+const project = join(import.meta.dirname, '../..');
+
+/** Sign-in, registration and update, refresh, logout and back-channel logout, and a client's whole life. */
+const suites = [
+  'src/token-handler/sign-in/sign-in-flow.test.ts',
+  'src/token-handler/clients/routes.test.ts',
+  'src/token-handler/sessions/refresh.test.ts',
+  'src/token-handler/logout/logout.test.ts',
+  'src/token-handler/logout/backchannel.test.ts',
+  'test/keycloak/whole-life.test.ts',
+];
+
+interface Found extends KeycloakServer {
+  stop(): Promise<void>;
+}
+
+async function main(): Promise<number> {
+  const keycloak = await findKeycloak(process.env);
+  if (keycloak === undefined) {
+    process.stderr.write(
+      'There is no Keycloak to test with: set KEYCLOAK_URL (such as http://127.0.0.1:8180/auth), or LAB to a folder with keycloak.sh.\n',
+    );
+    return 1;
+  }
+  // Ctrl-C reaches the tests as well; they end, and then Keycloak does.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  try {
+    await createAdminApi(keycloak).call('GET', '');
+    return await runTests(keycloak);
+  } finally {
+    await keycloak.stop();
+  }
+}
+
+async function findKeycloak(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
+  if (env.KEYCLOAK_URL) {
+    const account = {
+      username: env.KEYCLOAK_ADMIN || 'admin',
+      password: env.KEYCLOAK_ADMIN_PASSWORD || 'admin',
+    };
+    return { url: env.KEYCLOAK_URL.replace(/\/+$/, ''), ...account, stop: async () => undefined };
+  }
+  const script = join(resolve(project, env.LAB || '../shared/lab'), 'keycloak.sh');
+  if (!existsSync(script)) return undefined;
+  // A port of its own, so that a Keycloak that runs already is let be.
+  const port = String(await findFreePort());
+  const started = Date.now();
+  process.stdout.write(`Starting a Keycloak on port ${port}…\n`);
+  const code = await run('bash', [script, 'up'], { KC_PORT: port });
+  const stop = async () => void (await run('bash', [script, 'down'], { KC_PORT: port }));
+  if (code !== 0) {
+    await stop();
+    throw new Error(`${script} did not start a Keycloak.`);
+  }
+  process.stdout.write(`It runs after ${Math.round((Date.now() - started) / 1000)} s.\n`);
+  return { url: `http://127.0.0.1:${port}/auth`, username: 'admin', password: 'admin', stop };
+}
+
+/** One file after the other: they all have the realms that they need made anew. */
+function runTests({ url, username, password }: KeycloakServer): Promise<number> {
+  const vitest = join(project, 'node_modules/vitest/vitest.mjs');
+  const flags = ['--no-file-parallelism', '--testTimeout=60000', '--hookTimeout=120000'];
+  const env = { [variables.url]: url, [variables.username]: username, [variables.password]: password };
+  return run(process.execPath, [vitest, 'run', ...suites, ...flags, ...process.argv.slice(2)], env);
+}
+
+/** @returns the exit code */
+function run(program: string, args: string[], env: Record<string, string>): Promise<number> {
+  const child = spawn(program, args, { cwd: project, env: { ...process.env, ...env }, stdio: 'inherit' });
+  return new Promise((done, fail) => {
+    child.on('error', fail);
+    child.on('exit', (code) => done(code ?? 1));
+  });
+}
+
+process.exit(await main());

@@ -1,0 +1,160 @@
+// What a client and its sessions live through at an access service, end to end. `npm test` runs it on the embedded one, and
+// `npm run test:keycloak` on a real Keycloak.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { confirmLogout } from '../support/access-pages.ts';
+import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
+import { freePort } from '../support/redis.ts';
+import { cookieName, type SessionWorld, startSessionWorld } from '../support/sessions.ts';
+import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
+import { startTokenDoor, type TokenDoor } from '../support/token-door.ts';
+
+const latest = '/configuration/platform/token-handler/latest';
+let platform: TestPlatform;
+let offset = 0;
+const clock = () => new Date(Date.now() + offset);
+
+beforeAll(async () => {
+  platform = await startTestPlatform();
+});
+afterAll(() => platform.close());
+beforeEach(() => {
+  offset = 0;
+});
+
+/** Clients of one world, `through` with keycloakLogout. Both may call the configuration service. */
+async function startWorld(env: Record<string, string>, accessUrl?: string): Promise<SessionWorld> {
+  offset = 0;
+  const world = await startSessionWorld({ platform, clock, env, ...(accessUrl !== undefined && { accessUrl }) });
+  const client = (id: string) => ({
+    redirectUris: [`${world.site}/token-handler/clients/${id}/callback`],
+    targets: [{ id: 'configuration', upstream: 'urn:example:platform:configuration-service:v2' }],
+  });
+  await world.handler.configure({ web: client('web'), through: { ...client('through'), keycloakLogout: true } });
+  await world.handler.register('through');
+  return world;
+}
+
+const call = (world: SessionWorld, browser: SiteBrowser) =>
+  browser.request(`${world.site}/token-handler/targets/configuration${latest}`);
+const status = async (world: SessionWorld, browser: SiteBrowser) => (await call(world, browser)).status;
+
+/** A browser at another site of the same person: signed in at the access service, and not here. */
+function elsewhere(world: SessionWorld, browser: SiteBrowser): SiteBrowser {
+  const other = browser.copy();
+  other.setCookie(world.site, cookieName, undefined);
+  return other;
+}
+
+describe('a session at the access service', () => {
+  let world: SessionWorld;
+  let door: TokenDoor;
+  beforeAll(async () => {
+    door = await startTokenDoor(platform.access.url);
+    world = await startWorld({}, door.url);
+  });
+  afterAll(async () => {
+    await world.close();
+    await door.close();
+  });
+
+  it('has an access token that the services behind targets accept, with the roles of the person', async () => {
+    const { browser: administrator } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    const answer = await call(world, administrator);
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.text).clients).toHaveProperty('web');
+    // She has no role at the configuration service: its answer comes through as it is.
+    const { browser } = await world.signIn(createSiteBrowser(), { email: 'alice@example.com' });
+    expect(await status(world, browser)).toBe(403);
+  });
+
+  it('is refreshed by one request for many calls at once, again and again', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    for (let round = 1; round <= 3; round += 1) {
+      const before = door.presented.length;
+      offset += 310_000;
+      const answers = await Promise.all(Array.from({ length: 20 }, () => status(world, browser)));
+      expect(new Set(answers)).toEqual(new Set([200]));
+      expect(door.presented.length - before).toBe(1);
+    }
+    expect(new Set(door.presented).size).toBe(door.presented.length);
+  });
+
+  it('outlives an update of the redirect URIs of its client, and is refreshed after it', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    const redirectUris = [`${world.site}/token-handler/clients/web/callback`, 'https://more.example.org/cb'];
+    for (const uris of [redirectUris, redirectUris.slice(0, 1), redirectUris]) {
+      const token = await world.handler.adminToken();
+      const updated = await world.handler.api('/clients/web', { method: 'PUT', token, body: { redirectUris: uris } });
+      expect(updated.status).toBe(200);
+    }
+    expect(await status(world, browser)).toBe(200);
+    offset += 310_000;
+    expect(await status(world, browser)).toBe(200);
+    // And who signs in now, signs in to the same client.
+    await world.signIn();
+  });
+
+  it('of a client that was registered anew ends with its access token, and a new sign-in works', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    expect((await world.handler.register('web')).status).toBe(200);
+    expect(await status(world, browser)).toBe(200);
+    offset += 310_000;
+    expect(await status(world, browser)).toBe(401);
+    offset = 0;
+    const again = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    expect(await status(world, again.browser)).toBe(200);
+  });
+
+  it('ends with 401 when the access service refuses its refresh token', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
+    const other = elsewhere(world, browser);
+    await world.signIn(other, { start: world.authUrl({}, { clientId: 'through' }) });
+    const { location } = await other.request(world.clientUrl('logout', {}, { clientId: 'through' }));
+    await confirmLogout(other, location);
+    // Nobody told the token handler: there is no PUBLIC_URL.
+    expect(await status(world, browser)).toBe(200);
+    offset += 310_000;
+    expect(await status(world, browser)).toBe(401);
+    expect((await world.sessions(browser)).status).toBe(401);
+  });
+});
+
+describe('a logout at the access service, with PUBLIC_URL', () => {
+  let world: SessionWorld;
+  beforeAll(async () => {
+    const port = await freePort();
+    world = await startWorld({ PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` });
+    // Registered before, without an address.
+    await world.handler.register('web');
+  });
+  afterAll(() => world.close());
+
+  it('ends the sessions of that browser with all clients, and of no other browser of the person', async () => {
+    const { browser } = await world.signIn();
+    const other = elsewhere(world, browser);
+    await world.signIn(other, { start: world.authUrl({}, { clientId: 'through' }) });
+    const { browser: phone } = await world.signIn();
+    const { location } = await other.request(world.clientUrl('logout', {}, { clientId: 'through' }));
+    await confirmLogout(other, location);
+    await expect.poll(async () => (await world.sessions(browser)).status).toBe(401);
+    expect((await world.sessions(phone)).status).toBe(200);
+  });
+});
+
+it('a client without redirect URIs signs nobody in until an update gives it some', async () => {
+  const world = await startWorld({});
+  await world.handler.configure({ bare: {} });
+  expect((await world.handler.register('bare')).status).toBe(200);
+  const place = { clientId: 'bare' };
+  const browser = createSiteBrowser();
+  const refused = await browser.follow(await browser.request(world.authUrl({}, place)));
+  expect([refused.status, refused.url.origin]).toEqual([400, new URL(platform.access.url).origin]);
+  const updated = await world.handler.api('/clients/bare', {
+    method: 'PUT',
+    token: await world.handler.adminToken(),
+    body: { redirectUris: [world.clientUrl('callback', {}, place)] },
+  });
+  expect(updated.status).toBe(200);
+  await world.signIn(browser, { start: world.authUrl({}, place) });
+  await world.close();
+});
