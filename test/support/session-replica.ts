@@ -171,6 +171,7 @@ function sampleSession(handle: string, now: number, { maxAge }: SessionLimits): 
   return {
     handle,
     tenantId: 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6',
+    tenantName: 'Demo',
     realm: 'demo',
     clientId: 'web',
     core: false,

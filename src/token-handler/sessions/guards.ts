@@ -35,7 +35,7 @@ async function admitSession(request: IncomingMessage, options: SessionGuardOptio
   return live;
 }
 
-/** A live session, left in `locals.session`. */
+/** A live session, left in `locals.session`, and its tenant in `locals.tenant`. */
 export function liveSession(options: SessionGuardOptions): Guard {
   return {
     name: 'liveSession',

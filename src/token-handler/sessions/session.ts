@@ -18,6 +18,7 @@ export interface Session {
   handle: string;
   /** URN */
   tenantId: string;
+  tenantName: string;
   realm: string;
   clientId: string;
   /** Whether the client comes from the core configuration. */

@@ -71,6 +71,7 @@ function describeSession(
   return {
     handle,
     tenantId: tenant.id,
+    tenantName: tenant.name,
     realm: tenant.realm,
     clientId: client.id,
     core: client.core,

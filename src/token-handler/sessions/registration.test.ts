@@ -1,0 +1,44 @@
+// What becomes of sessions when their client is registered anew, or its redirect URIs change.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+
+let offset = 0;
+const clock = () => new Date(Date.now() + offset);
+let platform: TestPlatform;
+let world: SessionWorld;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+  world = await startSessionWorld({ platform, clock, store: 'redis' });
+});
+afterAll(async () => {
+  await world.close();
+  await platform.close();
+});
+
+describe('a session', () => {
+  it('stays valid when the redirect URIs of its client are updated, and is refreshed as before', async () => {
+    offset = 0;
+    const { browser, handle } = await world.signIn();
+    const before = await world.stored(handle);
+    const token = await world.handler.adminToken();
+    const body = { redirectUris: [`${world.site}/token-handler/clients/web/callback`, 'https://new.example.org/x'] };
+    expect((await world.handler.api('/clients/web', { method: 'PUT', token, body })).status).toBe(200);
+    offset = 250_000;
+    expect((await world.sessions(browser)).status).toBe(200);
+    await expect.poll(async () => (await world.stored(handle)).tokens.accessToken).not.toBe(before.tokens.accessToken);
+  });
+
+  it('whose client was registered anew is not refreshed any more, and ends with its access token', async () => {
+    offset = 0;
+    const { browser, handle } = await world.signIn();
+    expect((await world.handler.register('web')).status).toBe(200);
+    offset = 250_000;
+    expect((await world.sessions(browser)).status).toBe(200);
+    await expect.poll(async () => (await world.stored(handle)).tokens.refreshToken).toBeUndefined();
+    offset = 301_000;
+    expect((await world.sessions(browser)).status).toBe(401);
+    offset = 0;
+    await world.signIn();
+  });
+});
