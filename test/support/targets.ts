@@ -1,6 +1,13 @@
 // A token handler whose client has targets, with a recording upstream behind them and somebody who has signed in. Requests
 // go out byte for byte as a test writes them.
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request,
+} from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { createDirectoryStore } from '../../src/platform-server/directory/store.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPool } from '../../src/service/postgres.ts';
@@ -21,6 +28,8 @@ export interface TargetWorld extends SessionWorld {
   replica(env?: Record<string, string>): Promise<RunningService>;
   /** To the target `api`, as the person, unless told. */
   send(options?: Sending): Promise<Sent>;
+  /** The same, for a test that writes the body and reads the answer by itself. */
+  start(options?: Sending): Started;
 }
 
 export interface Person {
@@ -44,6 +53,11 @@ export interface Sending {
   unprotected?: boolean;
   /** Another replica. */
   url?: string;
+}
+
+export interface Started {
+  request: ClientRequest;
+  answer: Promise<IncomingMessage>;
 }
 
 export interface Sent {
@@ -100,6 +114,7 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
       throw new Error('the replica is not ready');
     },
     send: (sending = {}) => send(world, sending),
+    start: (sending = {}) => start(world, sending),
     async close() {
       await Promise.all([sessions.close(), upstream.close(), directory.close()]);
     },
@@ -121,25 +136,26 @@ export function headersOf(person: Person | null, unprotected = false): OutgoingH
   return { Cookie: person.cookie, ...(!unprotected && { 'X-XSRF-TOKEN': person.csrf }) };
 }
 
-function send(world: TargetWorld, sending: Sending): Promise<Sent> {
-  const { method = 'GET', path = '/x', headers, body, as = world.person, unprotected, url = world.site } = sending;
+function start(world: TargetWorld, sending: Sending): Started {
+  const { method = 'GET', path = '/x', headers, as = world.person, unprotected, url = world.site } = sending;
   const target = sending.target ?? `/token-handler/v1/targets/api${path}`;
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(url);
-    const own = headersOf(as, unprotected);
-    const outgoing = request({ hostname, port, method, path: target, headers: { ...own, ...headers } }, (answer) => {
-      const chunks: Buffer[] = [];
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
-      answer.on('error', reject);
-      answer.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8');
-        const { statusCode = 0, rawHeaders, trailers } = answer;
-        resolve({ status: statusCode, headers: answer.headers, rawHeaders, text, trailers, problem: problemOf(text) });
-      });
-    });
+  const { hostname, port } = new URL(url);
+  const own = headersOf(as, unprotected);
+  const outgoing = request({ hostname, port, method, path: target, headers: { ...own, ...headers } });
+  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+    outgoing.once('response', resolve);
     outgoing.on('error', reject);
-    outgoing.end(body);
   });
+  return { request: outgoing, answer };
+}
+
+async function send(world: TargetWorld, sending: Sending): Promise<Sent> {
+  const { request: outgoing, answer } = start(world, sending);
+  outgoing.end(sending.body);
+  const incoming = await answer;
+  const text = (await buffer(incoming)).toString('utf8');
+  const { statusCode: status = 0, headers, rawHeaders, trailers } = incoming;
+  return { status, headers, rawHeaders, text, trailers, problem: problemOf(text) };
 }
 
 function problemOf(text: string): string | undefined {

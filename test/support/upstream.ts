@@ -26,7 +26,7 @@ export interface Upstream {
   port: number;
   /** In the order in which they came; a body is there once it has been read. */
   seen: SeenRequest[];
-  /** Takes the place of an empty 200. */
+  /** Takes the place of `answerWhenRead`. */
   answer: Answer;
   /** What an upgraded connection is answered with, in place of an echo. */
   onUpgrade: ((request: IncomingMessage, socket: Duplex) => void) | undefined;
@@ -41,6 +41,11 @@ export interface Upstream {
 }
 
 const keptBody = 1_048_576;
+
+/** An empty 200, after the whole body. */
+export const answerWhenRead: Answer = (request, response) => {
+  request.once('end', () => response.end());
+};
 
 export async function startUpstream({ port = 0, host = '127.0.0.1' } = {}): Promise<Upstream> {
   const sockets = new Set<Socket>();
@@ -65,7 +70,7 @@ export async function startUpstream({ port = 0, host = '127.0.0.1' } = {}): Prom
     url: `http://${host}:${bound}`,
     port: bound,
     seen: [],
-    answer: (_request, response) => void response.end(),
+    answer: answerWhenRead,
     onUpgrade: undefined,
     connections: () => sockets.size,
     async waitFor(count) {

@@ -55,8 +55,16 @@ export function outgoingBody(request: IncomingMessage): Buffer | RequestBody | n
   if (coding !== undefined) return new RequestBody(request);
   const bytes = Number(length);
   if (bytes === 0) return null;
-  const whole: Buffer | null = request.readableLength === bytes ? request.read() : null;
-  return whole ?? new RequestBody(request);
+  return request.readableLength === bytes ? readWhole(request) : new RequestBody(request);
+}
+
+/** All that is there; one read may answer less. */
+function readWhole(request: IncomingMessage): Buffer {
+  const first: Buffer = request.read();
+  if (request.readableLength === 0) return first;
+  const chunks = [first];
+  for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 /** Milliseconds for which a client may go on sending what nobody reads any more. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { trickPaths } from '../../../test/support/path-tricks.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { basePath, startTargetWorld, type TargetWorld, targetUrn } from '../../../test/support/targets.ts';
+import { answerWhenRead } from '../../../test/support/upstream.ts';
 
 let world: TargetWorld;
 
@@ -15,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 beforeEach(() => {
   world.upstream.forget();
-  world.upstream.answer = (_request, response) => void response.end();
+  world.upstream.answer = answerWhenRead;
 });
 
 const raw = (lines: string[], body = '') =>

@@ -1,0 +1,321 @@
+// Which headers pass, both ways, over the wire: the real service between a client and a recording upstream.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sendRaw } from '../../../test/support/raw-http.ts';
+import { type Sending, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
+import { answerWhenRead } from '../../../test/support/upstream.ts';
+
+let world: TargetWorld;
+beforeAll(async () => {
+  world = await startTargetWorld({ store: 'redis' });
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  world.upstream.forget();
+  world.upstream.answer = answerWhenRead;
+});
+
+const seenWith = async (headers: NonNullable<Sending['headers']>) => {
+  expect((await world.send({ headers })).status).toBe(200);
+  return world.upstream.last().headers;
+};
+
+describe('a request header', () => {
+  it('of the session, of CSRF protection or of the tenant is not forwarded', async () => {
+    const seen = await seenWith({ 'X-PLATFORM-TENANT': 'Demo', X_XSRF_TOKEN: 'x', X_Platform_Tenant: 'x' });
+    const names = Object.keys(seen);
+    for (const name of ['cookie', 'x-xsrf-token', 'x-platform-tenant', 'x_xsrf_token', 'x_platform_tenant'])
+      expect(names).not.toContain(name);
+    expect(JSON.stringify(world.upstream.last().rawHeaders)).not.toContain(world.person.csrf);
+  });
+
+  it('Authorization of the client is replaced by the access token', async () => {
+    const seen = await seenWith({ Authorization: 'Bearer mine', Proxy_Authorization: 'x' });
+    expect(seen.authorization).toMatch(/^Bearer eyJ/);
+    expect(world.upstream.last().rawHeaders.filter((name) => name.toLowerCase() === 'authorization')).toHaveLength(1);
+  });
+
+  it('that claims where the request came from is dropped, and our own is added', async () => {
+    const seen = await seenWith({
+      'X-Forwarded-For': '203.0.113.9',
+      'X-Forwarded-Proto': 'https',
+      'X-Forwarded-Host': 'www.example.ca',
+      'X-Forwarded-Prefix': '/evil',
+      'X-Forwarded-Server': 'x',
+      X_Forwarded_For: '1.2.3.4',
+      Forwarded: 'for=1.2.3.4',
+      'X-Original-URL': '/admin',
+      'X-Rewrite-URL': '/admin',
+    });
+    // Loopback is a trusted proxy by default, so what it says is where the request came from.
+    expect(seen).toMatchObject({
+      'x-forwarded-for': '203.0.113.9',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'www.example.ca',
+    });
+    for (const name of [
+      'x-forwarded-prefix',
+      'x-forwarded-server',
+      'x_forwarded_for',
+      'forwarded',
+      'x-original-url',
+      'x-rewrite-url',
+    ])
+      expect(seen).not.toHaveProperty(name);
+  });
+
+  it('that claims where the request came from is not believed from a peer that is no trusted proxy', async () => {
+    const replica = await world.replica({ TRUSTED_PROXIES: '0' });
+    const headers = {
+      'X-Forwarded-For': '203.0.113.9',
+      'X-Forwarded-Proto': 'https',
+      'X-Forwarded-Host': 'www.example.ca',
+    };
+    expect((await world.send({ url: replica.url, headers })).status).toBe(200);
+    expect(world.upstream.last().headers).toMatchObject({
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': new URL(replica.url).host,
+    });
+    await replica.close();
+  });
+
+  it('Host is the upstream’s', async () => {
+    expect((await seenWith({ Host: 'www.example.ca' })).host).toBe(new URL(world.upstream.url).host);
+    expect(world.upstream.last().headers['x-forwarded-host']).toBe('www.example.ca');
+  });
+
+  it('of one hop only is dropped, and so is whatever Connection names', async () => {
+    const seen = await seenWith({
+      Connection: 'keep-alive, X-Secret-Hop, authorization, x-keep',
+      'X-Secret-Hop': '1',
+      'X-Keep': '1',
+      'X-Other': '2',
+      'Keep-Alive': 'timeout=5',
+      'Proxy-Connection': 'keep-alive',
+      'Proxy-Authorization': 'Basic x',
+      'Proxy-Authenticate': 'x',
+      TE: 'trailers',
+      'HTTP2-Settings': 'x',
+      Upgrade: 'h2c',
+    });
+    const names = [
+      'x-secret-hop',
+      'x-keep',
+      'keep-alive',
+      'proxy-connection',
+      'proxy-authorization',
+      'proxy-authenticate',
+    ];
+    for (const name of [...names, 'te', 'http2-settings', 'upgrade']) expect(seen).not.toHaveProperty(name);
+    expect(seen).toMatchObject({
+      connection: 'keep-alive',
+      'x-other': '2',
+      authorization: expect.stringMatching(/^Bearer/),
+    });
+  });
+
+  it('Expect is answered here and not forwarded', async () => {
+    const { status } = await world.send({ method: 'POST', body: 'x', headers: { Expect: '100-continue' } });
+    expect(status).toBe(200);
+    expect(world.upstream.last().headers).not.toHaveProperty('expect');
+    expect(world.upstream.last().body).toBe('x');
+  });
+
+  it('of any other name passes as it is, duplicates and bytes beyond ASCII too', async () => {
+    const { status } = await world.send({
+      headers: {
+        'X-Two': ['a', 'b'],
+        'If-None-Match': '"x"',
+        Accept: '*/*',
+        'Accept-Encoding': 'br',
+        Origin: world.site,
+        'X-Latin': '\u00e9',
+        Range: 'bytes=0-1',
+        baggage: 'a=b',
+      },
+    });
+    expect(status).toBe(200);
+    const { headers, rawHeaders } = world.upstream.last();
+    expect(rawHeaders.filter((name) => name === 'X-Two')).toHaveLength(2);
+    expect(headers).toMatchObject({
+      'if-none-match': '"x"',
+      accept: '*/*',
+      'accept-encoding': 'br',
+      origin: world.site,
+      'x-latin': '\u00e9',
+      range: 'bytes=0-1',
+      baggage: 'a=b',
+    });
+  });
+
+  it('traceparent is passed on with its tracestate, and made where there is none or an invalid one', async () => {
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    expect(await seenWith({ traceparent, tracestate: 'a=1' })).toMatchObject({ traceparent, tracestate: 'a=1' });
+    const made = await world.send();
+    const trace = String(made.headers['x-request-id']).replaceAll('-', '');
+    expect(world.upstream.last().headers.traceparent).toMatch(new RegExp(`^00-${trace}-[\\da-f]{16}-00$`));
+    const replaced = await seenWith({ traceparent: 'nonsense', tracestate: 'a=1', 'X-Request-Id': 'mine' });
+    expect(replaced.traceparent).toMatch(/^00-[\da-f]{32}-[\da-f]{16}-00$/);
+    expect(replaced).not.toHaveProperty('tracestate');
+  });
+});
+
+describe('an answer’s header', () => {
+  const answered = async (headers: Record<string, string | string[]>, status = 200) => {
+    world.upstream.answer = (_request, response) => void response.writeHead(status, headers).end();
+    return world.send();
+  };
+
+  it('Set-Cookie is not passed back', async () => {
+    const { headers, rawHeaders } = await answered({
+      'Set-Cookie': ['formgate_session=x; Path=/', 'b=c'],
+      'Set-Cookie2': 'x',
+    });
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(rawHeaders.join()).not.toMatch(/set-cookie/i);
+  });
+
+  it('of one hop only is dropped, and so is whatever Connection names', async () => {
+    const { headers } = await answered({
+      Connection: 'close, X-Hop',
+      'X-Hop': '1',
+      'Proxy-Authenticate': 'Basic',
+      Upgrade: 'h2c',
+      'X-Kept': '1',
+    });
+    for (const name of ['x-hop', 'proxy-authenticate', 'upgrade']) expect(headers).not.toHaveProperty(name);
+    expect(headers).toMatchObject({ 'x-kept': '1', connection: 'keep-alive' });
+  });
+
+  it('of any other name passes as it is, and wins over ours', async () => {
+    const { status, headers } = await answered(
+      {
+        'Cache-Control': 'max-age=60',
+        ETag: '"1"',
+        Location: 'http://upstream.example/x',
+        Link: ['<a>', '<b>'],
+        'WWW-Authenticate': 'Bearer',
+        Vary: 'Accept',
+        'X-Latin': '\u00e9',
+        RateLimit: 'limit=1, remaining=0, reset=1',
+      },
+      418,
+    );
+    expect(status).toBe(418);
+    expect(headers).toMatchObject({
+      'cache-control': 'max-age=60',
+      etag: '"1"',
+      location: 'http://upstream.example/x',
+      link: '<a>, <b>',
+      'www-authenticate': 'Bearer',
+      vary: 'Accept',
+      'x-latin': '\u00e9',
+      ratelimit: 'limit=1, remaining=0, reset=1',
+    });
+  });
+
+  it('is ours for the request id, and where the upstream does not speak of caching', async () => {
+    const { headers } = await answered({ 'X-Request-Id': 'theirs' });
+    expect(headers).toMatchObject({
+      'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
+      'cache-control': 'no-store',
+    });
+  });
+
+  it('that would let other origins read with the session’s cookie is dropped; ours never do', async () => {
+    const { headers } = await answered({
+      'Access-Control-Allow-Origin': 'https://a.example',
+      'Access-Control-Allow-Credentials': 'true',
+    });
+    expect(headers['access-control-allow-origin']).toBe('https://a.example');
+    expect(headers).not.toHaveProperty('access-control-allow-credentials');
+    expect((await answered({})).headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  it('that splits the answer makes it a 502, and reaches nobody', async () => {
+    const broken = [
+      'X-A: b\rSet-Cookie: c=d',
+      'X-A: b\0',
+      'X A: b',
+      ' X-A: b\r\n folded',
+      'Content-Length: 1\r\nTransfer-Encoding: chunked',
+    ];
+    for (const line of broken) {
+      world.upstream.answer = (request) => void request.socket.end(`HTTP/1.1 200 OK\r\n${line}\r\n\r\nx`, 'latin1');
+      const { status, rawHeaders } = await world.send();
+      expect([line, status]).toEqual([line, 502]);
+      expect(rawHeaders.join()).not.toMatch(/set-cookie|x-a/i);
+    }
+  });
+});
+
+describe('request smuggling', () => {
+  const wire = (head: string[], rest: string) => {
+    const lines = ['POST /token-handler/v1/targets/api/x HTTP/1.1', 'Host: a', `Cookie: ${world.person.cookie}`];
+    const all = [...lines, `X-XSRF-TOKEN: ${world.person.csrf}`, 'Connection: close', ...head].join('\r\n');
+    return sendRaw(Number(new URL(world.site).port), Buffer.from(`${all}\r\n\r\n${rest}`, 'latin1'));
+  };
+  const hidden = 'GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n';
+
+  it('by a length and a coding, by two lengths or by a broken coding is refused with 400', async () => {
+    const heads = [
+      ['Content-Length: 4', 'Transfer-Encoding: chunked'],
+      ['Transfer-Encoding: chunked', 'Content-Length: 4'],
+      ['Content-Length: 4', 'Content-Length: 5'],
+      ['Content-Length: +4'],
+      ['Content-Length: 0x4'],
+      ['Content-Length: 4, 4'],
+      ['Transfer-Encoding: xchunked'],
+      ['Transfer-Encoding: chunked, identity'],
+      ['Transfer-Encoding: identity'],
+      ['Transfer-Encoding: gzip, chunked'],
+      ['Transfer-Encoding : chunked'],
+      ['Transfer-Encoding:\u000bchunked'],
+    ];
+    for (const head of heads) {
+      const { text } = await wire(head, `0\r\n\r\n${hidden}`);
+      expect([head, text.slice(9, 12)]).toEqual([head, '400']);
+    }
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('by names that the upstream may take for those of the framing is not relayed', async () => {
+    await wire(['Content-Length: 1', 'Content_Length: 99', 'Transfer_Encoding: chunked'], 'x');
+    expect(world.upstream.last()).toMatchObject({ body: 'x', headers: { 'content-length': '1' } });
+    expect(Object.keys(world.upstream.last().headers)).not.toContain('transfer_encoding');
+  });
+
+  it('by a body with a method that has none stays a body', async () => {
+    const { status } = await world.send({ body: hidden, headers: { 'Content-Length': hidden.length } });
+    expect(status).toBe(200);
+    expect(world.upstream.seen).toHaveLength(1);
+    expect(world.upstream.last()).toMatchObject({ method: 'GET', body: hidden });
+  });
+
+  it('by an answer with more bytes than it says does not reach the next request', async () => {
+    world.upstream.answer = (request) =>
+      void request.socket.write(
+        'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison',
+      );
+    expect((await world.send()).text).toBe('a');
+    world.upstream.answer = (_request, response) => void response.end('mine');
+    for (let index = 0; index < 5; index += 1) expect((await world.send()).text).toBe('mine');
+  });
+
+  it('by a body in answers that have none does not reach the next request', async () => {
+    for (const [method, line] of [
+      ['GET', '204 No Content'],
+      ['GET', '304 Not Modified'],
+      ['HEAD', '200 OK'],
+    ]) {
+      world.upstream.answer = (request) =>
+        void request.socket.write(
+          `HTTP/1.1 ${line}\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison`,
+        );
+      const sent = await world.send({ method: method ?? '' });
+      expect([sent.status, sent.text]).toEqual([Number(line?.slice(0, 3)), '']);
+      world.upstream.answer = (_request, response) => void response.end('mine');
+      for (let index = 0; index < 3; index += 1) expect((await world.send()).text).toBe('mine');
+    }
+  });
+});
