@@ -14,7 +14,7 @@ let logoutTokens: string[];
 
 beforeAll(async () => {
   access = await startTestAccess();
-  access.addClient('demo', {
+  await access.addClient('demo', {
     ...client,
     grants: ['authorization_code', 'refresh_token'],
     redirectUris: [callback],
