@@ -120,12 +120,14 @@ function readBody(request: IncomingMessage, seen: SeenRequest): void {
 
 /** Switches to the WebSocket protocol (RFC 6455 section 4.2.2). */
 export function acceptWebSocket(request: IncomingMessage, socket: Duplex, headers: string[] = []): void {
+  const { 'sec-websocket-protocol': protocol } = request.headers;
   const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
   const lines = [
     'HTTP/1.1 101 Switching Protocols',
     'Upgrade: websocket',
     'Connection: Upgrade',
     `Sec-WebSocket-Accept: ${hash('sha1', key, 'base64')}`,
+    ...(protocol === undefined ? [] : [`Sec-WebSocket-Protocol: ${protocol}`]),
     ...headers,
   ];
   socket.on('error', () => undefined);

@@ -1,0 +1,390 @@
+// WebSockets and event streams through a target: the guards they pass, how they end, and how many there may be.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { WebSocket } from 'undici';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sendRaw } from '../../../test/support/raw-http.ts';
+import { basePath, type Person, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
+import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.ts';
+import type { RunningService } from '../../service/serve.ts';
+
+let world: TargetWorld;
+/** Two streams for each session. */
+let narrow: RunningService;
+
+beforeAll(async () => {
+  world = await startTargetWorld({ store: 'redis', env: { DRAIN_DEADLINE: 'PT1S' } });
+  narrow = await world.replica({ SESSION_STREAMS: '2' });
+});
+afterAll(async () => {
+  await narrow.close();
+  await world.close();
+});
+beforeEach(() => {
+  world.upstream.forget();
+  world.upstream.answer = answerWhenRead;
+  world.upstream.onUpgrade = undefined;
+});
+
+const until = async (condition: () => boolean, milliseconds = 3_000) => {
+  for (let waited = 0; !condition(); waited += 10) {
+    if (waited > milliseconds) throw new Error('it did not come to pass');
+    await delay(10);
+  }
+};
+
+interface Opened {
+  socket: WebSocket;
+  /** Texts that came. */
+  messages: string[];
+  isClosed: boolean;
+}
+
+interface Opening {
+  path?: string;
+  as?: Person;
+  headers?: Record<string, string>;
+  url?: string;
+  target?: string;
+}
+
+/** Rejects where the handshake is refused. */
+function openSocket({
+  path = '/socket',
+  as = world.person,
+  headers,
+  url = world.site,
+  target,
+}: Opening = {}): Promise<Opened> {
+  const address = `${url.replace('http', 'ws')}${target ?? `/token-handler/v1/targets/api${path}`}`;
+  const socket = new WebSocket(address, {
+    headers: { Cookie: as.cookie, Origin: world.site, ...headers },
+    protocols: ['chat'],
+  });
+  const opened: Opened = { socket, messages: [], isClosed: false };
+  socket.addEventListener('message', ({ data }) => opened.messages.push(String(data)));
+  socket.addEventListener('close', () => {
+    opened.isClosed = true;
+  });
+  return new Promise((resolve, reject) => {
+    socket.addEventListener('open', () => resolve(opened));
+    socket.addEventListener('error', () => reject(new Error('refused')));
+  });
+}
+
+/** The answer to a handshake that is refused. */
+function handshake(lines: string[], path = '/socket', url = world.site) {
+  const head = [
+    `GET /token-handler/v1/targets/api${path} HTTP/1.1`,
+    'Host: a',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+  ];
+  head.push('Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', ...lines);
+  return sendRaw(Number(new URL(url).port), `${head.join('\r\n')}\r\n\r\n`);
+}
+
+/** An event stream that says hello and then nothing. */
+const quietEvents = (_request: IncomingMessage, response: ServerResponse) => {
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+  response.write('data: hello\n\n');
+};
+
+async function openEvents(options: Parameters<TargetWorld['start']>[0] = {}) {
+  const { request, answer } = world.start({ headers: { Accept: 'text/event-stream' }, ...options });
+  request.end();
+  const incoming = await answer;
+  const events = { incoming, text: '', isOver: false };
+  incoming.on('data', (chunk: Buffer) => {
+    events.text += chunk;
+  });
+  incoming.on('error', () => undefined);
+  incoming.once('close', () => {
+    events.isOver = true;
+  });
+  return events;
+}
+
+const logOut = ({ cookie }: Person) =>
+  fetch(`${world.site}/token-handler/v1/clients/web/logout`, { headers: { Cookie: cookie }, redirect: 'manual' });
+
+describe('a WebSocket', () => {
+  it('is joined with one to the upstream, at its path and with the access token', async () => {
+    const { socket, messages } = await openSocket({ path: '/socket/a?b=%2f' });
+    socket.send('hello');
+    await until(() => messages.length === 1);
+    expect(messages).toEqual(['hello']);
+    const { target, headers } = world.upstream.last();
+    expect(target).toBe(`${basePath}/socket/a?b=%2f`);
+    expect(headers).toMatchObject({
+      authorization: expect.stringMatching(/^Bearer eyJ/),
+      upgrade: 'websocket',
+      'sec-websocket-protocol': 'chat',
+      'x-forwarded-for': '127.0.0.1',
+      traceparent: expect.any(String),
+    });
+    for (const name of ['cookie', 'x-xsrf-token']) expect(headers).not.toHaveProperty(name);
+    socket.close();
+    await until(() => world.handler.log.lines().some((line) => line.status === 101));
+  });
+
+  it('is served under the path without a version too', async () => {
+    const { socket } = await openSocket({ target: '/token-handler/targets/api/socket' });
+    socket.close();
+  });
+
+  it('has what the client sent behind its handshake, and what the upstream sent behind its own', async () => {
+    world.upstream.onUpgrade = (request, socket) => {
+      acceptWebSocket(request, socket, ['Set-Cookie: a=b', 'X-Extra: 1', 'Keep-Alive: x']);
+      socket.write('early');
+      socket.on('data', (chunk: Buffer) => socket.end(`got ${chunk}`));
+    };
+    const head = [
+      `GET /token-handler/v1/targets/api/x HTTP/1.1`,
+      'Host: a',
+      'Connection: Upgrade',
+      'Upgrade: WebSocket',
+    ];
+    head.push('Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', `Cookie: ${world.person.cookie}`);
+    const { status, headers, body } = await sendRaw(
+      Number(new URL(world.site).port),
+      `${head.join('\r\n')}\r\n\r\nmine`,
+    );
+    expect([status, body]).toEqual([101, 'earlygot mine']);
+    expect(Object.fromEntries(headers)).toMatchObject({ connection: 'Upgrade', upgrade: 'websocket', 'x-extra': '1' });
+    for (const name of ['set-cookie', 'keep-alive']) expect(headers.has(name)).toBe(false);
+    expect(headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/);
+  });
+
+  it('with a foreign Origin, or from another site, is refused with 403', async () => {
+    const cookie = `Cookie: ${world.person.cookie}`;
+    for (const line of [
+      'Origin: https://evil.example',
+      'Origin: null',
+      'Sec-Fetch-Site: cross-site',
+      `Origin: ${world.site}.evil.example`,
+    ])
+      expect((await handshake([cookie, line])).status).toBe(403);
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('is refused as any request is: 401 without a session or for another tenant, 400 for its path, 404, 502, 429', async () => {
+    const cookie = `Cookie: ${world.person.cookie}`;
+    const problem = async (...args: Parameters<typeof handshake>) => {
+      const { status, body, headers } = await handshake(...args);
+      expect(headers.get('content-type')).toMatch('application/problem+json');
+      return [status, JSON.parse(body).type.split(':').at(-1)];
+    };
+    expect(await problem([])).toEqual([401, 'unauthenticated']);
+    expect(await problem([cookie, 'X-PLATFORM-TENANT: Other Town'])).toEqual([401, 'unauthenticated']);
+    expect(await problem([cookie], '/../x')).toEqual([400, 'invalid-path']);
+    expect(await problem([cookie], '/%2e%2e/x')).toEqual([400, 'invalid-path']);
+    expect(await problem([cookie], 'x/y')).toEqual([404, 'not-found']);
+    const limited = await world.replica({ TARGET_SESSION_LIMIT: '1', UPSTREAM_ALLOWED_DOMAINS: 'example.ca' });
+    expect(await problem([cookie], '/x', limited.url)).toEqual([403, 'upstream-not-allowed']);
+    expect(await problem([cookie], '/x', limited.url)).toEqual([429, 'too-many-requests']);
+    await limited.close();
+    expect(world.upstream.seen).toEqual([]);
+  });
+
+  it('that the upstream refuses is refused with the upstream’s own answer', async () => {
+    world.upstream.onUpgrade = (_request, socket) =>
+      void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: because\r\n\r\nnot me');
+    const { status, body, headers } = await handshake([`Cookie: ${world.person.cookie}`]);
+    expect([status, body, headers.get('x-why')]).toEqual([403, 'not me', 'because']);
+  });
+
+  it('of a dead upstream is a 502', async () => {
+    const { text } = await sendRaw(
+      Number(new URL(world.site).port),
+      `GET /token-handler/v1/targets/dead/x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nCookie: ${world.person.cookie}\r\n\r\n`,
+    );
+    expect(text.slice(9, 12)).toBe('502');
+  });
+
+  it('is the only protocol that is switched to: h2c and others are relayed as what they are without', async () => {
+    for (const protocol of ['h2c', 'websocket, h2c', 'TLS/1.0', 'foo']) {
+      world.upstream.forget();
+      const { status } = await sendRaw(
+        Number(new URL(world.site).port),
+        `GET /token-handler/v1/targets/api/x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nCookie: ${world.person.cookie}\r\n\r\n`,
+      );
+      expect([protocol, status]).toEqual([protocol, 200]);
+      expect(world.upstream.last().headers).not.toHaveProperty('upgrade');
+      expect(world.upstream.last().headers).not.toHaveProperty('http2-settings');
+    }
+  });
+
+  it('ends when either side ends, and leaves nothing open', async () => {
+    let upstreamSocket: Duplex | undefined;
+    world.upstream.onUpgrade = (request, socket) => {
+      upstreamSocket = socket;
+      acceptWebSocket(request, socket);
+    };
+    const first = await openSocket();
+    upstreamSocket?.destroy();
+    await until(() => first.isClosed);
+    const second = await openSocket();
+    const kept = upstreamSocket;
+    second.socket.close();
+    kept?.on('data', () => kept.destroy());
+    await until(() => kept?.destroyed === true);
+    await until(() => second.isClosed);
+    expect(await openStreams(world)).toBe(0);
+  });
+});
+
+describe('an event stream', () => {
+  it('comes as it is sent, without waiting for its end', async () => {
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      let count = 0;
+      const timer = setInterval(() => {
+        count += 1;
+        response.write(`data: ${count}\n\n`);
+        if (count < 3) return;
+        clearInterval(timer);
+        response.end();
+      }, 30);
+    };
+    const events = await openEvents();
+    expect(events.text).toBe('');
+    await until(() => events.text.includes('data: 1'));
+    expect(events.isOver).toBe(false);
+    await until(() => events.isOver);
+    expect(events.text).toBe('data: 1\n\ndata: 2\n\ndata: 3\n\n');
+  });
+
+  it('ends at the upstream when its client leaves', async () => {
+    let isClosed = false;
+    world.upstream.answer = (request, response) => {
+      quietEvents(request, response);
+      response.once('close', () => {
+        isClosed = true;
+      });
+    };
+    const { incoming } = await openEvents();
+    incoming.destroy();
+    await until(() => isClosed);
+    expect(await openStreams(world)).toBe(0);
+  });
+
+  it('counts as a request that ended when it began, in the histogram of durations', async () => {
+    world.upstream.answer = quietEvents;
+    const { incoming } = await openEvents();
+    await delay(1_200);
+    incoming.destroy();
+    await until(() => world.handler.log.lines().some((line) => line.status === 499 && Number(line.ms) < 1_000));
+  });
+});
+
+describe('the session of a stream', () => {
+  it('that ends by logout ends its streams within 2 s, here and on other replicas', async () => {
+    const person = await world.enter();
+    world.upstream.answer = (request, response) =>
+      request.url?.endsWith('chunks') ? void response.write('some') : quietEvents(request, response);
+    const socket = await openSocket({ as: person });
+    const elsewhere = await openSocket({ as: person, url: narrow.url });
+    const events = await openEvents({ as: person });
+    const unannounced = await openEvents({ as: person, url: narrow.url, headers: {} });
+    const chunks = await openEvents({ as: person, path: '/chunks', headers: {} });
+    const other = await openSocket();
+    await until(() => events.text !== '' && unannounced.text !== '' && chunks.text !== '');
+    await delay(1_100);
+    const started = performance.now();
+    expect((await logOut(person)).status).toBe(302);
+    await until(
+      () => socket.isClosed && elsewhere.isClosed && events.isOver && unannounced.isOver && chunks.isOver,
+      2_000,
+    );
+    expect(performance.now() - started).toBeLessThan(2_000);
+    // Events end as they should; anything else is cut, so that nobody takes it for complete.
+    expect([events.incoming.complete, unannounced.incoming.complete, chunks.incoming.complete]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(other.isClosed).toBe(false);
+    other.socket.close();
+  });
+
+  it('that ends by revocation before the upstream has answered is a 401', async () => {
+    const person = await world.enter();
+    let isClosed = false;
+    world.upstream.answer = (_request, response) => {
+      response.once('close', () => {
+        isClosed = true;
+      });
+    };
+    const { request, answer } = world.start({ as: person, headers: { Accept: 'text/event-stream' } });
+    request.end();
+    await world.upstream.waitFor(1);
+    await logOut(person);
+    const incoming = await answer;
+    expect([incoming.statusCode, (await buffer(incoming)).toString()]).toEqual([
+      401,
+      expect.stringContaining('unauthenticated'),
+    ]);
+    await until(() => isClosed);
+  });
+
+  it('may have only so many of them at once; one more is a 429, until one ends', async () => {
+    world.upstream.answer = quietEvents;
+    const person = await world.enter();
+    const at = { as: person, url: narrow.url };
+    const first = await openEvents(at);
+    const second = await openSocket(at);
+    const refused = await world.send({ ...at, headers: { Accept: 'text/event-stream' } });
+    expect([refused.status, refused.problem]).toEqual([429, 'too-many-requests']);
+    expect((await handshake([`Cookie: ${person.cookie}`], '/x', narrow.url)).status).toBe(429);
+    // Also one that is known for what it is only when it begins.
+    expect((await world.send({ ...at })).status).toBe(429);
+    const another = await openEvents({ url: narrow.url });
+    expect(another.incoming.statusCode).toBe(200);
+    first.incoming.destroy();
+    await delay(100);
+    const third = await openEvents(at);
+    expect(third.incoming.statusCode).toBe(200);
+    for (const { incoming } of [third, another]) incoming.destroy();
+    second.socket.close();
+  });
+
+  it('is not kept alive by an open stream', async () => {
+    const short = await world.replica({ SESSION_IDLE: 'PT2S' });
+    world.upstream.answer = (_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      const timer = setInterval(() => response.write('data: tick\n\n'), 100);
+      response.once('close', () => clearInterval(timer));
+    };
+    const person = await world.enter();
+    const events = await openEvents({ as: person, url: short.url });
+    const started = performance.now();
+    await until(() => events.isOver, 6_000);
+    expect(performance.now() - started).toBeGreaterThan(1_000);
+    expect((await world.send({ as: person, url: short.url })).status).toBe(401);
+    await short.close();
+  });
+});
+
+describe('a stop', () => {
+  it('lets streams go on until the drain deadline, and ends them then', async () => {
+    world.upstream.answer = quietEvents;
+    const replica = await world.replica({ DRAIN_DEADLINE: 'PT1S' });
+    const events = await openEvents({ url: replica.url });
+    const socket = await openSocket({ url: replica.url });
+    await until(() => events.text !== '');
+    const stopping = replica.close();
+    await delay(600);
+    expect([events.isOver, socket.isClosed]).toEqual([false, false]);
+    await stopping;
+    await until(() => events.isOver && socket.isClosed, 500);
+  });
+});
+
+async function openStreams({ handler }: TargetWorld): Promise<number> {
+  await delay(50);
+  const text = await (await fetch(`${handler.metricsUrl}/metrics`)).text();
+  return Number(/^token_handler_streams_open (\d+)$/m.exec(text)?.[1]);
+}
