@@ -6,6 +6,7 @@ import { createMetrics } from '../../src/service/metrics.ts';
 import { createRedis } from '../../src/service/redis.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
 import { createSessions, type FoundSession } from '../../src/token-handler/sessions/sessions.ts';
+import type { TokenSet } from '../../src/token-handler/sessions/token-set.ts';
 import { startTestRedis, type TestRedis } from './redis.ts';
 import { createSiteBrowser, type SiteBrowser, type Visit } from './site-browser.ts';
 import { startTestTokenHandler, type TestTokenHandler, type TestTokenHandlerOptions } from './token-handler.ts';
@@ -29,6 +30,8 @@ export interface SessionWorld {
   stored(handle: string): Promise<FoundSession>;
   /** Stores the session's tokens without their ID token, as an older version left them. */
   dropIdToken(handle: string): Promise<void>;
+  /** Stores the session's tokens as if its access token, which is good as long as before, ended so soon. */
+  shortenToken(handle: string, milliseconds: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -70,6 +73,13 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   if (registered.status !== 200) throw new Error(`registration: ${registered.text}`);
 
   const inspector = redis && createInspector(redis, handler);
+  async function change(handle: string, edit: (tokens: TokenSet) => TokenSet): Promise<void> {
+    const { session, tokens, stored } = await world.stored(handle);
+    const now = Date.now();
+    await inspector?.store.tokens.claim(handle, stored.version, { id: 'test', since: now });
+    await inspector?.store.tokens.replace(handle, 'test', inspector.sessions.seal(session, edit(tokens)), now);
+  }
+
   const world: SessionWorld = {
     handler,
     redis,
@@ -113,11 +123,11 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
       return found;
     },
     async dropIdToken(handle) {
-      const { session, tokens, stored } = await world.stored(handle);
-      const { idToken: _, ...rest } = tokens;
-      const now = Date.now();
-      await inspector?.store.tokens.claim(handle, stored.version, { id: 'test', since: now });
-      await inspector?.store.tokens.replace(handle, 'test', inspector.sessions.seal(session, rest), now);
+      await change(handle, ({ idToken: _, ...rest }) => rest);
+    },
+    async shortenToken(handle, milliseconds) {
+      const accessExpiry = Date.now() + milliseconds;
+      await change(handle, (tokens) => ({ ...tokens, accessIssued: accessExpiry - 300_000, accessExpiry }));
     },
     async close() {
       inspector?.redis.close();
