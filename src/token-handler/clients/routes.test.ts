@@ -216,8 +216,14 @@ describe('POST /clients/{clientId}', () => {
       response_types: expect.arrayContaining(['code']),
       grant_types: ['authorization_code', 'refresh_token'],
       token_endpoint_auth_method: 'client_secret_basic',
-      post_logout_redirect_uris: [],
     });
+  });
+
+  it('registers no address for logout, where keycloakLogout is off', async () => {
+    await handler.register('permits-web');
+    // Where none is given, Keycloak allows the redirect URIs themselves.
+    const { post_logout_redirect_uris: uris = [] } = (await atAccess('permits-web')).metadata;
+    expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
 
   it('registers the client’s redirect URIs together with authCallbackUrl, which the configuration never gets', async () => {
