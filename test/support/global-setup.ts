@@ -1,5 +1,5 @@
 // Starts the one Postgres that a whole test run shares, and tells the tests where it is. Durability is off: its files
-// are thrown away with the run.
+// are thrown away with the run. With TEST_POSTGRES_URL (an administrator's, of a server for tests) another one is used.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,6 +27,8 @@ const settings = {
 let stop: () => Promise<void> = async () => undefined;
 
 export async function setup(project: TestProject): Promise<void> {
+  const given = process.env.TEST_POSTGRES_URL;
+  if (given) return project.provide('postgresUrl', given);
   const folder = await mkdtemp(join(tmpdir(), 'formgate-test-'));
   // Root's Postgres runs as another account, which has to get in.
   await chmod(folder, 0o755);
