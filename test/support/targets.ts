@@ -131,7 +131,7 @@ function openDirectory(databaseUrl: string) {
 }
 
 /** The headers with which a person's browser would call. */
-export function headersOf(person: Person | null, unprotected = false): OutgoingHttpHeaders {
+function headersOf(person: Person | null, unprotected = false): OutgoingHttpHeaders {
   if (!person) return {};
   return { Cookie: person.cookie, ...(!unprotected && { 'X-XSRF-TOKEN': person.csrf }) };
 }

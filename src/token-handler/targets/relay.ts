@@ -3,11 +3,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request, Response } from 'express';
-import { type Dispatcher, errors } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Metrics } from '../../service/metrics.ts';
 import { Problem } from '../../service/problem.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
 import type { Connections, Lease } from './connections.ts';
+import { failureProblem, isRepeatable, lateProblem } from './relay-failure.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
 import type { HeaderList } from './request-headers.ts';
 import { answerHeaders, answerTrailers } from './response-headers.ts';
@@ -156,7 +157,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#mayRepeat(error)) {
       this.#isRepeat = true;
       this.#dispatch();
-    } else this.#fail(this.#describe(error));
+    } else this.#fail(failureProblem(error, this.#response.headersSent, this.#options.metrics));
   }
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
@@ -217,25 +218,13 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#timer?.refresh();
       return;
     }
-    this.#options.metrics.dependencyFailures.inc({ dependency: 'upstream', kind: 'timeout' });
-    this.#fail(new Problem('dependency-timeout', 'The upstream did not begin to answer in time.'));
+    this.#fail(lateProblem(this.#options.metrics));
     this.#controller?.abort(new Error('late'));
   };
 
-  // RFC 9110 section 9.2.2: a safe request whose connection, kept from an earlier one, turned out to be closed.
   #mayRepeat(error: Error): boolean {
-    const { method } = this.#request;
-    const isSafe = (method === 'GET' || method === 'HEAD') && this.#body === null && !this.#outgoing.isUpgrade;
-    return isSafe && !this.#isRepeat && !this.#response.headersSent && closedCodes.has(codeOf(error));
-  }
-
-  #describe(error: Error): Problem {
-    if (error instanceof Problem) return error;
-    if (error instanceof errors.InvalidArgumentError)
-      return new Problem('invalid-request', 'The request has a header that cannot be relayed.');
-    this.#options.metrics.dependencyFailures.inc({ dependency: 'upstream', kind: 'failed' });
-    const what = this.#response.headersSent ? 'broke off its answer' : 'cannot be reached or gave no valid answer';
-    return new Problem('dependency-failed', `The upstream ${what}.`, { cause: error });
+    const isBare = this.#body === null && !this.#outgoing.isUpgrade;
+    return isBare && !this.#isRepeat && !this.#response.headersSent && isRepeatable(this.#request.method, error);
   }
 
   #fail(problem: Problem): void {
@@ -255,8 +244,3 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 const eventStream = 'text/event-stream';
-const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
-
-function codeOf(error: Error): string {
-  return 'code' in error ? String(error.code) : '';
-}

@@ -1,0 +1,32 @@
+// What it means when an exchange with an upstream fails, and whether the request may be sent again.
+import { errors } from 'undici';
+import type { Metrics } from '../../service/metrics.ts';
+import { Problem } from '../../service/problem.ts';
+
+type Failures = Pick<Metrics, 'dependencyFailures'>;
+
+/** Connections that the upstream had closed, or that closed without a word. */
+const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+/**
+ * Whether a request without a body may be repeated (RFC 9110 section 9.2.2): a safe one, whose connection, kept from an
+ * earlier request, turned out to be closed.
+ */
+export function isRepeatable(method: string, error: Error): boolean {
+  return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));
+}
+
+/** `hasBegun`: the answer had begun. Counts what is the upstream's. */
+export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures }: Failures): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof errors.InvalidArgumentError)
+    return new Problem('invalid-request', 'The request has a header that cannot be relayed.');
+  dependencyFailures.inc({ dependency: 'upstream', kind: 'failed' });
+  const what = hasBegun ? 'broke off its answer' : 'cannot be reached or gave no valid answer';
+  return new Problem('dependency-failed', `The upstream ${what}.`, { cause: error });
+}
+
+export function lateProblem({ dependencyFailures }: Failures): Problem {
+  dependencyFailures.inc({ dependency: 'upstream', kind: 'timeout' });
+  return new Problem('dependency-timeout', 'The upstream did not begin to answer in time.');
+}
