@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Message } from '../../src/embedded/mailbox/message.ts';
 import { configSchema } from '../../src/forms/config.ts';
@@ -45,6 +46,7 @@ export interface FormProcess extends FormReplica {
   kill(): Promise<void>;
   /** Resolves with the signal or the exit code that ended it. */
   ended: Promise<NodeJS.Signals | number | null>;
+  hasEnded(): boolean;
 }
 
 export interface ReplicaOptions {
@@ -67,7 +69,7 @@ export interface FormWorld {
   /** In a process of its own, which `crash-points.ts` can end. */
   spawn(env?: Record<string, string>): Promise<FormProcess>;
   /** The same for one that may end before it listens. */
-  launch(env?: Record<string, string>): Pick<FormProcess, 'ended' | 'kill'>;
+  launch(env?: Record<string, string>): Pick<FormProcess, 'ended' | 'hasEnded' | 'kill' | 'logText'>;
   /** Every answer to `ask` so far. */
   answers: Answered[];
   close(): Promise<void>;
@@ -202,12 +204,7 @@ async function startReplica(
 const main = join(import.meta.dirname, '../../src/forms/main.ts');
 const crashPoints = import.meta.resolve('./crash-points.ts');
 
-interface Launched {
-  child: ChildProcess;
-  ended: Promise<NodeJS.Signals | number | null>;
-  logText(): string;
-  kill(): Promise<void>;
-}
+type Launched = { child: ChildProcess } & Pick<FormProcess, 'ended' | 'hasEnded' | 'kill' | 'logText'>;
 
 function launch(env: Record<string, string>): Launched {
   const child = spawn(process.execPath, [`--import=${crashPoints}`, main], {
@@ -226,19 +223,22 @@ function launch(env: Record<string, string>): Launched {
       text += chunk.toString();
     });
   const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as NodeJS.Signals | number | null);
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
   return {
     child,
     ended,
+    hasEnded,
     logText: () => text,
     async kill() {
-      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+      if (!hasEnded()) child.kill('SIGKILL');
       await ended;
     },
   };
 }
 
 async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<FormProcess> {
-  const { child, ended, logText, kill } = launch(env);
+  const { child, kill, ...launched } = launch(env);
+  const { ended, logText } = launched;
   const { port, metricsPort } = await new Promise<{ port: string; metricsPort: string }>((resolve, reject) => {
     child.stdout?.on('data', () => {
       const { port, metricsPort } = listening.exec(logText())?.groups ?? {};
@@ -248,7 +248,7 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
   });
   const url = `http://127.0.0.1:${port}`;
   const metricsUrl = `http://127.0.0.1:${metricsPort}`;
-  return { url, metricsUrl, ask: asker(url), logText, ended, kill, close: kill };
+  return { ...launched, url, metricsUrl, ask: asker(url), kill, close: kill };
 }
 
 const listening = /"port":(?<port>\d+),"metricsPort":(?<metricsPort>\d+)/;
@@ -269,13 +269,14 @@ export async function codeFor({ mailbox }: TestPlatform, address: string, seen =
 
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
-/** Resolves when the outbox has nothing left to deliver. */
-export async function drained(pool: pg.Pool, timeoutMs = 15_000): Promise<void> {
+/** Resolves when the outbox has nothing left to deliver; sooner, with false, when `over` says that nobody delivers. */
+export async function drained(pool: pg.Pool, timeoutMs = 15_000, over = () => false): Promise<boolean> {
   const sql = 'SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL';
   for (const deadline = Date.now() + timeoutMs; ; ) {
     const { rows } = await pool.query<{ n: number }>(sql);
-    if (rows[0]?.n === 0) return;
+    if (rows[0]?.n === 0) return true;
+    if (over()) return false;
     if (Date.now() > deadline) throw new Error(`The outbox still holds ${rows[0]?.n} rows after ${timeoutMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(20);
   }
 }
