@@ -201,6 +201,8 @@ describe('behind Sentinel', () => {
     await exercise(redis);
     await sentinel.command('SENTINEL', 'FAILOVER', 'main');
     await until(async () => String(await replica.command('ROLE')).startsWith('master'), 30_000);
+    // Until it is told, the former primary takes writes that are lost.
+    await until(async () => /^slave/.test(String(await primary.command('ROLE').catch(() => ''))), 30_000);
     await until(
       () =>
         put(redis, 'after', '1').then(

@@ -1,5 +1,6 @@
 // A token handler with a registered client, and people who sign in to it over plain HTTP. The service's own address is
 // the frontend's site.
+import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { createKeyRing } from '../../src/service/key-ring.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
@@ -118,6 +119,9 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
     },
     sessions: (browser, headers = {}) => browser.request(`${site}/token-handler/sessions`, { headers }),
     async stored(handle) {
+      // Its own connection may still be finding Redis again.
+      for (let waited = 0; inspector && !(await inspector.redis.isReachable()) && waited < 10_000; waited += 50)
+        await delay(50);
       const found = await inspector?.sessions.read(handle);
       if (!found) throw new Error('there is no such session in Redis');
       return found;
