@@ -36,6 +36,9 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   const port = options.port ?? (await freePort());
   if (options.mode === 'sentinel') await writeFile(join(folder, 'sentinel.conf'), '');
   const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['ignore', 'pipe', 'pipe'] });
+  // A worker that is ended in the middle of a test leaves no server behind.
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
   await untilReady(child, port);
   const client = createClient({
     socket: { host: '127.0.0.1', port },
@@ -60,7 +63,8 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
     async close() {
       client.destroy();
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL');
+      kill();
+      process.off('exit', kill);
       if (child.exitCode === null && child.signalCode === null) await ended;
       await rm(folder, { recursive: true, force: true });
     },
