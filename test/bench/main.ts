@@ -1,10 +1,15 @@
 // `npm run bench -- NAME`: measures one thing against its plain alternatives, side by side in one run.
 import { benchForms } from './forms.ts';
+import { benchProxy } from './proxy.ts';
 
 const benches: Record<string, { about: string; run(): Promise<void> }> = {
   forms: {
     about: 'PUT and GET of answers against a minimal Express handler and the bare SQL: CPU, latency, memory',
     run: benchForms,
+  },
+  proxy: {
+    about: 'target requests with a session against bare relays and nginx: CPU, latency, memory, idle event streams',
+    run: benchProxy,
   },
 };
 

@@ -1,0 +1,131 @@
+// What the proxy bench needs around the token handler: the whole of Formgate for its platform, a Redis, an upstream behind
+// a target, and people who have signed in. The token handler is its own main in a process of its own.
+import { spawn } from 'node:child_process';
+import { mkdtemp, open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { serviceSecretName } from '../../src/embedded/processes/environments.ts';
+import { openSecrets } from '../../src/embedded/secrets.ts';
+import { createFormgate } from '../../src/embedded/start.ts';
+import { freePort, startTestRedis } from '../support/redis.ts';
+import { createSiteBrowser } from '../support/site-browser.ts';
+
+export interface ProxyWorld {
+  /** Of the token handler. */
+  url: string;
+  metricsUrl: string;
+  /** The Cookie headers of sessions. */
+  cookies: string[];
+  close(): Promise<void>;
+}
+
+export interface ProxyWorldOptions {
+  upstreamUrl: string;
+  sessions: number;
+}
+
+/** The id of the target. */
+export const target = 'upstream';
+const clientId = 'bench';
+const urnPrefix = 'urn:example';
+
+export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptions): Promise<ProxyWorld> {
+  const directory = await mkdtemp(join(tmpdir(), 'formgate-bench-'));
+  const report = {
+    done: (part: string) => console.error(`  ready  ${part}`),
+    warn: (text: string) => console.error(text),
+  };
+  const formgate = createFormgate({ port: 0, directory, fresh: false, help: false, urnPrefix }, report);
+  const { publicUrl, forms } = await formgate.start();
+  const redis = await startTestRedis();
+  const secrets = await openSecrets(join(directory, 'secrets.json'));
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${port}`;
+  const databaseUrl = new URL(forms.databaseUrl);
+  databaseUrl.pathname = '/token_handler';
+  const child = await startTokenHandler(join(directory, 'bench.log'), {
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    METRICS_PORT: String(metricsPort),
+    ACCESS_SERVICE_URL: `${publicUrl}/auth`,
+    DIRECTORY_URL: `${publicUrl}/directory/v2`,
+    DATABASE_URL: databaseUrl.href,
+    CLIENT_SECRET: await secrets.get(serviceSecretName(`${urnPrefix}:platform:token-handler`)),
+    KEY_RING: `bench:${Buffer.alloc(32, 7).toString('base64')}`,
+    REDIS_URL: redis.url,
+    [`DIR_DEMO_${target.toUpperCase()}`]: upstreamUrl,
+    TARGET_SESSION_LIMIT: '1000000000',
+    TARGET_ADDRESS_LIMIT: '1000000000',
+    SIGN_IN_LIMIT: '1000000',
+    SESSION_STREAMS: '10000',
+  });
+  const metricsUrl = `http://127.0.0.1:${metricsPort}`;
+  await untilReady(metricsUrl);
+  await registerClient(publicUrl, url);
+  const cookies: string[] = [];
+  for (let index = 0; index < sessions; index += 1) cookies.push(await signIn(url));
+  return {
+    url,
+    metricsUrl,
+    cookies,
+    async close() {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await ended;
+      await formgate.stop();
+      await redis.close();
+    },
+  };
+}
+
+/** Its log goes to a file, as a container's does. */
+async function startTokenHandler(logFile: string, env: Record<string, string>) {
+  const log = await open(logFile, 'a');
+  const main = join(import.meta.dirname, '../../src/token-handler/main.ts');
+  const child = spawn(process.execPath, [main], { env, stdio: ['ignore', log.fd, 'inherit'] });
+  await log.close();
+  return child;
+}
+
+async function untilReady(metricsUrl: string): Promise<void> {
+  for (let waited = 0; waited < 20_000; waited += 100) {
+    const ready = await fetch(`${metricsUrl}/readyz`).catch(() => undefined);
+    if (ready?.ok) return;
+    await delay(100);
+  }
+  throw new Error('the token handler is not ready');
+}
+
+async function registerClient(publicUrl: string, url: string): Promise<void> {
+  const form = { grant_type: 'client_credentials', client_id: 'demo-admin', client_secret: 'demo-admin-secret' };
+  const tokenUrl = `${publicUrl}/auth/realms/demo/protocol/openid-connect/token`;
+  const answer = await fetch(tokenUrl, { method: 'POST', body: new URLSearchParams(form) });
+  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const send = async (address: string, method: string, body: object) => {
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+    const sent = await fetch(address, { method, headers, body: JSON.stringify(body) });
+    if (!sent.ok) throw new Error(`${address} answered ${sent.status}: ${await sent.text()}`);
+  };
+  const client = {
+    redirectUris: [`${url}/token-handler/clients/${clientId}/callback`],
+    targets: [{ id: target, upstream: `${urnPrefix}:demo:${target}` }],
+  };
+  const configuration = `${publicUrl}/configuration/v2/configuration/platform/token-handler`;
+  await send(configuration, 'PATCH', { operation: 'UPDATE', update: { clients: { [clientId]: client } } });
+  await send(`${url}/token-handler/v1/clients/${clientId}`, 'POST', { registrationToken: 'demo-registration-token' });
+}
+
+async function signIn(url: string): Promise<string> {
+  const browser = createSiteBrowser();
+  const isCallback = (address: URL) => address.pathname.endsWith('/callback');
+  const client = `${url}/token-handler/clients/${clientId}`;
+  const query = new URLSearchParams({ tenant: 'demo', callbackUrl: `${client}/callback` });
+  const page = await browser.follow(await browser.request(`${client}/auth?${query}`), isCallback);
+  const sent = await browser.submit(page, { username: 'alice@example.com', password: 'alice' });
+  const { location } = await browser.follow(sent, isCallback);
+  if (!location) throw new Error('the access service did not call back');
+  await browser.request(location);
+  const name = 'formgate_session';
+  return `${name}=${browser.cookie(url, name)}; XSRF-TOKEN=${browser.cookie(url, 'XSRF-TOKEN')}`;
+}
