@@ -6,7 +6,11 @@ export default defineConfig({
     include: ['{src,reconciler,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/fixtures/**', ...leftOut()],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 20_000,
+    // Tests wait for timers, sockets and processes more than they compute.
+    maxWorkers: 3,
+    // A busy machine may cost a test its first try; what needed a second one is listed.
+    retry: 1,
+    testTimeout: 30_000,
     hookTimeout: 60_000,
   },
 });

@@ -54,6 +54,8 @@ test('a row of the specification is its name, what it says, and its tests or the
   ]);
   expect(() => rulesOf('| Z-1 | A rule of no document. | `a` |')).toThrow('no rule');
   expect(() => rulesOf('| FS-x-1 | A cell | too | many |')).toThrow('no rule');
+  expect(() => rulesOf('| FS-x-1 | A rule. | |')).toThrow('no rule');
+  expect(() => rulesOf('| FS-x-1 | A rule. | `a` and more |')).toThrow('no rule');
 });
 
 test('every test that the specification names exists under exactly that title', () => {

@@ -19,7 +19,11 @@ export function rulesOf(markdown: string): Rule[] {
 function toRule(line: string): Rule {
   const cells = line.split(/(?<!\\)\|/).slice(1, -1);
   const [id = '', says = '', proof = ''] = cells.map((cell) => cell.trim());
-  if (cells.length !== 3 || !/^(?:FS|D|P)-[a-z0-9-]+$/.test(id) || says === '') throw new Error(`no rule: ${line}`);
-  const tests = [...proof.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replaceAll('\\|', '|'));
-  return { id, tests, isLater: /\blater\b/.test(proof.replace(/`[^`]+`/g, '')) };
+  const items = proof.split('<br>');
+  const named = items.filter((item) => /^`[^`]+`$/.test(item));
+  const later = items.filter((item) => item.startsWith('later: '));
+  const isComplete = named.length + later.length === items.length;
+  if (cells.length !== 3 || !/^(?:FS|D|P)-[a-z0-9-]+$/.test(id) || says === '' || !isComplete)
+    throw new Error(`no rule: ${line}`);
+  return { id, tests: named.map((item) => item.slice(1, -1).replaceAll('\\|', '|')), isLater: later.length > 0 };
 }
