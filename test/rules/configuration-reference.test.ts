@@ -36,7 +36,7 @@ test('defaults are written as they would be given, whatever the setting is parse
     { name: 'COUNT', default: '`10`', meaning: undefined },
     { name: 'LIST', default: 'none', meaning: undefined },
     { name: 'SWITCH', default: '`true`', meaning: undefined },
-    { name: 'LEVEL', default: '`low`', meaning: 'How much: low, high' },
+    { name: 'LEVEL', default: '`low`', meaning: 'How much (low, high)' },
     { name: 'EXTRA', default: 'none', meaning: 'One | two' },
   ]);
   expect(configurationReference([{ title: 'One', about: 'About.', schema }])).toContain(

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
 /** A process and what it reads of its environment. */
 export interface ConfiguredProcess {
@@ -15,6 +16,7 @@ export interface ConfiguredProcess {
 /** Every process of the product. */
 export const processes: ConfiguredProcess[] = [
   { title: 'Form service', about: '`node src/forms/main.ts`', schema: formsSchema },
+  { title: 'Token handler', about: '`node src/token-handler/main.ts`', schema: tokenHandlerSchema },
   {
     title: 'Platform server',
     about: '`node src/platform-server/main.ts`, for clusters that have none of the platform’s services.',
@@ -34,7 +36,7 @@ export function settingsOf({ schema }: Pick<ConfiguredProcess, 'schema'>): Setti
   return Object.entries(schema.shape).map(([name, field]) => {
     const { description } = field as z.ZodType;
     const choices = choicesOf(field);
-    const meaning = choices && description ? `${description}: ${choices.join(', ')}` : description;
+    const meaning = choices && description ? `${description} (${choices.join(', ')})` : description;
     return { name, default: defaultOf(field), meaning };
   });
 }
