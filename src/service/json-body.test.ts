@@ -327,6 +327,27 @@ describe('a body that is taken', () => {
     expect(status).toBe(200);
   });
 
+  it.each(['9007199254740993', '-9007199254740993', '12345678901234567890', '[1, {"a": 100000000000000000001}]'])(
+    'an integer that a double would round is answered 400, as a string it goes through: %s',
+    async (text) => {
+      const { status, json } = await put(text);
+      expect(status).toBe(400);
+      expect(json.errors?.[0]?.detail).toContain('would be rounded');
+      expect((await put(text.replace(/-?\d{16,}/, '"$&"'))).status).toBe(200);
+    },
+  );
+
+  it.each([
+    '9007199254740992',
+    '100000000000000000000',
+    '123456789012345670000',
+    '1180591620717411303424',
+    '0.12345678901234567',
+  ])('a number that a double holds, or that JavaScript wrote, goes through: %s', async (text) => {
+    const { status, json } = await put(text);
+    expect([status, json.body]).toEqual([200, Number(text)]);
+  });
+
   it('any value that JSON can hold and Postgres can store goes through unchanged', async () => {
     const storable = fc
       .json({ maxDepth: 6, stringUnit: 'binary' })

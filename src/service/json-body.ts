@@ -1,6 +1,7 @@
 // Reads a request's JSON body and refuses what JSON.parse lets through but nothing after it can hold or agree on: text
-// that is not UTF-8, NUL and lone surrogates (Postgres stores neither), numbers beyond a double, nesting without end,
-// the same name twice in an object (RFC 7493 section 2.3), and names that reach a prototype.
+// that is not UTF-8, NUL and lone surrogates (Postgres stores neither), numbers beyond a double and integers that one
+// would round (RFC 7493 section 2.2), nesting without end, the same name twice in an object (section 2.3), and names
+// that reach a prototype.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
@@ -45,20 +46,31 @@ function parseJsonBytes(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
-  const body = parse(bytes.toString('utf8'));
+  const body = parse(bytes.toString('utf8'), outline.suspicious ? keepLongIntegers : undefined);
   if (outline.suspicious) refuseUnstorable(body);
   if (countNames(body) !== outline.names)
     throw bodyProblem('invalid-request', 'gives the same name twice in an object');
   return body;
 }
 
-function parse(text: string): unknown {
+type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown;
+
+function parse(text: string, reviver?: Reviver): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
   } catch {
     // The parser's message quotes the text, so it is not kept as the cause.
     throw bodyProblem('malformed-json', 'is not well-formed JSON');
   }
+}
+
+/** An integer that a double would round stays whole, as a bigint, to be refused by its place. */
+function keepLongIntegers(_name: string, value: unknown, { source }: { source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || !Number.isFinite(value)) return value;
+  // What a JavaScript client writes for a large double reads back as that double, though its digits are not exact.
+  if (source === undefined || !/^-?\d+$/.test(source) || source === String(value)) return value;
+  const exact = BigInt(source);
+  return exact === BigInt(value) ? value : exact;
 }
 
 interface Outline {
@@ -82,8 +94,8 @@ const letterE = 0x65;
 const letterU = 0x75;
 /** Set, it makes an ASCII letter lower case. */
 const lowerCase = 0x20;
-/** Fewer digits than this, without an exponent, are no number beyond a double (1.8e308). */
-const manyDigits = 309;
+/** Fewer digits in a row than this, without an exponent, are an integer that a double holds (2 ** 53 has sixteen). */
+const manyDigits = 16;
 
 /** One pass over the bytes, before anything is parsed. Of text that is no JSON it answers anything. */
 function outlineOf(bytes: Buffer): Outline {
@@ -102,13 +114,17 @@ function outlineOf(bytes: Buffer): Outline {
           index += 1;
           suspicious ||= bytes[index] === letterU;
         }
+    } else if (byte >= zero && byte <= nine) {
+      digits += 1;
+      suspicious ||= digits >= manyDigits;
+      continue;
     } else if (byte === colon) names += 1;
     else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
     else if (byte === closeObject || byte === closeArray) level -= 1;
-    else if (byte >= zero && byte <= nine) digits += 1;
     else if ((byte | lowerCase) === letterE) suspicious ||= (bytes[index - 1] as number) <= nine;
+    digits = 0;
   }
-  return { depth, names, suspicious: suspicious || digits >= manyDigits };
+  return { depth, names, suspicious };
 }
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
@@ -152,6 +168,7 @@ function collect(value: unknown, path: PropertyKey[], errors: FieldError[]): voi
 
 function unstorable(value: unknown): string | undefined {
   if (typeof value === 'number' && !Number.isFinite(value)) return 'is too large a number';
+  if (typeof value === 'bigint') return 'is an integer that would be rounded; send it as a string';
   if (typeof value !== 'string') return undefined;
   if (value.includes('\0')) return 'holds a NUL character';
   return value.isWellFormed() ? undefined : 'holds a lone surrogate';
