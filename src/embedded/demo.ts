@@ -15,6 +15,8 @@ Environment:
   PORT   port of npm start (8080)`;
 
 async function main(): Promise<void> {
+  // Who stops reading, as `head` does, has seen enough.
+  process.stdout.once('error', () => process.exit(0));
   if (parseFlags(process.argv.slice(2), ['help']).help) return console.log(help);
   const url = `http://localhost:${parsePort(process.env)}`;
   await checkRunning(url);

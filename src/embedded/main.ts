@@ -23,8 +23,9 @@ async function main(): Promise<void> {
     process.once('SIGINT', () => process.exit(130));
     stop(reason, code).catch(fail);
   };
-  // A closed terminal or pipe must not keep us from stopping well.
+  // A closed terminal or pipe must not keep us from stopping well. Where nobody reads what is printed, we end.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  process.stdout.once('error', () => exit(''));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));
   void formgate.failed.then((reason) => exit(`${reason} `, 1));
 

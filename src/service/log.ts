@@ -7,7 +7,7 @@ export type Logger = pino.Logger;
 
 /**
  * Lines go to standard output unless told: in the background, 4 KiB or 100 ms at a time (a write for each line costs more
- * than the line), and completely before the process exits.
+ * than the line), and completely before the process exits. A process whose standard output nobody reads ends.
  */
 export function createLogger(options: {
   name: string;
@@ -24,8 +24,21 @@ export function createLogger(options: {
       formatters: { level: (label) => ({ level: label }), log: maskMembers },
       serializers: { err: describeError },
     },
-    options.destination ?? pino.destination({ sync: false, minLength: 4_096, periodicFlush: 100 }),
+    options.destination ?? openStandardOutput(),
   );
+}
+
+/**
+ * Whoever read the log may go, as `head` does; pino then writes no more and says nothing. The process ends as it does
+ * when its terminal is closed (`stopOnSignals`): nobody would know what it does, or why it runs.
+ */
+function openStandardOutput(): pino.DestinationStream {
+  const output = pino.destination({ sync: false, minLength: 4_096, periodicFlush: 100 });
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.kill(process.pid, 'SIGHUP');
+  });
+  return output;
 }
 
 /** ISO 8601 in UTC. Only milliseconds are written anew within a second: this is on the path of every request. */

@@ -235,6 +235,30 @@ describe('a process', () => {
     },
   );
 
+  it('whose standard output nobody reads any more stops as on a signal, and exits 0', async () => {
+    const released = serving.replace("created.info('released')", "void process.stderr.write('released')");
+    const { child, exited, until } = run('unread', `${released}\nsetInterval(() => created.info('tick'), 50);`, env);
+    await until('listening');
+    child.stdout.destroy();
+    const { code, output } = await exited;
+    expect([code, child.signalCode]).toEqual([0, null]);
+    expect(output).toMatch(/released$/);
+  });
+
+  it('that is stopped while nobody reads its standard output finishes its stop', async () => {
+    const released = serving.replace("created.info('released')", "void process.stderr.write('released')");
+    const { child, exited, until } = run('unread-stop', released, env);
+    const port = /"port":(\d+)/.exec(await until('listening'))?.[1];
+    child.stdout.destroy();
+    const slow = fetch(`http://127.0.0.1:${port}/slow`);
+    await delay(200);
+    child.kill('SIGTERM');
+    expect(await (await slow).json()).toBe('finished');
+    const { code, output } = await exited;
+    expect(code).toBe(0);
+    expect(output).toMatch(/released$/);
+  });
+
   it('whose configuration is not usable prints every problem and exits 1 before it listens', async () => {
     const { exited } = run('misconfigured', serving, { PORT: 'x', METRICS_PORT: '70000', LOG_LEVEL: 'canary' });
     const { code, output } = await exited;

@@ -99,7 +99,10 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
   return server;
 }
 
-/** Stops the process on SIGTERM and SIGINT: exit 0 after a clean drain, 1 when closing failed. */
+/**
+ * Stops the process on SIGTERM, SIGINT and SIGHUP (its terminal, or the reader of its log, is gone): exit 0 after a clean
+ * drain, 1 when closing failed. A second SIGTERM or SIGINT does not wait.
+ */
 export function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, 'signal received');
@@ -113,6 +116,8 @@ export function stopOnSignals(running: RunningService, log: Logger): void {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
+  // The reader of the log may go while it stops already.
+  process.on('SIGHUP', stop);
 }
 
 /**
