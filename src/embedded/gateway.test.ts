@@ -9,7 +9,8 @@ import { createGateway } from './gateway.ts';
 import { type Listening, listen } from './listen.ts';
 import { openMessageStore } from './mailbox/message-store.ts';
 
-let target: Listening;
+let forms: Listening;
+let tokenHandler: Listening;
 let gateway: Listening;
 let parts: Record<string, boolean>;
 
@@ -21,22 +22,22 @@ const echo = (name: string) =>
 
 beforeEach(async () => {
   parts = { postgres: true, 'form service': true };
-  target = await listen(echo('target'));
+  [forms, tokenHandler] = await Promise.all([listen(echo('forms')), listen(echo('token handler'))]);
   const { app, upgrade: passUpgrade } = createGateway({
     publicUrl: 'http://localhost:8080',
     access: echo('access'),
     messages: await openMessageStore(undefined),
     targets: {
       platformServer: 'http://127.0.0.1:1',
-      forms: `http://127.0.0.1:${target.port}`,
-      tokenHandler: `http://127.0.0.1:${target.port}`,
+      forms: `http://127.0.0.1:${forms.port}`,
+      tokenHandler: `http://127.0.0.1:${tokenHandler.port}`,
     },
     parts: async () => parts,
   });
   gateway = await listen(app);
   gateway.server.on('upgrade', passUpgrade);
 });
-afterEach(() => Promise.all([target.close(), gateway.close()]));
+afterEach(() => Promise.all([forms.close(), tokenHandler.close(), gateway.close()]));
 
 const open = async (path: string, headers: Record<string, string> = {}) => {
   const { statusCode, headers: answered, body } = await request(`http://127.0.0.1:${gateway.port}${path}`, { headers });
@@ -54,14 +55,23 @@ function upgrade(path: string, host: string) {
 it('requests keep their path and query on the way, and say where they came from', async () => {
   const { text } = await open('/form/v1/forms?top=5&name=a%2Fb', { Host: 'localhost:8080' });
   expect(JSON.parse(text)).toEqual({
-    name: 'target',
+    name: 'forms',
     url: '/form/v1/forms?top=5&name=a%2Fb',
     forwardedFor: '127.0.0.1',
     host: 'localhost:8080',
   });
   for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/swagger/docs/v1']) {
-    expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'target', url: path });
+    expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'forms', url: path });
   }
+});
+
+it.each([
+  ['/token-handler/docs', '/docs'],
+  ['/token-handler/openapi.json', '/openapi.json'],
+  ['/token-handler/swagger/docs/v1', '/swagger/docs/v1'],
+])('%s is the token handler’s %s: without its path, these are the form service’s', async (path, url) => {
+  expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'token handler', url });
+  expect(JSON.parse((await open(url)).text)).toMatchObject({ name: 'forms', url });
 });
 
 it.each([
@@ -73,15 +83,16 @@ it.each([
   ['/token-handler/v1', '/token-handler/v1'],
   ['/token-handler/v1x', '/token-handler/v1/v1x'],
   ['/token-handler', '/token-handler/v1'],
+  ['/token-handler/docs2', '/token-handler/v1/docs2'],
   ['/token-handler?x', '/token-handler/v1?x'],
 ])('%s reaches the token handler as %s, as an ingress of a frontend has it', async (path, url) => {
   // As written: a client library would resolve dot segments.
   const { body } = await sendRaw(gateway.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
-  expect(JSON.parse(body)).toMatchObject({ name: 'target', url });
+  expect(JSON.parse(body)).toMatchObject({ name: 'token handler', url });
 });
 
 it('upgrades reach the token handler rewritten, go both ways, and end with the gateway', async () => {
-  target.server.on('upgrade', (req, socket) => {
+  tokenHandler.server.on('upgrade', (req, socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     socket.write(req.url ?? '');
     socket.pipe(socket);
@@ -125,7 +136,8 @@ it('/health is 200 only when all parts are ready, and names each', async () => {
 
 it('the start page links to what is here, and names what is not ready', async () => {
   const page = await open('/');
-  for (const link of ['/docs', '/mailbox', '/health', '/openapi.json']) expect(page.text).toContain(`href="${link}"`);
+  const links = ['/docs', '/openapi.json', '/token-handler/docs', '/token-handler/openapi.json', '/mailbox', '/health'];
+  for (const link of links) expect(page.text).toContain(`href="${link}"`);
   expect(page.text).toContain('Everything is ready');
   expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'/);
   parts = { postgres: true, 'form service': false };

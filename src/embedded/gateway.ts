@@ -31,6 +31,8 @@ export interface GatewayOptions {
 const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
 const formPaths = ['/form/v1', '/docs', '/openapi.json', '/swagger'];
 const tokenHandlerPaths = ['/token-handler'];
+/** `/docs` and the like are the form service's: the token handler's are found below its own path. */
+const tokenHandlerDocuments = ['/token-handler/docs', '/token-handler/openapi.json', '/token-handler/swagger'];
 
 export interface Gateway {
   app: express.Express;
@@ -71,6 +73,7 @@ function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler
   app.use(
     forward(gateway.targets.platformServer, platformPaths),
     forward(gateway.targets.forms, formPaths),
+    forward(gateway.targets.tokenHandler, tokenHandlerDocuments, (path) => path.replace('/token-handler', '')),
     tokenHandler,
   );
   app.use(gateway.access);

@@ -2,9 +2,11 @@
 import { html, type Markup, type Page } from './pages/layout.ts';
 
 const places: [href: string, name: string, text: string][] = [
-  ['/docs', 'API documentation', 'The form service, described by the schemas that validate its requests.'],
+  ['/docs', 'API of the form service', 'Every call, described by the schemas that validate it.'],
+  ['/token-handler/docs', 'API of the token handler', 'Sign-in, sessions, targets and clients, described likewise.'],
   ['/mailbox', 'Mailbox', 'Every mail that is sent here ends up on this page: codes, notices, warnings.'],
-  ['/openapi.json', 'OpenAPI document', 'The same description for tools.'],
+  ['/openapi.json', 'OpenAPI of the form service', 'The same description for tools.'],
+  ['/token-handler/openapi.json', 'OpenAPI of the token handler', 'Likewise.'],
   ['/health', 'Health', 'Which parts are ready, as JSON.'],
 ];
 

@@ -26,7 +26,8 @@ Formgate is ready.
 
 ${table([
   ['Start page', publicUrl],
-  ['API documentation', `${publicUrl}/docs`],
+  ['API of the form service', `${publicUrl}/docs`],
+  ['API of the token handler', `${publicUrl}/token-handler/docs`],
   ['Mailbox', `${publicUrl}/mailbox`],
   ['Form service', `${publicUrl}/form/v1`],
   ['Token handler', `${publicUrl}/token-handler`],

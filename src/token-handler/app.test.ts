@@ -1,5 +1,6 @@
 // The token handler as a whole: its route table, and what it says about itself.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';
 import { call } from '../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../test/support/token-handler.ts';
 import { isGuarded, type Route } from '../service/http-app.ts';
@@ -71,6 +72,21 @@ describe('the document', () => {
   it('is served to clients of the older platform, and as a page', async () => {
     expect((await call(`${handler.url}/swagger/docs/v1`)).body).toEqual(await document());
     expect((await call(`${handler.url}/docs`)).text).toContain('Token handler');
+  });
+
+  it('has a page that loads, and in which axe finds no accessibility violation', async () => {
+    const browser = await launchChromium();
+    for (const [colorScheme, width] of [['light', 1200] as const, ['dark', 360] as const]) {
+      const viewport = { width, height: 800 };
+      const page = await (await browser.newContext({ colorScheme, viewport, bypassCSP: true })).newPage();
+      await page.goto(`${handler.url}/docs`);
+      expect(await page.locator('main h3 code').allTextContents()).toContain(
+        '/token-handler/v1/targets/{targetId}/{path}',
+      );
+      expect(await accessibilityViolations(page)).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    }
+    await browser.close();
   });
 });
 
