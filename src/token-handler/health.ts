@@ -2,9 +2,9 @@
 // It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
 import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
+import { clientsName, clientsNamespace } from '../service/client-rules.ts';
 import { isReachable } from '../service/postgres.ts';
 import type { Urns } from '../service/urn.ts';
-import { clientsName, clientsNamespace } from './clients/catalog.ts';
 
 export function createHealthChecks(options: { platform: Platform; urns: Urns; pool: pg.Pool }) {
   const { platform, urns, pool } = options;

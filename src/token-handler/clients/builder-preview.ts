@@ -4,23 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import { builderPreview, builderPreviewId, clientsName, clientsNamespace } from '../../service/client-rules.ts';
 import type { Logger } from '../../service/log.ts';
 import type { Urns } from '../../service/urn.ts';
-import { clientsName, clientsNamespace } from './catalog.ts';
-
-const builderPreviewId = 'builder-preview';
-
-/** `builderUrl` without trailing slash. */
-function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>) {
-  return {
-    id: builderPreviewId,
-    name: 'Builder preview',
-    description: 'Previews apps in the builder, as the signed-in user.',
-    redirectUris: [`${builderUrl}/token-handler/clients/${builderPreviewId}/callback`],
-    targets: ['form-service', 'file-service'].map((id) => ({ id, upstream: urns.service(id) })),
-    keycloakLogout: false,
-  };
-}
 
 export interface BuilderPreviewOptions {
   builderUrl: string;

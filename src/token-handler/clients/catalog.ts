@@ -5,6 +5,7 @@ import prom from 'prom-client';
 import type { Cached } from '../../platform/cache.ts';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
+import { clientsName, clientsNamespace } from '../../service/client-rules.ts';
 import type { Tenant } from '../../service/identity.ts';
 import type { Logger } from '../../service/log.ts';
 import type { Metrics } from '../../service/metrics.ts';
@@ -25,10 +26,6 @@ export interface CatalogOptions {
   log: Logger;
   metrics: Metrics;
 }
-
-/** Where clients stand, of core and of each tenant. */
-export const clientsNamespace = 'platform';
-export const clientsName = 'token-handler';
 
 /** Entries of one document by id; an entry that is no client is there as undefined. */
 type Entries = ReadonlyMap<string, Client | undefined>;

@@ -1,7 +1,8 @@
 // What a client is, and how one is read from configuration: pure. An entry that breaks a rule is no client; its problems
 // name fields and never repeat values.
 import { z } from 'zod';
-import { redirectUriProblem } from './redirect-uri.ts';
+import { clientIdPattern, upstreamUrn } from '../../service/client-rules.ts';
+import { redirectUriProblem } from '../../service/redirect-uri.ts';
 
 /** An upstream that requests are relayed to. */
 export interface Target {
@@ -43,9 +44,7 @@ export interface ClientProblem {
 
 export type ParsedClient = { client: Client; problems?: never } | { client?: never; problems: ClientProblem[] };
 
-/** Of clients and of targets: also what the configuration service takes as part of a key. */
-export const idPattern = /^[A-Za-z0-9 _-]{1,50}$/;
-const id = z.string().regex(idPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
+const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 
 const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
 const optionalText = z.string().nullish().transform(absent);
@@ -96,7 +95,7 @@ function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key
 
 /** Reads the entry that stands under `key`. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
-  if (!idPattern.test(key)) return { problems: [{ field: 'id', detail: 'is no client id' }] };
+  if (!clientIdPattern.test(key)) return { problems: [{ field: 'id', detail: 'is no client id' }] };
   const parsed = clientSchema(rules, key).safeParse(entry);
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
   const { name, ...fields } = parsed.data;
@@ -133,16 +132,6 @@ function targetsSchema(urnPrefix: string) {
     })
     .pipe(z.array(target))
     .refine((targets) => new Set(targets.map((item) => item.id)).size === targets.length, 'must have one id each');
-}
-
-const urnPart = '[A-Za-z0-9-]{1,50}';
-const servicePattern = new RegExp(`^${urnPart}$`);
-const upstreamPattern = new RegExp(`^:${urnPart}:${urnPart}(?::${urnPart})?$`);
-
-/** The URN of an upstream: a service's or an API's, never a resource's; undefined for what is none of the prefix. */
-function upstreamUrn(text: string, prefix: string): string | undefined {
-  if (servicePattern.test(text)) return `${prefix}:platform:${text}`;
-  return text.startsWith(prefix) && upstreamPattern.test(text.slice(prefix.length)) ? text : undefined;
 }
 
 function isLanding(text: string): boolean {

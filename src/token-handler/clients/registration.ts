@@ -1,6 +1,7 @@
 // What a registration is, and what the access service is asked for: pure.
+
+import { rootsOf } from '../../service/redirect-uri.ts';
 import type { Client } from './client.ts';
-import { rootsOf } from './redirect-uri.ts';
 
 /** The client at the access service that stands for a configured client in a tenant's realm. */
 export interface Registration {

@@ -1,10 +1,10 @@
 // Shapes of the sign-in endpoints.
 import { z } from 'zod';
-import { idPattern } from '../clients/client.ts';
+import { clientIdPattern } from '../../service/client-rules.ts';
 import { isLocalPath } from './sign-in.ts';
 
 export const clientParams = z.strictObject({
-  clientId: z.string().regex(idPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores'),
+  clientId: z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores'),
 });
 
 const returnTo = z.string().refine(isLocalPath, 'must be a path on the same origin').optional();
