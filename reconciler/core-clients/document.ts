@@ -1,0 +1,74 @@
+// The core configuration of the token handler, and beside it the record of which clients in it are ours. Its writes name
+// single clients, so that what others write there meanwhile is kept. It does not judge what it reads or is given.
+import type { Configuration } from '../../src/platform/configuration.ts';
+import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/client-rules.ts';
+
+/** Where the record stands: `{<owner>: {clients: {<id>: {since}}}}`. */
+export const recordName = 'token-handler-core-clients';
+
+export interface CoreDocument {
+  /** Of the configuration; undefined where there is none yet. */
+  revision: number | undefined;
+  /** What stands under the property `clients`, by id. */
+  clients: ReadonlyMap<string, unknown>;
+  /** Ids that stand at the top of the document, where the token handler reads clients too. */
+  atTop: ReadonlySet<string>;
+  /** Ids that are ours, and since when (ISO 8601). */
+  owned: ReadonlyMap<string, string>;
+}
+
+/** Every method throws PlatformError; each write may be repeated. */
+export interface ClientDocument {
+  read(): Promise<CoreDocument>;
+  /** Puts these clients in the place of their namesakes. Answers the revision. */
+  write(entries: readonly ClientEntry[]): Promise<number>;
+  remove(id: string): Promise<void>;
+  /** Replaces the record of what is ours. */
+  record(owned: ReadonlyMap<string, string>): Promise<void>;
+}
+
+export interface ClientDocumentOptions {
+  configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
+  /** Who owns: two owners leave each other's clients alone. */
+  owner: string;
+}
+
+const core = { core: true } as const;
+
+export function createClientDocument({ configuration, owner }: ClientDocumentOptions): ClientDocument {
+  const update = (name: string, changes: Record<string, unknown>) =>
+    configuration.update(clientsNamespace, name, changes, { ...core, idempotent: true });
+
+  return {
+    async read() {
+      const [{ latest }, record] = await Promise.all([
+        configuration.read(clientsNamespace, clientsName, core),
+        configuration.read(clientsNamespace, recordName, core),
+      ]);
+      const document = membersOf(latest?.configuration);
+      const owned = membersOf(membersOf(membersOf(record.latest?.configuration).get(owner)).get('clients'));
+      return {
+        revision: latest?.revision,
+        clients: membersOf(document.get('clients')),
+        atTop: new Set([...document.keys()].filter((key) => key !== 'clients')),
+        owned: new Map([...owned].map(([id, entry]) => [id, String(membersOf(entry).get('since') ?? '')])),
+      };
+    },
+    async write(entries) {
+      // An UPDATE merges one level deep: the clients keep their other members, and each of these is replaced whole.
+      const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));
+      return (await update(clientsName, { clients })).revision;
+    },
+    async remove(id) {
+      await configuration.deleteProperty(clientsNamespace, clientsName, `clients.${id}`, core);
+    },
+    async record(owned) {
+      const clients = Object.fromEntries([...owned].map(([id, since]) => [id, { since }]));
+      await update(recordName, { [owner]: { clients } });
+    },
+  };
+}
+
+function membersOf(value: unknown): ReadonlyMap<string, unknown> {
+  return new Map(typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []);
+}
