@@ -6,7 +6,7 @@ const places: [href: string, name: string, text: string][] = [
   ['/token-handler/docs', 'API of the token handler', 'Sign-in, sessions, targets and clients, described likewise.'],
   ['/mailbox', 'Mailbox', 'Every mail that is sent here ends up on this page: codes, notices, warnings.'],
   ['/openapi.json', 'OpenAPI of the form service', 'The same description for tools.'],
-  ['/token-handler/openapi.json', 'OpenAPI of the token handler', 'Likewise.'],
+  ['/token-handler/openapi.json', 'OpenAPI of the token handler', 'The same description for tools.'],
   ['/health', 'Health', 'Which parts are ready, as JSON.'],
 ];
 

@@ -32,6 +32,26 @@ it('what must be given is enough', () => {
   expect(config.BUILDER_APP_URL).toBeUndefined();
 });
 
+it('what need not be given is as the decisions have it: names, lifetimes, limits', () => {
+  const minute = 60_000;
+  expect(parseConfig(configSchema, complete)).toMatchObject({
+    URN_PREFIX: 'urn:example',
+    TENANT_HEADER: 'X-PLATFORM-TENANT',
+    TRUSTED_PROXIES: ['loopback'],
+    SESSION_STORE: 'redis',
+    SESSION_COOKIE: 'formgate_session',
+    SESSION_MAX_AGE: 12 * 60 * minute,
+    SESSION_IDLE: 60 * minute,
+    SIGN_IN_LIMIT: 100,
+    SIGN_IN_WINDOW: 5 * minute,
+    TARGET_SESSION_LIMIT: 1_200,
+    TARGET_ADDRESS_LIMIT: 6_000,
+    TARGET_WINDOW: minute,
+    UPSTREAM_TIMEOUT: minute,
+  });
+  expect(parseConfig(configSchema, complete).UPSTREAM_ALLOWED_DOMAINS).toBeUndefined();
+});
+
 it('every problem is reported at once', () => {
   const problems = problemsOf({ KEY_RING: 'short', BUILDER_APP_URL: 'ftp://x', PUBLIC_URL: '/', PORT: 'x' });
   expect(problems.map(({ name }) => name)).toEqual(

@@ -28,8 +28,8 @@ export interface TokenDoor {
   presented: string[];
   /** From the next refresh on. */
   set(fate: RefreshFate): void;
-  /** Lets something happen after each code was redeemed, before its answer is passed on. */
-  afterCodes(happens: () => Promise<void>): void;
+  /** Lets something happen after each code was redeemed, before its answer is passed on. It is told that answer. */
+  afterCodes(happens: (answer: string) => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];
   let fate: RefreshFate = 0;
-  let afterCode: () => Promise<void> = async () => undefined;
+  let afterCode: (answer: string) => Promise<void> = async () => undefined;
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
   });
@@ -51,7 +51,7 @@ export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
     const isRefresh = incoming.url?.endsWith('/token') && form.get('grant_type') === 'refresh_token';
     if (!isRefresh) {
       const answer = await pass(target, incoming, body);
-      if (form.get('grant_type') === 'authorization_code') await afterCode();
+      if (form.get('grant_type') === 'authorization_code') await afterCode(answer.body.toString('utf8'));
       return send(response, answer);
     }
     presented.push(form.get('refresh_token') ?? '');

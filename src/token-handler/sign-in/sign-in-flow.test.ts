@@ -1,6 +1,7 @@
 // Sign-in from the first redirect to the landing place, against a real OpenID provider, with both kinds of store.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { sendRaw } from '../../../test/support/raw-http.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser, type SiteBrowser } from '../../../test/support/site-browser.ts';
 
@@ -32,6 +33,8 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
       'old app': { authCallbackUrl: 'https://old.example.org/token-handler/clients/old%20app/callback' },
       unregistered: {},
     });
+    await handler.configure({ web: { redirectUris: [`${callback}/web/callback`] } }, { tenant: platform.otherTenant });
+    await handler.register('web', { realm: 'other' });
     await handler.register('hinted');
     await handler.register('old app', { authCallbackUrl: `${callback}/old%20app/callback` });
   });
@@ -123,11 +126,31 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
   });
 
   it('takes the tenant by name in any case, by name in kebab-case, and by URN', async () => {
-    const other = world.handler.platform.otherTenant;
-    for (const tenant of ['demo', 'DEMO', 'Demo', world.handler.tenant.id])
-      expect((await browser.request(world.authUrl({ tenant }))).status).toBe(302);
-    for (const tenant of ['other-town', 'Other Town', 'OTHER-TOWN', other.id])
-      expect((await browser.request(world.authUrl({ tenant }))).status).toBe(404);
+    const realmOf = async (tenant: string) => {
+      const { status, location } = await browser.request(world.authUrl({ tenant }));
+      return status === 302 ? /\/realms\/([^/]+)\//.exec(location?.pathname ?? '')?.[1] : status;
+    };
+    for (const tenant of ['demo', 'DEMO', 'Demo', platform.tenant.id]) expect(await realmOf(tenant)).toBe('demo');
+    for (const tenant of ['other-town', 'Other Town', 'OTHER-TOWN', platform.otherTenant.id])
+      expect(await realmOf(tenant)).toBe('other');
+    for (const tenant of ['othertown', 'Other', `${platform.tenant.id}x`, 'urn:example:x', ' '])
+      expect(await realmOf(tenant)).toBe(404);
+  });
+
+  it('needs no tenant at the callback: the one of the sign-in is the session’s', async () => {
+    const callback = await world.toCallback(browser, world.authUrl({ tenant: 'Other Town' }));
+    expect(callback.searchParams.has('tenant')).toBe(false);
+    expect((await browser.request(callback)).status).toBe(302);
+    expect(JSON.parse((await world.sessions(browser)).text)[0].tenantId).toBe(platform.otherTenant.id);
+  });
+
+  it('with a callbackUrl asks nothing of the Host header, which a proxy need not pass on', async () => {
+    const url = new URL(world.authUrl());
+    const head = `GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: backend.internal\r\nConnection: close\r\n\r\n`;
+    const { status, headers } = await sendRaw(Number(url.port), head);
+    expect(status).toBe(302);
+    const { searchParams } = new URL(headers.get('location') ?? '');
+    expect(searchParams.get('redirect_uri')).toBe(url.searchParams.get('callbackUrl'));
   });
 
   it('takes the tenant from the header, which wins over the query', async () => {
@@ -229,6 +252,23 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
       expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}${returnTo}`]);
     }
     expect((await world.sessions(browser)).status).toBe(200);
+  });
+
+  it('two first tabs at once, before there is a cookie: the later cookie’s signs in, the other is 400 until it begins again', async () => {
+    // Both are asked for before either is answered.
+    const [first, second] = [browser.copy(), browser.copy()];
+    const begun = await Promise.all([first.request(world.authUrl()), second.request(world.authUrl())]);
+    browser.setCookie(world.site, cookieName, second.cookie(world.site, cookieName));
+    const [one, two] = [
+      await world.toCallback(browser, begun[0].location?.href),
+      await world.toCallback(browser, begun[1].location?.href),
+    ];
+    expect((await browser.request(one)).status).toBe(400);
+    expect((await browser.request(two)).status).toBe(302);
+    expect((await browser.request(one)).status).toBe(400);
+    expect((await world.sessions(browser)).status).toBe(200);
+    // The person is known at the access service by now: nothing is asked.
+    expect((await world.signIn(browser)).landed.status).toBe(302);
   });
 
   it('keeps at most 20 attempts of a browser open: the oldest is forgotten', async () => {

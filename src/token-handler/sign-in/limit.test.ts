@@ -1,0 +1,67 @@
+// The limit of sign-ins by client address, over HTTP, with the counts in Redis and in memory.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+
+const most = 6;
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+});
+afterAll(() => platform.close());
+
+describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %s', (store) => {
+  let world: SessionWorld;
+  let nth = 0;
+  let address: string;
+  beforeAll(async () => {
+    world = await startSessionWorld({ store, platform, env: { SIGN_IN_LIMIT: String(most), TRUSTED_PROXIES: '1' } });
+  });
+  afterAll(() => world.close());
+  beforeEach(() => {
+    nth += 1;
+    address = `203.0.113.${nth}`;
+  });
+
+  const ask = (url: string, forwardedFor: string) =>
+    createSiteBrowser().request(url, { headers: { 'X-Forwarded-For': forwardedFor } });
+  const begin = async (forwardedFor = address) => (await ask(world.authUrl(), forwardedFor)).status;
+  const spend = async () => {
+    for (let call = 0; call < most; call += 1) expect(await begin()).toBe(302);
+  };
+
+  it('says with each answer what is left, in headers of draft 7, and over it is 429 with Retry-After', async () => {
+    const first = await ask(world.authUrl(), address);
+    expect(first.headers.get('ratelimit-policy')).toBe(`${most};w=300`);
+    expect(first.headers.get('ratelimit')).toMatch(`limit=${most}, remaining=${most - 1}, reset=`);
+    for (let call = 1; call < most; call += 1) await begin();
+    const refused = await ask(world.authUrl(), address);
+    expect([refused.status, JSON.parse(refused.text).type]).toEqual([429, 'urn:formgate:problem:too-many-requests']);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(refused.setCookies).toEqual([]);
+  });
+
+  it('counts sign-in and callback together', async () => {
+    const callback = world.clientUrl('callback', { state: 'unknown', code: 'x' });
+    for (let call = 0; call < most / 2; call += 1) {
+      expect(await begin()).toBe(302);
+      expect((await ask(callback, address)).status).toBe(400);
+    }
+    expect(await begin()).toBe(429);
+    expect((await ask(callback, address)).status).toBe(429);
+  });
+
+  it('is of one client address, which trusted proxies tell: what the client itself claims counts for nothing', async () => {
+    await spend();
+    for (const claimed of ['198.51.100.1', '127.0.0.1', 'unknown'])
+      expect(await begin(`${claimed}, ${address}`)).toBe(429);
+    expect(await begin(`203.0.113.${nth + 100}`)).toBe(302);
+  });
+
+  it('takes the addresses of one IPv6 /64 for one client', async () => {
+    for (let call = 0; call < most; call += 1) expect(await begin(`2001:db8:0:${nth}::${call + 1}`)).toBe(302);
+    expect(await begin(`2001:db8:0:${nth}:ffff::1`)).toBe(429);
+    expect(await begin(`2001:db8:1:${nth}::1`)).toBe(302);
+  });
+});

@@ -1,0 +1,124 @@
+// What every bearer route of the token handler refuses, by a walk over its route table as its OpenAPI document tells it:
+// tokens that are none of its own, callers without the role, other tenants, and bodies that are no JSON of its.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { malformedBodies } from '../support/malformed-bodies.ts';
+import { type Answered, call, roleToken } from '../support/platform.ts';
+import { startTestTokenHandler, type TestTokenHandler } from '../support/token-handler.ts';
+
+interface Operation {
+  method: string;
+  path: string;
+  hasBody: boolean;
+}
+
+const limit = 131_072;
+let handler: TestTokenHandler;
+let operations: Operation[];
+beforeAll(async () => {
+  handler = await startTestTokenHandler({ env: { BODY_LIMIT: String(limit) } });
+  await handler.configure({ web: {} });
+  await handler.configure({ theirs: {} }, { tenant: handler.platform.otherTenant });
+  await handler.register('web');
+  const { body } = await call(`${handler.url}/openapi.json`);
+  operations = bearerOperations(body as Document);
+});
+afterAll(() => handler.close());
+
+interface Document {
+  paths: Record<string, Record<string, { security?: Record<string, unknown>[]; requestBody?: unknown }>>;
+}
+
+function bearerOperations({ paths }: Document): Operation[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { security = [] }]) => security.some((requirement) => 'bearer' in requirement))
+      .map(([method, { requestBody }]) => ({ method: method.toUpperCase(), path, hasBody: requestBody !== undefined })),
+  );
+}
+
+const valid: Record<string, unknown> = { POST: { registrationToken: 'x' }, PUT: { redirectUris: [] } };
+
+function ask({ method, path, hasBody }: Operation, token?: string, query = ''): Promise<Answered> {
+  const url = `${handler.url}${path.replace('{clientId}', 'web').replace('{sessionId}', 'x')}${query}`;
+  return call(url, { method, ...(token !== undefined && { token }), ...(hasBody && { body: valid[method] }) });
+}
+
+async function statuses(token?: string, query?: string): Promise<number[]> {
+  const answers = await Promise.all(operations.map((operation) => ask(operation, token, query)));
+  return [...new Set(answers.map(({ status }) => status))];
+}
+
+const audience = () => handler.platform.access.urns.service('token-handler');
+
+it('the walk finds the list, the registration, the update and the sessions', () => {
+  expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
+    'DELETE /token-handler/v1/sessions/{sessionId}',
+    'GET /token-handler/v1/clients',
+    'GET /token-handler/v1/sessions',
+    'POST /token-handler/v1/clients/{clientId}',
+    'PUT /token-handler/v1/clients/{clientId}',
+  ]);
+});
+
+describe('every route of the token handler with a bearer', () => {
+  it('answers 401 to a token of another issuer, realm, audience or key, and to one out of its time', async () => {
+    const { foreignToken } = handler.platform.access;
+    const now = Math.floor(Date.now() / 1_000);
+    const roles = { resource_access: { [audience()]: { roles: ['token-handler-admin'] } } };
+    const own = { aud: audience(), ...roles };
+    const tokens = [
+      'nonsense',
+      await foreignToken({ ...own, iss: 'https://evil.example/realms/demo' }),
+      await foreignToken({ ...own, iss: handler.platform.access.issuer('other') }),
+      await foreignToken({ ...roles, aud: handler.platform.access.urns.service('form-service') }),
+      await foreignToken({ ...own, exp: now - 60 }),
+      await foreignToken({ ...own, nbf: now + 60 }),
+      await foreignToken(own, { key: 'unknown' }),
+      await foreignToken(own, { key: 'none' }),
+    ];
+    for (const token of tokens) expect(await statuses(token)).toEqual([401]);
+  });
+
+  it('answers 403 without the role token-handler-admin, other services’ roles notwithstanding', async () => {
+    const roles = {
+      'token-handler': [],
+      'form-service': ['form-admin'],
+      'configuration-service': ['configuration-admin'],
+    };
+    expect(await statuses(await roleToken(handler.platform.access, roles, { realm: 'demo' }))).toEqual([403]);
+  });
+
+  it('answers 403 to an administrator who names another tenant, and 400 to a core user who names none or an unknown one', async () => {
+    const other = `?tenantId=${encodeURIComponent(handler.platform.otherTenant.id)}`;
+    expect(await statuses(await handler.adminToken(), other)).toEqual([403]);
+    const core = await roleToken(handler.platform.access, { 'token-handler': ['token-handler-admin'] });
+    expect(await statuses(core)).toEqual([400]);
+    expect(await statuses(core, '?tenantId=urn:example:platform:tenant-service:v2:/tenants/none')).toEqual([400]);
+  });
+
+  it('answers 404 for what is another tenant’s', async () => {
+    const token = await handler.adminToken();
+    for (const [method, body] of Object.entries(valid))
+      expect((await handler.api('/clients/theirs', { method, token, body })).status).toBe(404);
+    expect((await handler.api('/sessions/theirs', { method: 'DELETE', token })).status).toBe(404);
+  });
+});
+
+it('every body of the token handler that is malformed, too large or of another type is 400, 413 or 415 with a pointer, and changes nothing', async () => {
+  const token = await handler.adminToken();
+  const before = await handler.rows('SELECT * FROM client_registrations');
+  for (const method of ['POST', 'PUT'])
+    for (const { kind, body, headers, status } of malformedBodies(limit)) {
+      const answer = await fetch(`${handler.url}/token-handler/v1/clients/web`, {
+        method,
+        body,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      });
+      const problem = (await answer.json()) as { errors?: { pointer: string }[]; errorMessage: string; detail: string };
+      expect([method, kind, answer.status]).toEqual([method, kind, status]);
+      expect(problem.errors?.length, kind).toBeGreaterThan(0);
+      expect(problem.errorMessage).toBe(problem.detail);
+    }
+  expect(await handler.rows('SELECT * FROM client_registrations')).toEqual(before);
+  expect(handler.log.lines().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+});
