@@ -1,6 +1,7 @@
 // Writes docs/configuration.md from the schemas that parse the environment: a setting cannot be missing there, nor stay
 // when it goes. It knows no values but defaults.
 import { z } from 'zod';
+import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
@@ -21,6 +22,11 @@ export const processes: ConfiguredProcess[] = [
     title: 'Platform server',
     about: '`node src/platform-server/main.ts`, for clusters that have none of the platform’s services.',
     schema: platformServerSchema,
+  },
+  {
+    title: 'Reconciler',
+    about: '`node reconciler/main.ts`, one pass over drafts and core clients; `--help` names its arguments.',
+    schema: reconcilerSchema,
   },
 ];
 
@@ -58,7 +64,7 @@ names every problem at once, never a value.
 - Lists are separated by commas. Switches are \`true\` or \`false\`. Addresses are http or https, without credentials,
   query or fragment.
 
-This page is written by \`npm run docs\` from the schemas in \`src/*/config.ts\`; a test fails where it differs.`;
+This page is written by \`npm run docs\` from the schemas in \`src/*/config.ts\` and \`reconciler/config.ts\`; a test fails where it differs.`;
 
 const ending = `## Addresses of the platform's services
 

@@ -1,0 +1,171 @@
+// The expiry of one run: reads how long the forms of each definition are kept, walks the three stages, and purges. A
+// batch that fails for the moment is tried again; a definition that cannot be read is left out and told of.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
+import { type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
+import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
+import { type Batch, type ExpiryStore, type Place, type Stage, stages } from '../src/forms/expiry/store.ts';
+import type { Clock } from '../src/service/clock.ts';
+import type { Logger } from '../src/service/log.ts';
+import { databaseProblem } from '../src/service/postgres.ts';
+import type { Progress } from './progress.ts';
+
+/** How a run writes: in transactions that hold the turn; a dry run has none and reads only. */
+export interface Writer {
+  dryRun: boolean;
+  transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
+}
+
+export interface ExpiryOptions {
+  writer: Writer;
+  pool: pg.Pool;
+  store: ExpiryStore;
+  purge: PurgeStore;
+  readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
+  /** For the forms of definitions that cannot be read: how overdue they are is told all the same. */
+  defaults: Retention;
+  batchSize: number;
+  clock: Clock;
+  log: Logger;
+  /** Aborted when the run is to end after its batch. */
+  signal: AbortSignal;
+  progress: Progress;
+}
+
+export interface ExpiryOutcome {
+  /** Forms and rows by what became of them. */
+  counts: Record<string, number>;
+  /** What failed of the infrastructure. */
+  failures: string[];
+  oldestOverdue: Date | undefined;
+}
+
+/** Definitions in one statement. */
+const policiesAtOnce = 200;
+/** Milliseconds before each further try of a batch that failed for the moment. */
+const pauses = [200, 1_000, 3_000];
+
+/** Rejects with TurnLostError, and when the database fails for good; then `outcome` tells how far it came. */
+export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+  const { pool, store, signal, clock } = options;
+  const { policies, skipped } = await options.readRetentions(await store.definitions(pool));
+  reportSkipped(skipped, options, outcome);
+  for (const stage of stages) await walk(stage, policies, options, outcome);
+  if (!signal.aborted) await purgeAll(options, outcome);
+  const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
+  const moments: Date[] = [];
+  for (const part of inParts(all)) {
+    const moment = await store.oldestOverdue(pool, part, clock());
+    if (moment) moments.push(moment);
+  }
+  outcome.oldestOverdue = moments.sort((a, b) => a.getTime() - b.getTime())[0];
+}
+
+function reportSkipped(
+  skipped: SkippedDefinition[],
+  { log }: ExpiryOptions,
+  { counts, failures }: ExpiryOutcome,
+): void {
+  counts.skippedDefinitions = skipped.length;
+  for (const { tenantId, definitionId, reason, error } of skipped)
+    log.warn(
+      { tenant: tenantId, definition: definitionId, reason, err: error },
+      'definition skipped, its forms are kept',
+    );
+  const unreadable = skipped.filter(({ reason }) => reason === 'unreadable').length;
+  if (unreadable > 0) failures.push(`${unreadable} form definitions could not be read`);
+}
+
+function* inParts(policies: readonly Policy[]): Generator<readonly Policy[]> {
+  for (let start = 0; start < policies.length; start += policiesAtOnce)
+    yield policies.slice(start, start + policiesAtOnce);
+}
+
+const changedBy = { warn: 'warned', lock: 'locked', delete: 'deleted' } as const;
+
+async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
+  const { store, pool, clock, progress } = options;
+  const policies = stage === 'warn' ? all.filter(({ retention }) => retention.warnBefore > 0) : all;
+  outcome.counts[changedBy[stage]] = 0;
+  const total = async () => {
+    let sum = 0;
+    for (const part of inParts(policies)) sum += await store.count(pool, stage, part, clock());
+    return sum;
+  };
+  // Only to be able to say how much is left.
+  progress.begin(stage, await total().catch(() => undefined));
+  for (const part of inParts(policies)) {
+    const passedOver = await walkPart(stage, part, options, outcome);
+    // Rows that somebody else held for a moment.
+    if (stage === 'lock' && passedOver > 0) await walkPart(stage, part, options, outcome);
+  }
+  progress.end();
+}
+
+/** Answers how many forms were looked at and not changed. */
+async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
+  const { writer, store, batchSize: limit, clock, signal, progress } = options;
+  let passedOver = 0;
+  for (let place: Place | undefined = { policies: part }; place && !signal.aborted; ) {
+    const from = place;
+    const batch: Batch = await patiently(options, () =>
+      writer.transact((client) =>
+        store.batch(client, stage, { place: from, now: clock(), limit, dryRun: writer.dryRun }),
+      ),
+    );
+    count(stage, batch, options, outcome);
+    passedOver += batch.walked - batch[changedBy[stage]];
+    progress.add(batch.walked);
+    place = batch.next;
+  }
+  return passedOver;
+}
+
+function count(stage: Stage, batch: Batch, { log, writer }: ExpiryOptions, { counts }: ExpiryOutcome): void {
+  const name = changedBy[stage];
+  counts[name] = (counts[name] ?? 0) + batch[name];
+  if (stage !== 'delete') return;
+  counts.waiting = (counts.waiting ?? 0) + batch.waiting;
+  counts.deletedNotNotified = (counts.deletedNotNotified ?? 0) + batch.unnotified.length;
+  if (writer.dryRun) return;
+  for (const { formId, tenantId, definitionId } of batch.unnotified)
+    log.warn(
+      { audit: 'not notified', form: formId, tenant: tenantId, definition: definitionId },
+      'form deleted though the event service has not accepted that it was locked',
+    );
+}
+
+async function purgeAll(options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
+  const { writer, purge, batchSize: limit, clock, signal, progress } = options;
+  counts.purged = 0;
+  progress.begin('purge', undefined);
+  for (const kind of purges)
+    for (let after: string | undefined, more = true; more && !signal.aborted; ) {
+      const from = after;
+      const { removed, next } = await patiently(options, () =>
+        writer.transact((client) =>
+          purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+        ),
+      );
+      counts.purged += removed;
+      progress.add(removed);
+      after = next;
+      more = next !== undefined;
+    }
+  progress.end();
+}
+
+/** Tries again what failed for the moment: a deadlock, a lock or a statement that took too long, a broken connection. */
+async function patiently<T>({ log, signal }: ExpiryOptions, work: () => Promise<T>): Promise<T> {
+  for (const pause of pauses) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!databaseProblem(error) || signal.aborted) throw error;
+      log.warn({ err: error }, 'a batch failed and is tried again');
+      await sleep(pause);
+    }
+  }
+  return work();
+}

@@ -1,0 +1,42 @@
+// The reconciler's process: one run, one summary, an exit code.
+import { parseConfig } from '../src/service/config.ts';
+import { createLogger } from '../src/service/log.ts';
+import { runMain } from '../src/service/run-main.ts';
+import { configSchema } from './config.ts';
+import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
+import { reconcile } from './start.ts';
+import { exitCodeOf, summarise } from './summary.ts';
+
+const name = 'reconciler';
+
+function readArguments(): RunArguments {
+  try {
+    return parseRunArguments(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    console.error(error.message);
+    process.exit(2);
+  }
+}
+
+await runMain(name, async () => {
+  const args = readArguments();
+  if (args.help) return console.log(help);
+  const config = parseConfig(configSchema);
+  const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
+  // A person sees the progress and the summary; what goes wrong is logged in either case.
+  const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
+  const result = await reconcile({
+    config,
+    arguments: args,
+    log,
+    env: process.env,
+    signal: stop.signal,
+    terminal: isTerminal ? (text) => void process.stderr.write(text) : undefined,
+  });
+  if (isTerminal) console.log(summarise(result));
+  else log.info(result, summarise(result));
+  process.exit(exitCodeOf(result));
+});

@@ -1,0 +1,77 @@
+// Tells how far a run is: on a terminal one line that is written over, elsewhere a log line now and then. It decides
+// nothing and slows nothing down.
+import type { Clock } from '../src/service/clock.ts';
+import type { Logger } from '../src/service/log.ts';
+
+export interface Progress {
+  /** `total` where it is known. */
+  begin(what: string, total: number | undefined): void;
+  add(count: number): void;
+  end(): void;
+}
+
+export interface ProgressOptions {
+  clock: Clock;
+  log: Logger;
+  /** Writes to the terminal; undefined where there is none. */
+  terminal: ((text: string) => void) | undefined;
+}
+
+/** Milliseconds between two tellings. */
+const intervals = { terminal: 200, log: 10_000 };
+
+export interface Pace {
+  done: number;
+  total: number | undefined;
+  /** A second, rounded. */
+  rate: number;
+  secondsLeft: number | undefined;
+}
+
+export function paceOf(done: number, total: number | undefined, milliseconds: number): Pace {
+  const rate = milliseconds > 0 ? Math.round((done / milliseconds) * 1_000) : 0;
+  const left = total === undefined ? undefined : Math.max(total - done, 0);
+  return { done, total, rate, secondsLeft: left === undefined || rate === 0 ? undefined : Math.ceil(left / rate) };
+}
+
+export function createProgress({ clock, log, terminal }: ProgressOptions): Progress {
+  let current = { what: '', total: undefined as number | undefined, done: 0, since: 0, told: 0 };
+  const now = () => clock().getTime();
+
+  function tell(): void {
+    const { what, done, total, since } = current;
+    const pace = paceOf(done, total, now() - since);
+    if (terminal) terminal(`\r\u001b[K${describePace(what, pace)}`);
+    else log.info({ stage: what, ...pace }, 'progress');
+  }
+
+  return {
+    begin(what, total) {
+      current = { what, total, done: 0, since: now(), told: now() };
+    },
+    add(count) {
+      current.done += count;
+      if (now() - current.told < (terminal ? intervals.terminal : intervals.log)) return;
+      current.told = now();
+      tell();
+    },
+    end() {
+      if (terminal) terminal('\r\u001b[K');
+    },
+  };
+}
+
+/** `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left` */
+export function describePace(what: string, { done, total, rate, secondsLeft }: Pace): string {
+  const number = (value: number) => value.toLocaleString('en');
+  const parts = [
+    total === undefined ? number(done) : `${number(done)} of ${number(total)}`,
+    `${number(rate)} a second`,
+    ...(secondsLeft === undefined ? [] : [`${describeSeconds(secondsLeft)} left`]),
+  ];
+  return `${what}: ${parts.join(', ')}`;
+}
+
+function describeSeconds(seconds: number): string {
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

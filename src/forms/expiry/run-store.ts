@@ -1,0 +1,80 @@
+// The records of the reconciler's runs, as the run writes them and the form service reads them. It keeps counts and
+// moments, nothing of any form.
+import type { Queryable } from '../../service/postgres.ts';
+
+export interface RunRecord {
+  /** Of the turn; a bigint, as text. */
+  generation: string;
+  started: Date;
+  finished: Date;
+  /** `stopped`: asked to end before it was through. */
+  outcome: 'succeeded' | 'failed' | 'stopped';
+  /** Whether each part succeeded; null when the run left it out. */
+  expirySucceeded: boolean | null;
+  clientsSucceeded: boolean | null;
+  /** Forms and rows by what became of them. */
+  counts: Record<string, number>;
+  /** Resources by condition: `Ready=True` → n; null when the run did not look. */
+  conditions: Record<string, number> | null;
+  /** When the draft that waits longest for its lock should have been locked. */
+  oldestOverdue: Date | null;
+}
+
+/** What there is to tell of all runs. */
+export interface RunHistory {
+  last: RunRecord;
+  /** The end of the last run in which each part succeeded. */
+  expirySuccess: Date | null;
+  clientsSuccess: Date | null;
+  /** Of the last run that looked. */
+  conditions: Record<string, number> | null;
+  /** Of the last run that had to do with drafts. */
+  oldestOverdue: Date | null;
+}
+
+export interface RunStore {
+  write(db: Queryable, record: RunRecord): Promise<void>;
+  /** Undefined before the first run. */
+  history(db: Queryable): Promise<RunHistory | undefined>;
+}
+
+const writeSql = `
+INSERT INTO reconciler_runs
+  (generation, started, finished, outcome, expiry_succeeded, clients_succeeded, counts, conditions, oldest_overdue)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+
+const historySql = `
+SELECT generation, started, finished, outcome, counts,
+  expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded",
+  (SELECT max(finished) FROM reconciler_runs WHERE expiry_succeeded) AS "expirySuccess",
+  (SELECT max(finished) FROM reconciler_runs WHERE clients_succeeded) AS "clientsSuccess",
+  (SELECT conditions FROM reconciler_runs WHERE conditions IS NOT NULL ORDER BY generation DESC LIMIT 1) AS conditions,
+  (SELECT oldest_overdue FROM reconciler_runs WHERE expiry_succeeded IS NOT NULL ORDER BY generation DESC LIMIT 1)
+    AS "oldestOverdue"
+FROM reconciler_runs ORDER BY generation DESC LIMIT 1`;
+
+type HistoryRow = Omit<RunRecord, 'conditions' | 'oldestOverdue'> & Omit<RunHistory, 'last'>;
+
+export function createRunStore(): RunStore {
+  return {
+    async write(db, record) {
+      await db.query(writeSql, [
+        record.generation,
+        record.started,
+        record.finished,
+        record.outcome,
+        record.expirySucceeded,
+        record.clientsSucceeded,
+        record.counts,
+        record.conditions,
+        record.oldestOverdue,
+      ]);
+    },
+    async history(db) {
+      const [row] = (await db.query<HistoryRow>(historySql)).rows;
+      if (!row) return undefined;
+      const { expirySuccess, clientsSuccess, conditions, oldestOverdue } = row;
+      return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue };
+    },
+  };
+}

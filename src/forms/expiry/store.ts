@@ -1,0 +1,169 @@
+// Takes batches of drafts that are to be warned of or locked, and of locked forms that are to be deleted. Each batch is
+// one statement in a transaction that the caller brings, because the caller must hold the turn in it. Answers of forms
+// never leave the database.
+import type { Queryable } from '../../service/postgres.ts';
+import { dueBounds, type Policy } from './expiry.ts';
+import type { DefinitionKey } from './retention.ts';
+import {
+  countSql,
+  definitionsSql,
+  deleteLookSql,
+  deleteSql,
+  lockLookSql,
+  lockSql,
+  oldestOverdueSql,
+  warnLookSql,
+  warnSql,
+} from './statements.ts';
+
+export const stages = ['warn', 'lock', 'delete'] as const;
+
+export type Stage = (typeof stages)[number];
+
+/** Where a walk goes on: the definitions that are left, and the last form of the first of them. */
+export interface Place {
+  policies: readonly Policy[];
+  after?: { at: string; id: string };
+}
+
+export interface BatchOptions {
+  place: Place;
+  now: Date;
+  /** Forms to look at. */
+  limit: number;
+  /** Counts what would be changed, and changes nothing. */
+  dryRun: boolean;
+}
+
+export interface Batch {
+  /** Forms that were looked at. */
+  walked: number;
+  warned: number;
+  locked: number;
+  deleted: number;
+  /** Locked forms that are overdue and whose notice the event service has not accepted. */
+  waiting: number;
+  /** Of the deleted ones, those whose applicant could not be told. */
+  unnotified: UnnotifiedForm[];
+  /** Undefined when the walk is at its end. */
+  next: Place | undefined;
+}
+
+export interface UnnotifiedForm extends DefinitionKey {
+  formId: string;
+}
+
+export interface ExpiryStore {
+  /** Every definition that has drafts or locked forms that are not held. */
+  definitions(db: Queryable): Promise<DefinitionKey[]>;
+  /** `policies` at most some hundreds: they are sent with each batch. */
+  batch(db: Queryable, stage: Stage, options: BatchOptions): Promise<Batch>;
+  /** How many forms a stage will look at. */
+  count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number>;
+  /** When the draft that waits longest for its lock should have been locked. */
+  oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined>;
+}
+
+const farPast = '-infinity';
+const firstId = '00000000-0000-0000-0000-000000000000';
+
+/** What differs between the stages; `from` and `before` bound the column that the period counts from. */
+interface StageSql {
+  since: 'last_accessed' | 'locked';
+  sql: string;
+  look: string;
+  from(policy: Policy, now: Date): string;
+  before(policy: Policy, now: Date): string;
+  /** $8 and on. */
+  more(policies: readonly Policy[], now: Date): unknown[];
+}
+
+const bound = (pick: keyof ReturnType<typeof dueBounds>) => (policy: Policy, now: Date) =>
+  dueBounds(policy.retention, now)[pick].toISOString();
+const bounds = (policies: readonly Policy[], now: Date, pick: keyof ReturnType<typeof dueBounds>) =>
+  policies.map((policy) => bound(pick)(policy, now));
+
+const stageSql: Record<Stage, StageSql> = {
+  warn: {
+    since: 'last_accessed',
+    sql: warnSql,
+    look: warnLookSql,
+    from: bound('lockBefore'),
+    before: bound('warnBefore'),
+    more: (policies, now) => [
+      bounds(policies, now, 'lockBefore'),
+      policies.map(({ retention }) => retention.lockAfter),
+      policies.map(({ retention }) => retention.deleteAfter),
+    ],
+  },
+  lock: {
+    since: 'last_accessed',
+    sql: lockSql,
+    look: lockLookSql,
+    from: () => farPast,
+    before: bound('lockBefore'),
+    more: (policies, now) => [bounds(policies, now, 'deleteOn')],
+  },
+  delete: {
+    since: 'locked',
+    sql: deleteSql,
+    look: deleteLookSql,
+    from: () => farPast,
+    before: bound('deleteBefore'),
+    more: (policies, now) => [bounds(policies, now, 'deleteAnyhowBefore')],
+  },
+};
+
+const tenantsOf = (policies: readonly Policy[]) => policies.map(({ tenantId }) => tenantId);
+const definitionsOf = (policies: readonly Policy[]) => policies.map(({ definitionId }) => definitionId);
+
+type BatchRow = Partial<Omit<Batch, 'next'>> & { position: number; at: string; id: string; walked: number };
+
+export function createExpiryStore(): ExpiryStore {
+  return {
+    async definitions(db) {
+      return (await db.query<DefinitionKey>(definitionsSql)).rows;
+    },
+    async batch(db, stage, { place: { policies, after }, now, limit, dryRun }) {
+      const { sql, look, from, before, more } = stageSql[stage];
+      const afterAt = policies.map((policy, index) => (index === 0 && after ? after.at : from(policy, now)));
+      const afterId = policies.map((_, index) => (index === 0 && after ? after.id : firstId));
+      const values = [tenantsOf(policies), definitionsOf(policies), afterAt, afterId];
+      const dues = policies.map((policy) => before(policy, now));
+      const { rows } = await db.query<BatchRow>(dryRun ? look : sql, [
+        ...values,
+        dues,
+        limit,
+        now,
+        ...more(policies, now),
+      ]);
+      return toBatch(rows[0], policies, limit);
+    },
+    async count(db, stage, policies, now) {
+      const { since, from, before } = stageSql[stage];
+      const { rows } = await db.query<{ count: number }>(countSql(since), [
+        tenantsOf(policies),
+        definitionsOf(policies),
+        policies.map((policy) => from(policy, now)),
+        policies.map((policy) => before(policy, now)),
+      ]);
+      return rows[0]?.count ?? 0;
+    },
+    async oldestOverdue(db, policies, now) {
+      const { rows } = await db.query<{ moment: Date | null }>(oldestOverdueSql, [
+        tenantsOf(policies),
+        definitionsOf(policies),
+        bounds(policies, now, 'lockBefore'),
+        policies.map(({ retention }) => retention.lockAfter),
+      ]);
+      return rows[0]?.moment ?? undefined;
+    },
+  };
+}
+
+function toBatch(row: BatchRow | undefined, policies: readonly Policy[], limit: number): Batch {
+  const { position = 0, at = '', id = '', ...counts } = row ?? {};
+  const isLast = (row?.walked ?? 0) < limit;
+  const next = isLast ? undefined : { policies: policies.slice(position - 1), after: { at, id } };
+  return { walked: 0, warned: 0, locked: 0, deleted: 0, waiting: 0, unnotified: [], ...counts, next };
+}

@@ -1,0 +1,175 @@
+// A database with drafts and locked forms, a clock that stands still unless it is moved, and runs of the reconciler on
+// them. The periods of a definition are given by the test; who reads them from the platform has tests of its own.
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { createProgress } from '../../reconciler/progress.ts';
+import { type RunOptions, type RunResult, run } from '../../reconciler/run.ts';
+import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
+import { createPurgeStore } from '../../src/forms/expiry/purge-store.ts';
+import type { Retentions, SkippedDefinition } from '../../src/forms/expiry/retention.ts';
+import { createExpiryStore } from '../../src/forms/expiry/store.ts';
+import { type CapturedLog, captureLog } from './captured-log.ts';
+import { createTestDatabase } from './postgres.ts';
+
+const minute = 60_000;
+export const day = 24 * 60 * minute;
+
+export const defaults: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
+
+/** A form as the database has it. */
+export interface FormState {
+  status: string;
+  lastAccessed: Date;
+  warned: Date | null;
+  locked: Date | null;
+  held: boolean;
+  revision: string;
+}
+
+export interface OutboxState {
+  kind: string;
+  facts: Record<string, unknown>;
+  created: Date;
+  notBefore: Date;
+  accepted: Date | null;
+}
+
+export interface NewForm {
+  /** Milliseconds since the last access. */
+  age?: number;
+  /** Milliseconds since the lock; a draft without it. */
+  lockedFor?: number;
+  held?: boolean;
+  definitionId?: string;
+  tenantId?: string;
+  files?: object;
+  subscriberId?: string;
+  /** Whether the event service has accepted form-locked; undefined for no such row. */
+  noticeAccepted?: boolean;
+}
+
+export interface ExpiryWorld {
+  url: string;
+  pool: pg.Pool;
+  log: CapturedLog;
+  now(): Date;
+  advance(milliseconds: number): void;
+  add(form?: NewForm): Promise<string>;
+  /** Undefined when it is deleted. */
+  form(id: string): Promise<FormState | undefined>;
+  outbox(id: string): Promise<OutboxState[]>;
+  /** Periods that differ from the defaults, by definition. */
+  retain(definitionId: string, retention: Partial<Retention>): void;
+  /** Makes a definition one that cannot be read. */
+  breakDefinition(definitionId: string, reason: SkippedDefinition['reason']): void;
+  run(changes?: Partial<RunOptions>): Promise<RunResult>;
+  runOptions(changes?: Partial<RunOptions>): RunOptions;
+  close(): Promise<void>;
+}
+
+export const tenant = 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6';
+const migrations = new URL('../../src/forms/migrations', import.meta.url).pathname;
+
+export async function startExpiryWorld(): Promise<ExpiryWorld> {
+  const database = await createTestDatabase(migrations);
+  const pool = new pg.Pool({ connectionString: database.url, max: 10 });
+  pool.on('error', () => undefined);
+  const log = captureLog();
+  let moment = Date.parse('2026-03-20T10:00:00.123Z');
+  const clock = () => new Date(moment);
+  const retentions = new Map<string, Partial<Retention>>();
+  const skipped = new Map<string, SkippedDefinition['reason']>();
+
+  const readRetentions: RunOptions['readRetentions'] = async (keys) => {
+    const found: Retentions = { policies: [], skipped: [] };
+    for (const { tenantId, definitionId } of keys) {
+      const reason = skipped.get(definitionId);
+      const policy: Policy = { tenantId, definitionId, retention: { ...defaults, ...retentions.get(definitionId) } };
+      if (reason) found.skipped.push({ tenantId, definitionId, reason });
+      else found.policies.push(policy);
+    }
+    return found;
+  };
+
+  const runOptions: ExpiryWorld['runOptions'] = (changes) => ({
+    arguments: { only: undefined, dryRun: false, allowPrune: false },
+    pool,
+    store: createExpiryStore(),
+    purge: createPurgeStore(),
+    readRetentions,
+    defaults,
+    batchSize: 1_000,
+    clock,
+    log: log.log,
+    signal: new AbortController().signal,
+    progress: createProgress({ clock, log: log.log, terminal: undefined }),
+    clients: { sync: async () => ({ counts: {}, conditions: {}, failures: [], skipped: 'not here' }) },
+    lease: minute,
+    ...changes,
+  });
+
+  return {
+    url: database.url,
+    pool,
+    log,
+    now: clock,
+    advance(milliseconds) {
+      moment += milliseconds;
+    },
+    add: (form) => addForm(pool, clock(), form),
+    form: (id) => readForm(pool, id),
+    outbox: (id) => readOutbox(pool, id),
+    retain: (definitionId, retention) => void retentions.set(definitionId, retention),
+    breakDefinition: (definitionId, reason) => void skipped.set(definitionId, reason),
+    run: (changes) => run(runOptions(changes)),
+    runOptions,
+    async close() {
+      await pool.end();
+      await database.drop();
+    },
+  };
+}
+
+async function addForm(pool: pg.Pool, now: Date, form: NewForm = {}): Promise<string> {
+  const id = randomUUID();
+  const { age = 0, lockedFor, held = false, definitionId = 'permit', tenantId = tenant } = form;
+  const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
+  const locked = lockedFor === undefined ? null : ago(lockedFor);
+  const accessed = locked && age === 0 ? ago((lockedFor ?? 0) + 15 * day) : ago(age);
+  await pool.query(
+    `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
+      one_per_applicant, applicant, last_accessed, locked, held, data, files, subscriber_id)
+    VALUES ($1, $2, $3, $4, $5, '{"id":"intake","name":"Intake"}', 'core', true, false, $6, $5, $7, $8, $9, $10, $11)`,
+    [
+      id,
+      tenantId,
+      definitionId,
+      locked ? 'Locked' : 'Draft',
+      accessed,
+      { addressAs: 'Ana', channels: [{ channel: 'email', address: `${id}@example.org` }] },
+      locked,
+      held,
+      { name: 'an answer' },
+      form.files ?? {},
+      form.subscriberId ?? null,
+    ],
+  );
+  if (form.noticeAccepted !== undefined)
+    await pool.query(
+      `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
+      VALUES ($1, $2, 'form-locked', $3, $4, $4, $5)`,
+      [id, tenantId, { definitionId }, locked, form.noticeAccepted ? locked : null],
+    );
+  return id;
+}
+
+async function readForm(pool: pg.Pool, id: string): Promise<FormState | undefined> {
+  const sql = `SELECT status, last_accessed AS "lastAccessed", warned, locked, held, revision FROM forms WHERE id = $1`;
+  return (await pool.query<FormState>(sql, [id])).rows[0];
+}
+
+async function readOutbox(pool: pg.Pool, id: string): Promise<OutboxState[]> {
+  const sql = `SELECT kind, facts, created, not_before AS "notBefore", accepted FROM outbox
+    WHERE form_id = $1 ORDER BY sequence`;
+  return (await pool.query<OutboxState>(sql, [id])).rows;
+}
