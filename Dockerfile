@@ -1,0 +1,42 @@
+# The one image of all processes: docker build -t formgate .
+# Both base images are arguments, so that mirrors and images of your own take their place. What BUILD_IMAGE needs is npm
+# and a shell; RUN_IMAGE needs /nodejs/bin/node, 26 or newer, and neither shell nor package manager.
+ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
+ARG RUN_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
+
+FROM ${BUILD_IMAGE} AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# A registry other than npm's: --secret id=npmrc,src=$HOME/.npmrc
+# Types, source maps and documents of packages are never read when the image runs, nor are builds for other runtimes.
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    npm ci --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
+ && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' -o -name '*.md' -o -name '*.bare' \) -delete \
+ && find node_modules -type d \( -name test -o -name tests -o -name __tests__ -o -name benchmark \) -prune -exec rm -rf {} + \
+ && rm -rf node_modules/.package-lock.json /tmp/npm \
+ && find node_modules -depth -type d -empty -delete \
+ && mkdir compile-cache
+
+FROM ${RUN_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG SOURCE=https://github.com/formgate/formgate
+LABEL org.opencontainers.image.title="Formgate" \
+      org.opencontainers.image.description="A form service and a token handler for Kubernetes" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY package.json LICENSE ./
+COPY src ./src
+COPY reconciler ./reconciler
+# Node keeps a cache for each user, and writes it as the one who runs it.
+COPY --from=dependencies --chown=65532:65532 /app/compile-cache ./compile-cache
+USER 65532:65532
+ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/compile-cache
+RUN ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "src/image/warm-up/main.ts"]
+ENV NODE_COMPILE_CACHE_READONLY=1
+EXPOSE 8080 9090
+ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/image/main.ts"]

@@ -1,0 +1,32 @@
+// The migrations of one process by its name, the tables of the platform server's jobs included.
+import { join } from 'node:path';
+import { z } from 'zod';
+import { guardJobPool, migrateJobs } from '../../platform-server/worker.ts';
+import { ConfigError } from '../../service/config.ts';
+import type { Logger } from '../../service/log.ts';
+import { createMetrics } from '../../service/metrics.ts';
+import { migrate } from '../../service/migrate.ts';
+import { createPool } from '../../service/postgres.ts';
+import { databaseFields, processFields } from '../../service/process-fields.ts';
+
+export const configSchema = z.object({
+  LOG_LEVEL: processFields.LOG_LEVEL,
+  DATABASE_URL: databaseFields.DATABASE_URL,
+});
+
+const processes = ['forms', 'token-handler', 'platform-server'];
+
+/** Throws ConfigError for a name that is no process with a database. */
+export async function migrateDatabase(options: { processName: string; url: string; log: Logger }): Promise<void> {
+  const { processName, url, log } = options;
+  if (!processes.includes(processName))
+    throw new ConfigError([{ name: 'migrate', problem: `name one of ${processes.join(', ')}` }]);
+  await migrate({ url, directory: join(import.meta.dirname, '../..', processName, 'migrations'), log });
+  if (processName !== 'platform-server') return;
+  const pool = guardJobPool(createPool({ url, size: 3, log, metrics: createMetrics() }), log);
+  try {
+    await migrateJobs(pool, log);
+  } finally {
+    await pool.end();
+  }
+}

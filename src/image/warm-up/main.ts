@@ -1,0 +1,23 @@
+// Run once while the image is built: loads what each process loads, so that Node keeps it compiled. It starts nothing
+// that lives on.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { join } from 'node:path';
+
+const project = join(import.meta.dirname, '../../..');
+const loaded = [
+  'src/forms/start.ts',
+  'src/forms/definitions/schema-worker.ts',
+  'src/token-handler/start.ts',
+  'src/platform-server/start.ts',
+  'reconciler/start.ts',
+];
+
+for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
+flushCompileCache();
+
+// The entry and the mains: without a configuration each says so and ends.
+const entry = join(project, 'src/image/main.ts');
+for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate'])
+  spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });
