@@ -1,13 +1,19 @@
 // Keeps the core clients right: what the CoreClient resources say, and builder-preview, stands in the core configuration
 // of the token handler. It touches no client that it does not own, and a run that lost its turn writes nothing more.
-import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
-import { builderPreview, builderPreviewId } from '../../src/service/client-rules.ts';
+import { builderPreview, type ClientEntry } from '../../src/service/client-rules.ts';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/log.ts';
 import type { Urns } from '../../src/service/urn.ts';
-import { createClientDocument } from './document.ts';
+import type { Cluster } from './cluster.ts';
+import { ClusterError } from './cluster-error.ts';
+import { type ClientDocument, type CoreDocument, createClientDocument } from './document.ts';
+import { type Plan, planReserved, planSync, type Verdict } from './plan.ts';
+import { countConditions, makeReports, tellAll } from './report.ts';
+import type { CoreClientResource } from './resource.ts';
+import type { SyncResult } from './status.ts';
+import { type Written, writePlan } from './writes.ts';
 
 /** What one sync did, or with `dryRun` would do. */
 export interface ClientsOutcome {
@@ -37,37 +43,139 @@ export interface ClientSync {
 
 export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
+  /** Looked for at each sync, which closes it; undefined where there is no Kubernetes. */
+  findCluster(): Promise<Cluster | undefined>;
   urns: Pick<Urns, 'prefix' | 'service'>;
   /** Public URL of the builder without trailing slash; undefined where there is none. */
   builderUrl: string | undefined;
   allowInsecureRedirectUris: boolean;
-  /** Whose clients these are in the record of the core configuration: unique among what shares a platform. */
-  owner: string;
+  /** Whose clients these are in the record of the core configuration; the cluster's namespace unless told. */
+  owner?: string | undefined;
   clock: Clock;
   log: Logger;
 }
 
+/** One sync under way. */
+interface Sync extends ClientSyncOptions, SyncOptions {
+  outcome: ClientsOutcome;
+  reserved: ClientEntry | undefined;
+}
+
 export function createClientSync(options: ClientSyncOptions): ClientSync {
-  const { urns, builderUrl, log } = options;
-  const document = createClientDocument(options);
+  const { builderUrl, urns } = options;
   return {
-    async sync({ dryRun, assertTurn }) {
-      const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [], skipped: 'there is no Kubernetes' };
-      if (builderUrl === undefined) return outcome;
-      const after = builderPreview(builderUrl, urns);
-      try {
-        const before = (await document.read()).clients.get(builderPreviewId);
-        if (isDeepStrictEqual(before, after)) return outcome;
-        outcome.counts.builderPreview = 1;
-        log.info({ client: builderPreviewId, dryRun, before: before ?? null, after }, 'builder-preview is put right');
-        if (dryRun) return outcome;
-        await assertTurn();
-        await document.write([after]);
-      } catch (error) {
-        if (!(error instanceof PlatformError)) throw error;
-        outcome.failures.push(error.message);
-      }
+    async sync(asked) {
+      const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
+      const reserved = builderUrl === undefined ? undefined : builderPreview(builderUrl, urns);
+      await syncAll({ ...options, ...asked, outcome, reserved });
       return outcome;
     },
   };
+}
+
+async function syncAll(sync: Sync): Promise<void> {
+  let cluster: Cluster | undefined;
+  try {
+    cluster = await sync.findCluster();
+    if (cluster) return await syncResources(sync, cluster, await cluster.list());
+    sync.outcome.skipped = 'there is no Kubernetes: neither KUBECONFIG nor the service account of a Pod';
+  } catch (error) {
+    if (!(error instanceof ClusterError)) throw error;
+    fail(sync, error.message);
+    sync.outcome.skipped = 'the resources cannot be read';
+  } finally {
+    await cluster?.close();
+  }
+  await keepReserved(sync);
+}
+
+/** Where resources cannot be looked at: they may be of any number, so nothing is concluded from there being none. */
+async function keepReserved(sync: Sync): Promise<void> {
+  if (!sync.reserved) return;
+  const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? '' });
+  const document = await readDocument(sync, store);
+  if (!document) return;
+  const reserved = planReserved(document, sync.reserved);
+  const plan: Plan = { verdicts: [], reserved, prune: [], held: [], claim: document.owned };
+  announce(sync, plan);
+  if (sync.dryRun) return;
+  const { failure } = await writePlan(plan, { ...sync, store, document });
+  if (failure !== undefined) sync.outcome.failures.push(failure);
+}
+
+async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClientResource[]): Promise<void> {
+  const { outcome, clock } = sync;
+  const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? cluster.namespace });
+  const document = await readDocument(sync, store);
+  if (!document) return;
+  const rules = { urnPrefix: sync.urns.prefix, allowInsecureRedirectUris: sync.allowInsecureRedirectUris };
+  const plan = planSync(resources, document, { ...rules, ...sync, now: clock() });
+  announce(sync, plan);
+  const written = sync.dryRun ? undefined : await writePlan(plan, { ...sync, store, document });
+  const reports = makeReports(plan.verdicts, (verdict) => resultOf(verdict, document, written), clock());
+  outcome.conditions = countConditions(reports);
+  if (!written) return;
+  if (written.failure !== undefined) outcome.failures.push(written.failure);
+  outcome.counts.pruned = written.pruned.length;
+  const told = await tellAll(reports, { ...sync, cluster });
+  outcome.failures.push(...told.failures);
+  outcome.counts.statuses = told.statuses;
+  outcome.counts.events = told.events;
+}
+
+async function readDocument(sync: Sync, store: ClientDocument): Promise<CoreDocument | undefined> {
+  try {
+    return await store.read();
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    fail(sync, `core clients cannot be read: ${error.message}`);
+    return undefined;
+  }
+}
+
+function fail({ outcome, log }: Sync, message: string): void {
+  outcome.failures.push(message);
+  log.error(message);
+}
+
+/** Without `written` as if everything succeeds. */
+function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written | undefined): SyncResult | undefined {
+  const { refusal, change, entry, hash, resource } = verdict;
+  if (refusal) return undefined;
+  if (change !== 'none')
+    return written ? (written.results.get(entry.id) ?? { kind: 'failed' }) : syncedAt(revision ?? 0);
+  // It stands there as it should: where and since when is known, unless the status was lost.
+  const isKnown = resource.status.syncedHash === hash && resource.status.revision !== undefined;
+  return syncedAt(isKnown ? undefined : revision);
+}
+
+const syncedAt = (revision: number | undefined): SyncResult => ({ kind: 'synced', revision });
+
+/** Logs what is about to be written, and counts it. */
+function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, reserved, prune, held }: Plan): void {
+  const { counts } = outcome;
+  counts.resources = verdicts.length;
+  for (const name of ['accepted', 'refused', 'created', 'updated', 'repaired', 'unchanged']) counts[name] = 0;
+  const count = (name: string) => {
+    counts[name] = (counts[name] ?? 0) + 1;
+  };
+  for (const { resource, clientId, refusal, change } of verdicts) {
+    count(refusal ? 'refused' : 'accepted');
+    if (refusal) log.warn({ resource: resource.name, reason: refusal.reason }, 'a CoreClient is not accepted');
+    else if (change === 'none') count('unchanged');
+    else {
+      count(change);
+      log.info({ client: clientId, resource: resource.name, change, dryRun }, 'a core client is written');
+    }
+  }
+  counts.pruned = prune.length;
+  counts.held = held.length;
+  counts.builderPreview = reserved ? 1 : 0;
+  if (reserved) log.info({ client: reserved.after.id, dryRun, ...reserved }, 'builder-preview is put right');
+  if (dryRun) for (const id of prune) log.info({ client: id, dryRun }, 'a core client is removed');
+  if (held.length > 0)
+    log.warn(
+      { clients: held.slice(0, 50), count: held.length, allowPrune },
+      'core clients without a resource stay: removing so many at once needs --allow-prune',
+    );
 }

@@ -1,0 +1,108 @@
+// Calls to the API server: each within a time limit, repeated where that is harmless and promises something, on one set of
+// connections. Every failure is a ClusterError.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
+import { ClusterError, statusError } from './cluster-error.ts';
+
+export interface ClusterCalls {
+  /**
+   * `what` in a few words, for the error. `repeatable`: a repeat does no harm even when the first try may have worked.
+   * Throws ClusterError.
+   */
+  call<T>(what: string, options: { repeatable: boolean }, request: (options: CallOptions) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export type CallOptions = ConfigurationOptions<ObservableMiddleware>;
+type RequestContext = Parameters<ObservableMiddleware['pre']>[0];
+type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
+
+export interface ClusterCallsOptions {
+  /** The module, which is large and therefore loaded when it is needed. */
+  kubernetes: typeof import('@kubernetes/client-node');
+  /** Milliseconds for one try. */
+  timeout: number;
+  /** Longest wait in milliseconds before a repeat, whatever the API server asks for. */
+  longestWait?: number;
+}
+
+const repeats = 3;
+
+export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
+  const { longestWait = 5_000 } = options;
+  const connections = createConnections(options);
+
+  return {
+    async call(what, { repeatable }, request) {
+      for (let tried = 1; ; tried += 1) {
+        try {
+          return await request({ middleware: [connections.middleware], middlewareMergeStrategy: 'append' });
+        } catch (cause) {
+          const error = toClusterError(what, cause, options);
+          if (tried > repeats || !isWorthRepeating(error, repeatable)) throw error;
+          const wait = error.retryAfter === undefined ? 200 * 2 ** (tried - 1) : error.retryAfter * 1_000;
+          await sleep(Math.min(wait, longestWait) * (0.75 + Math.random() / 2));
+        }
+      }
+    },
+    close: connections.close,
+  };
+}
+
+/** Where the API server says that it did nothing, or a repeat does no harm. A server that hangs is not asked again. */
+function isWorthRepeating({ kind }: ClusterError, repeatable: boolean): boolean {
+  return kind === 'busy' || kind === 'conflict' || (repeatable && (kind === 'failed' || kind === 'unreachable'));
+}
+
+/**
+ * The library makes a new dispatcher, and with it a new connection, for each request. The first one is kept for all of
+ * them; those that are left over never connect.
+ */
+function createConnections({ kubernetes, timeout }: ClusterCallsOptions) {
+  let shared: Dispatcher | undefined;
+  const middleware: ObservableMiddleware = {
+    pre(context) {
+      shared ??= context.getDispatcher();
+      if (shared) context.setDispatcher(shared);
+      context.setSignal(AbortSignal.timeout(timeout));
+      return new kubernetes.Observable(Promise.resolve(context));
+    },
+    post: (context) => new kubernetes.Observable(Promise.resolve(context)),
+  };
+  return { middleware, close: async () => shared?.destroy() };
+}
+
+function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCallsOptions): ClusterError {
+  if (error instanceof ClusterError) return error;
+  if (error instanceof kubernetes.ApiException) return statusError(error.code, what, error.headers['retry-after']);
+  if (error instanceof Error && error.name === 'TimeoutError') return new ClusterError('timeout', what);
+  // fetch: a TypeError whose cause says what happened.
+  const code = codeOf(error instanceof TypeError ? error.cause : error);
+  if (code !== undefined)
+    return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
+  return new ClusterError('failed', what);
+}
+
+/** The code only: messages of network errors hold addresses. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Loads `kubeconfig`, a file, or what a Pod is given. Throws ClusterError without what the file holds. */
+export function loadKubeConfig(
+  { KubeConfig: Loader }: typeof import('@kubernetes/client-node'),
+  kubeconfig: string | undefined,
+): KubeConfig {
+  const config = new Loader();
+  try {
+    if (kubeconfig) config.loadFromFile(kubeconfig);
+    else config.loadFromCluster();
+    if (!config.getCurrentCluster()) throw new Error('no current context');
+    return config;
+  } catch {
+    throw new ClusterError('failed', 'read KUBECONFIG', {
+      why: 'it is missing, no kubeconfig, or has no current context',
+    });
+  }
+}

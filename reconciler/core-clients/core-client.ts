@@ -1,0 +1,87 @@
+// What a CoreClient resource says the core configuration should hold, by the rules that the token handler reads clients
+// by. Pure. Problems name fields and give reasons, and never repeat values.
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/client-rules.ts';
+import { redirectUriProblem } from '../../src/service/redirect-uri.ts';
+import type { CoreClientResource } from './resource.ts';
+
+export interface CoreClientRules {
+  urnPrefix: string;
+  allowInsecureRedirectUris: boolean;
+}
+
+/** `clientId` is undefined where there is none that a client could have. */
+export type ParsedCoreClient =
+  | { clientId: string; entry: ClientEntry; problems?: never }
+  | { clientId: string | undefined; entry?: never; problems: string[] };
+
+const id = z
+  .string()
+  .regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
+  // The one key that JSON readers drop or refuse.
+  .refine((text) => text !== '__proto__', 'must be another name');
+
+export function parseCoreClient(resource: Pick<CoreClientResource, 'name' | 'spec'>, rules: CoreClientRules) {
+  const clientId = clientIdOf(resource);
+  const parsed = specSchema(rules).safeParse(resource.spec);
+  const problems = parsed.success ? [] : parsed.error.issues.map(describe);
+  const idProblems = id.safeParse(clientId).error?.issues ?? [];
+  problems.unshift(...idProblems.map(({ message }) => `clientId: ${message}`));
+  if (!parsed.success || problems.length > 0)
+    return { clientId: idProblems.length === 0 ? clientId : undefined, problems } satisfies ParsedCoreClient;
+  const { description, redirectUris, targets, keycloakLogout } = parsed.data;
+  const text = description === undefined ? {} : { description };
+  const entry = { id: clientId, name: clientId, ...text, redirectUris, targets, keycloakLogout };
+  return { clientId, entry } satisfies ParsedCoreClient;
+}
+
+/** The one in the spec, else the resource's name. */
+function clientIdOf({ name, spec }: Pick<CoreClientResource, 'name' | 'spec'>): string {
+  const given = z.object({ clientId: z.string() }).safeParse(spec);
+  return given.success ? given.data.clientId : name;
+}
+
+function specSchema({ urnPrefix, allowInsecureRedirectUris }: CoreClientRules) {
+  const redirectUri = z.string().superRefine((uri, context) => {
+    const problem = redirectUriProblem(uri, { allowInsecure: allowInsecureRedirectUris });
+    if (problem !== undefined) context.addIssue(problem);
+  });
+  const upstream = z.string().transform((text, context) => {
+    const urn = upstreamUrn(text, urnPrefix);
+    if (urn === undefined)
+      context.addIssue(`must be a service's or an API's URN that begins with ${urnPrefix}, or a service's name`);
+    return urn ?? '';
+  });
+  return z.object({
+    clientId: z.string().optional(),
+    description: z.string().optional(),
+    redirectUris: z.array(redirectUri).default([]),
+    targets: z
+      .array(z.object({ id, upstream }))
+      .default([])
+      .refine(
+        (targets) => new Set(targets.map((target) => target.id)).size === targets.length,
+        'must have one id each',
+      ),
+    keycloakLogout: z.boolean().default(false),
+  });
+}
+
+/** `redirectUris[1]: must not have a fragment` */
+function describe({ path, message }: z.core.$ZodIssue): string {
+  const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
+  return `${place.replace(/^\./, '') || 'spec'}: ${message}`;
+}
+
+/** SHA-256 of an entry, whatever the order of its members: equal entries have equal hashes. */
+export function hashEntry(entry: unknown): string {
+  return createHash('sha256').update(canonical(entry)).digest('hex');
+}
+
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(',')}}`;
+}

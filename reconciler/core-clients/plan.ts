@@ -1,0 +1,116 @@
+// Decides which resource may have which client, and what has to be written for it: pure. It reads nothing and writes
+// nothing, and plans no change to a client that is not ours.
+import type { ClientEntry } from '../../src/service/client-rules.ts';
+import { type CoreClientRules, hashEntry, parseCoreClient } from './core-client.ts';
+import type { CoreDocument } from './document.ts';
+import type { CoreClientResource } from './resource.ts';
+
+/** Why a resource is not accepted; `reason` as in its condition. */
+export interface Refusal {
+  reason: 'Invalid' | 'Reserved' | 'Duplicate' | 'NotOwned';
+  message: string;
+}
+
+/** What has to happen to the client of an accepted resource. `repaired`: somebody else changed or removed it. */
+export type Change = 'none' | 'created' | 'updated' | 'repaired';
+
+export type Verdict = { resource: CoreClientResource; clientId: string | undefined } & (
+  | { refusal: Refusal; entry?: never; change?: never; hash?: never }
+  | { refusal?: never; entry: ClientEntry; change: Change; hash: string }
+);
+
+export interface Plan {
+  verdicts: Verdict[];
+  /** The reserved client, where it has to be written; `before` is what stands there now. */
+  reserved: { before: unknown; after: ClientEntry } | undefined;
+  /** Our clients that no resource describes any more. */
+  prune: string[];
+  /** The same, where removing them needs permission. */
+  held: string[];
+  /** What is ours, to be recorded before the writes; the same object as in the document where nothing changes. */
+  claim: ReadonlyMap<string, string>;
+}
+
+export interface PlanOptions extends CoreClientRules {
+  /** The client that no resource may have: builder-preview, where there is a builder. */
+  reserved: ClientEntry | undefined;
+  allowPrune: boolean;
+  now: Date;
+}
+
+export function planSync(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Plan {
+  const verdicts = judge(resources, document, options);
+  const wanted = new Set(verdicts.map(({ clientId }) => clientId));
+  const { reserved } = options;
+  const surplus = [...document.owned.keys()].filter((id) => !wanted.has(id) && id !== reserved?.id);
+  const isMuch = resources.length === 0 || surplus.length * 2 > document.owned.size;
+  const isHeld = surplus.length > 0 && isMuch && !options.allowPrune;
+  return {
+    verdicts,
+    reserved: planReserved(document, reserved),
+    prune: isHeld ? [] : surplus,
+    held: isHeld ? surplus : [],
+    claim: planClaim(verdicts, document, options),
+  };
+}
+
+export function planReserved({ clients }: CoreDocument, reserved: ClientEntry | undefined): Plan['reserved'] {
+  if (!reserved) return undefined;
+  const before = clients.get(reserved.id);
+  return hashEntry(before) === hashEntry(reserved) ? undefined : { before, after: reserved };
+}
+
+/** The oldest resource of an id wins, also while it is invalid: a newer one never takes over what it did not have. */
+function judge(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Verdict[] {
+  const winners = new Map<string, CoreClientResource>();
+  return [...resources].sort(byAge).map((resource): Verdict => {
+    const { clientId, entry, problems } = parseCoreClient(resource, options);
+    const winner = clientId === undefined ? undefined : winners.get(clientId);
+    if (clientId !== undefined && !winner) winners.set(clientId, resource);
+    const refusal =
+      refuseId(clientId, winner, document, options.reserved) ??
+      (problems && { reason: 'Invalid' as const, message: problems.slice(0, 10).join('; ') });
+    if (refusal || !entry) return { resource, clientId, refusal: refusal ?? { reason: 'Invalid', message: '' } };
+    const hash = hashEntry(entry);
+    return { resource, clientId, entry, hash, change: changeOf(document, resource, entry.id, hash) };
+  });
+}
+
+function byAge(a: CoreClientResource, b: CoreClientResource): number {
+  if (a.created !== b.created) return a.created < b.created ? -1 : 1;
+  return a.name < b.name ? -1 : 1;
+}
+
+function refuseId(
+  clientId: string | undefined,
+  winner: CoreClientResource | undefined,
+  document: CoreDocument,
+  reserved: ClientEntry | undefined,
+): Refusal | undefined {
+  if (clientId === undefined) return undefined;
+  if (clientId === reserved?.id)
+    return { reason: 'Reserved', message: `The client ${clientId} is kept by the platform itself.` };
+  if (winner) return { reason: 'Duplicate', message: `The older resource ${winner.name} has the same client id.` };
+  if (!document.owned.has(clientId) && (document.clients.has(clientId) || document.atTop.has(clientId)))
+    return { reason: 'NotOwned', message: 'The core configuration has a client of this id that is kept by others.' };
+  return undefined;
+}
+
+function changeOf(document: CoreDocument, resource: CoreClientResource, id: string, hash: string): Change {
+  const { syncedHash } = resource.status;
+  const isThere = document.clients.has(id);
+  const present = isThere ? hashEntry(document.clients.get(id)) : undefined;
+  if (present === hash) return 'none';
+  // What was last written for this resource is no longer there: that was somebody else.
+  if (syncedHash !== undefined && document.owned.has(id) && present !== syncedHash) return 'repaired';
+  return isThere ? 'updated' : 'created';
+}
+
+/** Clients that are to be removed stay ours until they are. What became reserved is no longer a resource's. */
+function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { reserved, now }: PlanOptions): Plan['claim'] {
+  const claim = new Map(owned);
+  if (reserved) claim.delete(reserved.id);
+  for (const { entry } of verdicts) if (entry && !claim.has(entry.id)) claim.set(entry.id, now.toISOString());
+  const isSame = claim.size === owned.size && [...claim.keys()].every((id) => owned.has(id));
+  return isSame ? owned : claim;
+}

@@ -1,0 +1,102 @@
+// Tells each resource what became of its client: a status where it differs from the one in the cluster, and Events of the
+// transitions. It never writes a status twice, and stops when the API server fails rather than fail a thousand times.
+import type { Clock } from '../../src/service/clock.ts';
+import type { Logger } from '../../src/service/log.ts';
+import type { Cluster } from './cluster.ts';
+import { ClusterError } from './cluster-error.ts';
+import type { Verdict } from './plan.ts';
+import type { CoreClientStatus } from './resource.ts';
+import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
+
+/** A resource, its next status, and whether that differs. */
+export interface Report {
+  verdict: Verdict;
+  status: CoreClientStatus;
+  differs: boolean;
+}
+
+export interface Told {
+  statuses: number;
+  events: number;
+  failures: string[];
+}
+
+export interface TellOptions {
+  cluster: Cluster;
+  clock: Clock;
+  log: Logger;
+  assertTurn(): Promise<void>;
+}
+
+/** Requests at a time: a thousand changes take seconds, and the API server is not flooded. */
+const parallel = 8;
+
+export function makeReports(
+  verdicts: readonly Verdict[],
+  resultOf: (verdict: Verdict) => SyncResult | undefined,
+  now: Date,
+): Report[] {
+  return verdicts.map((verdict) => {
+    const status = nextStatus(verdict, resultOf(verdict), now);
+    return { verdict, status, differs: !isSameStatus(verdict.resource.status, status) };
+  });
+}
+
+/** How many resources have a condition: `Ready=True` → n. */
+export function countConditions(reports: readonly Report[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { type, status } of reports.flatMap((report) => report.status.conditions))
+    counts[`${type}=${status}`] = (counts[`${type}=${status}`] ?? 0) + 1;
+  return counts;
+}
+
+/** Rejects with what `assertTurn` rejects with. */
+export async function tellAll(reports: readonly Report[], options: TellOptions): Promise<Told> {
+  const told: Told = { statuses: 0, events: 0, failures: [] };
+  const state = { statusFailed: false, eventFailed: false };
+  const waiting = reports.filter(({ differs, verdict }) => differs || verdict.change === 'repaired');
+
+  async function attempt(kind: keyof typeof state, work: () => Promise<unknown>): Promise<boolean> {
+    if (state[kind]) return false;
+    await options.assertTurn();
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (!(error instanceof ClusterError)) throw error;
+      if (!state[kind]) {
+        told.failures.push(error.message);
+        options.log.error({ kind: error.kind }, error.message);
+      }
+      state[kind] = true;
+      return false;
+    }
+  }
+
+  async function tell({ verdict, status, differs }: Report): Promise<void> {
+    const { cluster, clock } = options;
+    const { resource } = verdict;
+    let isGone = false;
+    if (differs) {
+      const isDone = await attempt('statusFailed', async () => {
+        isGone = (await cluster.applyStatus(resource, status)) === 'gone';
+      });
+      if (!isDone || isGone) return;
+      told.statuses += 1;
+    }
+    for (const event of eventsOf(verdict, status))
+      if (await attempt('eventFailed', () => cluster.tell(resource, event, clock()))) told.events += 1;
+  }
+
+  const worker = async () => {
+    for (let report = waiting.shift(); report && !state.statusFailed; report = waiting.shift()) await tell(report);
+  };
+  await allOf(Array.from({ length: parallel }, worker));
+  return told;
+}
+
+/** Waits for all of them, and then rejects with the first failure: nothing goes on behind the caller's back. */
+async function allOf(work: Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected');
+  if (failed) throw failed.reason;
+}

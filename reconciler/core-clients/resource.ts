@@ -1,0 +1,102 @@
+// A CoreClient resource as the API server answers it, read tolerantly: what a resource must hold to be accepted is
+// judged elsewhere, so that a strange one becomes a condition and never an error.
+import { z } from 'zod';
+
+export const apiGroup = 'formgate.dev';
+export const apiVersion = 'v1alpha1';
+export const kind = 'CoreClient';
+export const plural = 'coreclients';
+
+/** `metav1.Condition`. */
+export interface Condition {
+  type: 'Accepted' | 'Synced' | 'Ready';
+  status: 'True' | 'False' | 'Unknown';
+  observedGeneration: number;
+  /** ISO 8601, whole seconds */
+  lastTransitionTime: string;
+  reason: string;
+  message: string;
+}
+
+export interface CoreClientStatus {
+  observedGeneration: number;
+  clientId?: string;
+  /** Of the core configuration, as it was when the client was last written. */
+  revision?: number;
+  /** SHA-256 of what was last written, in hexadecimal digits. */
+  syncedHash?: string;
+  conditions: Condition[];
+}
+
+export interface CoreClientResource {
+  name: string;
+  uid: string;
+  generation: number;
+  /** ISO 8601 */
+  created: string;
+  resourceVersion: string;
+  spec: unknown;
+  /** As it stands in the cluster, in whatever shape. */
+  status: Partial<CoreClientStatus>;
+}
+
+const optional = <T extends z.ZodType>(type: T) => type.optional().catch(undefined);
+
+const condition = z.object({
+  type: z.enum(['Accepted', 'Synced', 'Ready']),
+  status: z.enum(['True', 'False', 'Unknown']),
+  observedGeneration: z.number().catch(-1),
+  lastTransitionTime: z.string(),
+  reason: z.string(),
+  message: z.string().catch(''),
+});
+
+const status = z.looseObject({
+  observedGeneration: optional(z.number()),
+  clientId: optional(z.string()),
+  revision: optional(z.number()),
+  syncedHash: optional(z.string()),
+  conditions: z
+    .array(z.unknown())
+    .catch([])
+    .transform((items) => items.flatMap((item) => condition.safeParse(item).data ?? [])),
+});
+
+const resource = z
+  .object({
+    metadata: z.object({
+      name: z.string(),
+      uid: z.string(),
+      generation: z.number().catch(0),
+      creationTimestamp: z.string().catch(''),
+      resourceVersion: z.string().catch(''),
+      deletionTimestamp: z.string().optional(),
+    }),
+    spec: z.unknown(),
+    status: status.catch({ conditions: [] }),
+  })
+  .transform(({ metadata, spec, status: current }) => ({
+    isGoing: metadata.deletionTimestamp !== undefined,
+    resource: {
+      name: metadata.name,
+      uid: metadata.uid,
+      generation: metadata.generation,
+      created: metadata.creationTimestamp,
+      resourceVersion: metadata.resourceVersion,
+      spec,
+      status: current,
+    } as CoreClientResource,
+  }));
+
+const page = z.object({
+  metadata: z.object({ continue: z.string().optional() }),
+  items: z.array(resource),
+});
+
+/** One page of a list, without resources that are being deleted; undefined for what is no list. */
+export function parsePage(answer: unknown): { resources: CoreClientResource[]; next: string | undefined } | undefined {
+  const parsed = page.safeParse(answer);
+  if (!parsed.success) return undefined;
+  const present = parsed.data.items.filter(({ isGoing }) => !isGoing);
+  return { resources: present.map((item) => item.resource), next: parsed.data.metadata.continue || undefined };
+}
