@@ -13,7 +13,7 @@ import { type Mailbox, openMailbox } from './mailbox/mailbox.ts';
 import { type StartOptions, UsageError } from './options.ts';
 import { type EmbeddedPostgres, removePostgres, startPostgres } from './postgres/postgres.ts';
 import { type SupervisedChild, superviseChild } from './processes/child-process.ts';
-import { processEnvironments, serviceSecretName } from './processes/environments.ts';
+import { environmentFile, processEnvironments, serviceSecretName } from './processes/environments.ts';
 import { openSecrets, type Secrets } from './secrets.ts';
 import { createStopStack, StoppedError, type StopStack } from './stop-stack.ts';
 
@@ -141,7 +141,7 @@ async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> 
       () => 'lost',
     );
     await removePostgres({ directory: join(directory, 'postgres'), password });
-    for (const name of ['mailbox', 'logs', 'seed.json', 'secrets.json']) {
+    for (const name of ['mailbox', 'logs', 'seed.json', 'reconciler.env', 'secrets.json']) {
       await rm(join(directory, name), { recursive: true, force: true });
     }
   }
@@ -204,6 +204,7 @@ async function startChildren(parts: Parts): Promise<Children> {
     smtpPort: parts.mailbox.port,
     seedFile,
   });
+  await offerReconciler(parts, environments.reconciler);
   const { databaseUrl, metricsPort } = places.forms;
   return {
     targets,
@@ -212,6 +213,14 @@ async function startChildren(parts: Parts): Promise<Children> {
     forms: await supervise(parts, 'form service', 'forms', environments.forms),
     tokenHandler: await supervise(parts, 'token handler', 'token-handler', environments.tokenHandler),
   };
+}
+
+/** What `npm run reconcile` reads while we run; with secrets, so only its owner may. */
+async function offerReconciler({ options, stack }: Parts, environment: Record<string, string>): Promise<void> {
+  const file = join(options.directory, 'reconciler.env');
+  await rm(file, { force: true });
+  await writeFile(file, environmentFile(environment), { mode: 0o600 });
+  await stack.add(() => rm(file, { force: true }));
 }
 
 type Room = 'platform-server' | 'forms' | 'token-handler';

@@ -12,6 +12,7 @@ import { createFormsApp } from './app.ts';
 import type { FormsConfig } from './config.ts';
 import { createSchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
+import { registerRunMetrics } from './expiry/metrics.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
@@ -50,6 +51,7 @@ export async function startForms({
   const validator = createSchemaValidator();
   const definitions = createDefinitionSource(platform.configuration);
   const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
+  registerRunMetrics({ metrics, pool: relayPool, clock });
   platform.register(registered);
   void platform.preload();
   return serve({

@@ -27,7 +27,7 @@ type Environment = Record<string, string>;
 
 export async function processEnvironments(
   around: Surroundings,
-): Promise<{ platformServer: Environment; forms: Environment; tokenHandler: Environment }> {
+): Promise<Record<'platformServer' | 'forms' | 'tokenHandler' | 'reconciler', Environment>> {
   const { urns, secrets } = around;
   const directory = `http://127.0.0.1:${around.platformServer.port}/directory/v2`;
   return {
@@ -53,6 +53,14 @@ export async function processEnvironments(
       PUBLIC_URL: around.publicUrl,
       SESSION_STORE: 'memory',
     },
+    reconciler: {
+      LOG_LEVEL: logLevel(),
+      URN_PREFIX: urns.prefix,
+      ACCESS_SERVICE_URL: around.accessUrl,
+      DATABASE_URL: around.forms.databaseUrl,
+      DIRECTORY_URL: directory,
+      CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
+    },
   };
 }
 
@@ -70,11 +78,22 @@ function common({ urns, accessUrl, publicUrl }: Surroundings, place: Place): Env
     HOST: '127.0.0.1',
     PORT: String(place.port),
     METRICS_PORT: String(place.metricsPort),
-    LOG_LEVEL: process.env.LOG_LEVEL || 'info',
+    LOG_LEVEL: logLevel(),
     URN_PREFIX: urns.prefix,
     ACCESS_SERVICE_URL: accessUrl,
     ACCESS_SERVICE_PUBLIC_URL: `${publicUrl}/auth`,
     DATABASE_URL: place.databaseUrl,
     DRAIN_DEADLINE: 'PT5S',
   };
+}
+
+function logLevel(): string {
+  return process.env.LOG_LEVEL || 'info';
+}
+
+/** An environment as `node --env-file` reads it. */
+export function environmentFile(environment: Environment): string {
+  return Object.entries(environment)
+    .map(([name, value]) => `${name}='${value}'\n`)
+    .join('');
 }

@@ -26,7 +26,7 @@ export type OutboxKind = EventKind | SubscriberKind | FileKind;
 
 export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];
 
-/** Who did it: a subject and a display name, or `form-service-job` for the expiry. */
+/** Who did it: a subject and a display name. The rows of the expiry name nobody; their events name `form-service-job`. */
 export interface Actor {
   id: string;
   name: string;
@@ -41,8 +41,8 @@ export interface Actor {
  * | subscribe | create, before form-created | none; acceptance adds `subscriberId` |
  * | form-created, -submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
- * | form-locked | the reconciler | `actor`, `deleteOn` |
- * | form-deleted | delete and the reconciler | `actor`, `files`, `subscriberId` where the form's row has one |
+ * | form-locked | the reconciler | `deleteOn` |
+ * | form-deleted | delete and the reconciler | `actor` (of delete only), `files`, `subscriberId` where the form's row has one |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`; `files` |
  */
 export interface OutboxFacts {

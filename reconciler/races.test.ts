@@ -1,0 +1,137 @@
+// What applicants and administrators do while a run is at work: each side wins or loses as a whole.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createChangeStore } from '../src/forms/forms/change-store.ts';
+import { createDataStore } from '../src/forms/forms/data-store.ts';
+import { transitions } from '../src/forms/forms/form.ts';
+import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
+
+let world: ExpiryWorld;
+beforeAll(async () => {
+  world = await startExpiryWorld();
+});
+afterAll(() => world.close());
+
+const actor = { id: 'admin', name: 'Admin' };
+const forms = (count: number, form: Parameters<ExpiryWorld['add']>[0]) =>
+  Promise.all(Array.from({ length: count }, () => world.add(form)));
+const kinds = async (id: string) => (await world.outbox(id)).map(({ kind }) => kind);
+
+function save(formId: string) {
+  return createDataStore(world.pool).save({
+    ...{ formId, tenantId: tenant, now: world.now(), data: '{"name":"saved"}', files: '{}' },
+    ...{ revisions: undefined, anonymousOnly: true, session: undefined },
+  });
+}
+
+const hold = (formId: string) =>
+  createChangeStore(world.pool).setHeld({ formId, tenantId: tenant, now: world.now(), held: true });
+const unlock = (formId: string) =>
+  createChangeStore(world.pool).move({
+    formId,
+    tenantId: tenant,
+    now: world.now(),
+    actor,
+    transition: transitions.unlock,
+  });
+
+/** Runs in small batches while `act` is done to each form, a few at a time. */
+async function whileRunning<T>(ids: readonly string[], act: (id: string) => Promise<T>): Promise<Map<string, T>> {
+  const done = new Map<string, T>();
+  const running = world.run({ batchSize: 3 });
+  for (let start = 0; start < ids.length; start += 4)
+    await Promise.all(ids.slice(start, start + 4).map(async (id) => done.set(id, await act(id))));
+  expect(await running).toMatchObject({ outcome: 'succeeded' });
+  return done;
+}
+
+describe('a draft that is being saved when the run comes by', () => {
+  it('is passed over, and is a draft with its new answers after the save', async () => {
+    const [busy = '', free = ''] = await forms(2, { age: 16 * day });
+    const client = await world.pool.connect();
+    await client.query('BEGIN');
+    await client.query('UPDATE forms SET last_accessed = $2 WHERE id = $1', [busy, world.now()]);
+    expect(await world.run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 1 } });
+    await client.query('COMMIT');
+    client.release();
+    expect(await world.form(busy)).toMatchObject({ status: 'Draft', lastAccessed: world.now() });
+    expect(await world.form(free)).toMatchObject({ status: 'Locked' });
+    expect(await kinds(busy)).toEqual([]);
+    await world.run();
+    expect(await world.form(busy)).toMatchObject({ status: 'Draft' });
+  });
+
+  it('and rolls the save back is locked by the next run', async () => {
+    const [busy = ''] = await forms(1, { age: 16 * day });
+    const client = await world.pool.connect();
+    await client.query('BEGIN');
+    await client.query('UPDATE forms SET last_accessed = $2 WHERE id = $1', [busy, world.now()]);
+    await world.run();
+    await client.query('ROLLBACK');
+    client.release();
+    await world.run();
+    expect(await world.form(busy)).toMatchObject({ status: 'Locked' });
+  });
+
+  it('is never locked when the save was answered, and never saved when it was locked', async () => {
+    const ids = await forms(200, { age: 16 * day });
+    const saved = await whileRunning(ids, save);
+    const outcomes = new Set<string>();
+    for (const id of ids) {
+      const wasSaved = saved.get(id) !== undefined;
+      outcomes.add(wasSaved ? 'saved' : 'locked');
+      expect(await world.form(id)).toMatchObject({ status: wasSaved ? 'Draft' : 'Locked' });
+      expect(await kinds(id)).toEqual(wasSaved ? [] : ['form-locked']);
+    }
+    expect(outcomes.size).toBe(2);
+  });
+});
+
+describe('a hold that is set while the run goes', () => {
+  it('protects a draft that it finds, and finds every other one locked', async () => {
+    const ids = await forms(200, { age: 16 * day });
+    const held = await whileRunning(ids, hold);
+    for (const id of ids) {
+      const found = held.get(id)?.status;
+      expect(await world.form(id)).toMatchObject({ status: found, held: true });
+      expect(await kinds(id)).toEqual(found === 'Draft' ? [] : ['form-locked']);
+    }
+  });
+
+  it('protects a locked form that it finds, and finds no other', async () => {
+    const ids = await forms(100, { lockedFor: 16 * day, noticeAccepted: true });
+    const held = await whileRunning(ids, hold);
+    for (const id of ids) {
+      const isThere = held.get(id) !== undefined;
+      expect((await world.form(id))?.status).toBe(isThere ? 'Locked' : undefined);
+      expect((await kinds(id)).includes('form-deleted')).toBe(!isThere);
+    }
+  });
+});
+
+describe('an unlock while the run goes', () => {
+  it('wins, and the form is a draft, or loses, and there is no form: never both, never neither', async () => {
+    const ids = await forms(200, { lockedFor: 16 * day, noticeAccepted: true });
+    const unlocked = await whileRunning(ids, unlock);
+    for (const id of ids) {
+      const won = unlocked.get(id) !== undefined;
+      expect((await world.form(id))?.status).toBe(won ? 'Draft' : undefined);
+      expect((await kinds(id)).slice(1)).toEqual([won ? 'form-unlocked' : 'form-deleted']);
+    }
+  });
+});
+
+describe('a release', () => {
+  it.each([
+    ['draft', { age: 99 * day, held: true }, 'Draft'],
+    ['locked form', { lockedFor: 99 * day, held: true, noticeAccepted: true }, 'Locked'],
+  ] as const)('restarts the clock of a held %s: it is safe for another whole period', async (_, form, status) => {
+    const [id = ''] = await forms(1, form);
+    await createChangeStore(world.pool).setHeld({ formId: id, tenantId: tenant, now: world.now(), held: false });
+    world.advance(15 * day);
+    await world.run();
+    expect(await world.form(id)).toMatchObject({ status });
+    world.advance(1);
+    await world.run();
+    expect((await world.form(id))?.status).toBe(status === 'Draft' ? 'Locked' : undefined);
+  });
+});

@@ -1,0 +1,117 @@
+// What a run removes because nothing asks for it any more, to the millisecond, and what it keeps.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
+
+let world: ExpiryWorld;
+beforeAll(async () => {
+  world = await startExpiryWorld();
+});
+afterAll(() => world.close());
+
+const hour = 60 * 60_000;
+const ago = (milliseconds: number) => new Date(world.now().getTime() - milliseconds);
+const rows = async (table: string) => (await world.pool.query(`SELECT FROM ${table}`)).rowCount;
+
+/** How to write a row that is so many milliseconds old. */
+const writers: [table: string, period: number, write: (age: number, index: number) => Promise<unknown>][] = [
+  [
+    'tombstones',
+    30 * day,
+    (age) => world.pool.query(`INSERT INTO tombstones VALUES (gen_random_uuid(), 't', 'd', true, $1)`, [ago(age)]),
+  ],
+  [
+    'idempotency_keys',
+    day,
+    async (age, index) => {
+      const key = Buffer.from(String(index));
+      const values = [key, await world.add(), ago(age)];
+      return world.pool.query(`INSERT INTO idempotency_keys VALUES ('t', 'i', 's', 'r', $1, $1, $2, '{}', $3)`, values);
+    },
+  ],
+  [
+    'used_codes',
+    day,
+    async (age) => {
+      const values = [await world.add(), Buffer.from('hash'), ago(age)];
+      return world.pool.query(`INSERT INTO used_codes VALUES ($1, $2, 'i', 's', $3)`, values);
+    },
+  ],
+  [
+    'code_attempts',
+    hour,
+    (age) =>
+      world.pool.query(
+        `INSERT INTO code_attempts (address_hash, code_hash, issuer, subject, attempted) VALUES ('a', 'c', 'i', 's', $1)`,
+        [ago(age)],
+      ),
+  ],
+  [
+    'code_sends',
+    hour,
+    (age) => world.pool.query(`INSERT INTO code_sends (address_hash, sent) VALUES ('a', $1)`, [ago(age)]),
+  ],
+];
+
+describe('rows that age', () => {
+  it.each(writers)(
+    'of %s go when they are of no use any more, to the millisecond, in batches',
+    async (table, period, write) => {
+      for (let index = 0; index < 5; index += 1) await write(period + index, index);
+      await write(period - 1, 5);
+      expect(await rows(table)).toBe(6);
+      expect(await world.run({ batchSize: 2 })).toMatchObject({ outcome: 'succeeded', counts: { purged: 5 } });
+      expect(await rows(table)).toBe(1);
+      await world.pool.query(`DELETE FROM ${table}`);
+    },
+  );
+});
+
+describe('rows of the outbox', () => {
+  const add = async (formId: string, kind: string, { age, accepted }: { age: number; accepted: number | null }) =>
+    world.pool.query(
+      `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
+      VALUES ($1, $2, $3, '{"definitionId":"permit"}', $4, $4, $5)`,
+      [formId, tenant, kind, ago(age), accepted === null ? null : ago(accepted)],
+    );
+
+  it('go a week after their delivery, and never before it', async () => {
+    const id = await world.add();
+    await add(id, 'subscribe', { age: 8 * day, accepted: 7 * day });
+    await add(id, 'form-created', { age: 8 * day, accepted: 7 * day - 1 });
+    await add(id, 'form-submitted', { age: 80 * day, accepted: null });
+    expect(await world.run({ batchSize: 1 })).toMatchObject({ counts: { purged: 1 } });
+    expect((await world.outbox(id)).map(({ kind }) => kind)).toEqual(['form-created', 'form-submitted']);
+    await world.pool.query('DELETE FROM outbox');
+  });
+
+  it('that the deletion of a locked form asks for are kept as long as the form is locked', async () => {
+    world.retain('long', { deleteAfter: 100 * day });
+    const id = await world.add({ lockedFor: 90 * day, noticeAccepted: true, definitionId: 'long' });
+    const draft = await world.add();
+    await add(draft, 'form-locked', { age: 20 * day, accepted: 20 * day });
+    expect(await world.run()).toMatchObject({ counts: { purged: 1, deleted: 0 } });
+    expect((await world.outbox(id)).map(({ kind }) => kind)).toEqual(['form-locked']);
+    expect(await world.outbox(draft)).toEqual([]);
+    world.advance(11 * day);
+    expect(await world.run()).toMatchObject({ counts: { deleted: 1, deletedNotNotified: 0 } });
+  });
+
+  it('are no longer needed for the removal of a subscriber: the deletion names it', async () => {
+    const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true, subscriberId: 'subscriber-2' });
+    await world.run();
+    expect((await world.outbox(id)).at(-1)).toMatchObject({
+      kind: 'form-deleted',
+      facts: { subscriberId: 'subscriber-2' },
+    });
+  });
+});
+
+describe('records of runs', () => {
+  it('go after thirty days', async () => {
+    await world.pool.query('DELETE FROM reconciler_runs');
+    await world.run();
+    world.advance(30 * day);
+    await world.run();
+    expect(await rows('reconciler_runs')).toBe(1);
+  });
+});
