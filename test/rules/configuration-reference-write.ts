@@ -1,6 +1,17 @@
-// `npm run docs`: writes docs/configuration.md anew.
-import { writeFileSync } from 'node:fs';
+// `npm run docs`: writes docs/configuration.md anew, and what of the chart follows from its values and from the schemas.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
 
-writeFileSync(join(import.meta.dirname, '../../docs/configuration.md'), configurationReference(processes));
+const root = join(import.meta.dirname, '../..');
+
+function rewrite(path: string, change: (text: string) => string): void {
+  const file = join(root, path);
+  writeFileSync(file, change(readFileSync(file, 'utf8')));
+}
+
+const values = describedValues(readFileSync(join(root, 'charts/formgate/values.yaml'), 'utf8'));
+rewrite('docs/configuration.md', () => configurationReference(processes));
+rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
+rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));

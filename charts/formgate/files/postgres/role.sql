@@ -1,0 +1,7 @@
+-- A role and the database that it owns, for one service. No role may connect to the database of another.
+SELECT format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE', :'role')
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
+SELECT format('ALTER ROLE %I PASSWORD %L', :'role', :'password') \gexec
+SELECT format('CREATE DATABASE %I OWNER %I', :'role', :'role')
+WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'role') \gexec
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', :'role') \gexec

@@ -1,0 +1,197 @@
+{{/*
+The environment of each process. Names and values in clear are a dict, so that no name can come twice; what an operator
+gives in `env` wins over the chart. Secrets are references only. test/chart ties all of it to the schemas of src.
+*/}}
+
+{{/* Of every process that serves: root */}}
+{{- define "formgate.environment.process" -}}
+PORT: "8080"
+METRICS_PORT: "9090"
+LOG_LEVEL: {{ .Values.logLevel | quote }}
+URN_PREFIX: {{ .Values.urnPrefix | quote }}
+TRUSTED_PROXIES: {{ .Values.trustedProxies | quote }}
+CORS_ORIGINS: {{ .Values.corsOrigins | quote }}
+DRAIN_DEADLINE: {{ printf "PT%dS" (int .Values.drain.deadlineSeconds) | quote }}
+{{ include "formgate.environment.access" . }}
+{{- end -}}
+
+{{- define "formgate.environment.access" -}}
+ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
+{{- with .Values.access.publicUrl }}
+ACCESS_SERVICE_PUBLIC_URL: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Of every process that calls the platform: dict root, account */}}
+{{- define "formgate.environment.platform" -}}
+{{- if .root.Values.platformServer.enabled }}
+DIRECTORY_URL: {{ printf "%s/directory/v2" (include "formgate.serviceUrl" (dict "root" .root "component" "platform-server")) | quote }}
+{{- else }}
+DIRECTORY_URL: {{ .root.Values.directory.url | quote }}
+{{- end }}
+{{- with .account.clientId }}
+CLIENT_ID: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "formgate.environment.forms" -}}
+{{ include "formgate.environment.process" . }}
+{{ include "formgate.environment.platform" (dict "root" . "account" .Values.forms.account) }}
+{{- end -}}
+
+{{- define "formgate.environment.tokenHandler" -}}
+{{ include "formgate.environment.process" . }}
+{{ include "formgate.environment.platform" (dict "root" . "account" .Values.tokenHandler.account) }}
+TENANT_HEADER: {{ .Values.tenantHeader | quote }}
+SESSION_COOKIE: {{ include "formgate.sessionCookie" . | quote }}
+{{- with .Values.tokenHandler.publicUrl }}
+PUBLIC_URL: {{ . | quote }}
+{{- end }}
+{{ include "formgate.environment.clients" . }}
+{{- with .Values.tokenHandler.upstreamAllowedDomains }}
+UPSTREAM_ALLOWED_DOMAINS: {{ join "," . | quote }}
+{{- end }}
+{{- if not .Values.bundled.enabled }}
+{{- with .Values.redis }}
+{{- with .sentinels }}
+REDIS_SENTINELS: {{ join "," . | quote }}
+REDIS_SENTINEL_NAME: {{ $.Values.redis.sentinelName | quote }}
+{{- with $.Values.redis.sentinelUsername }}
+REDIS_SENTINEL_USERNAME: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- with .clusterNodes }}
+REDIS_CLUSTER_NODES: {{ join "," . | quote }}
+{{- end }}
+{{- with .username }}
+REDIS_USERNAME: {{ . | quote }}
+{{- end }}
+{{- if .tls.enabled }}
+REDIS_TLS: "true"
+{{- end }}
+{{- with .tls.ca }}
+REDIS_TLS_CA: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "formgate.sessionCookie" -}}
+{{- if .Values.tokenHandler.sessionCookie -}}
+{{- .Values.tokenHandler.sessionCookie -}}
+{{- else -}}
+{{- if include "formgate.usesTls" . -}}__Host-{{- end -}}formgate_session
+{{- end -}}
+{{- end -}}
+
+{{- define "formgate.environment.platformServer" -}}
+{{ include "formgate.environment.process" . }}
+MAIL_FROM: {{ .Values.platformServer.mailFrom | quote }}
+SEED_FILE: /etc/formgate/seed/seed.json
+{{- end -}}
+
+{{/*
+A source of a secret, as the name of a Secret and its key; empty where there is none: dict root, source, name (of the
+variable), given (its key among what the values hold in clear), generated (optional: its key among the generated ones),
+bundled (optional: name and key)
+*/}}
+{{- define "formgate.secretReference" -}}
+{{- $fullname := include "formgate.fullname" .root -}}
+{{- if .source.existingSecret.name -}}
+{{- toJson (dict "name" .source.existingSecret.name "key" (.source.existingSecret.key | default .name)) -}}
+{{- else if .source.value -}}
+{{- toJson (dict "name" (printf "%s-given" $fullname) "key" .given) -}}
+{{- else if .bundled -}}
+{{- toJson .bundled -}}
+{{- else if .generated -}}
+{{- toJson (dict "name" (printf "%s-keys" $fullname) "key" .generated) -}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
+{{/* Every secret of every part, by part and variable: root. The Secrets are made from the same list. */}}
+{{- define "formgate.secretSources" -}}
+{{- $postgres := printf "%s-postgres" (include "formgate.fullname" .) -}}
+{{- $redis := printf "%s-redis" (include "formgate.fullname" .) -}}
+{{- $bundled := .Values.bundled.enabled -}}
+forms:
+  DATABASE_URL: {{ toJson (dict "source" .Values.forms.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
+  CLIENT_SECRET: {{ toJson (dict "source" .Values.forms.account.secret) }}
+  CODE_KEY: {{ toJson (dict "source" .Values.forms.codeKey "generated" "FORMS_CODE_KEY") }}
+tokenHandler:
+  DATABASE_URL: {{ toJson (dict "source" .Values.tokenHandler.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "TOKEN_HANDLER_DATABASE_URL") nil)) }}
+  CLIENT_SECRET: {{ toJson (dict "source" .Values.tokenHandler.account.secret) }}
+  KEY_RING: {{ toJson (dict "source" .Values.tokenHandler.keyRing "generated" "TOKEN_HANDLER_KEY_RING") }}
+  REDIS_URL: {{ toJson (dict "source" .Values.redis.url "bundled" ($bundled | ternary (dict "name" $redis "key" "REDIS_URL") nil)) }}
+  REDIS_PASSWORD: {{ toJson (dict "source" .Values.redis.password) }}
+  REDIS_SENTINEL_PASSWORD: {{ toJson (dict "source" .Values.redis.sentinelPassword) }}
+{{- if .Values.reconciler.enabled }}
+reconciler:
+  DATABASE_URL: {{ toJson (dict "source" .Values.forms.database "given" "FORMS_DATABASE_URL" "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
+{{- $own := .Values.reconciler.account }}
+{{- if or $own.clientId $own.secret.value $own.secret.existingSecret.name }}
+  CLIENT_SECRET: {{ toJson (dict "source" $own.secret) }}
+{{- else }}
+  CLIENT_SECRET: {{ toJson (dict "source" .Values.forms.account.secret "given" "FORMS_CLIENT_SECRET") }}
+{{- end }}
+{{- end }}
+{{- if .Values.platformServer.enabled }}
+platformServer:
+  DATABASE_URL: {{ toJson (dict "source" .Values.platformServer.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "PLATFORM_SERVER_DATABASE_URL") nil)) }}
+  SMTP_URL: {{ toJson (dict "source" .Values.platformServer.smtp) }}
+  CODE_KEY: {{ toJson (dict "source" .Values.platformServer.codeKey "generated" "PLATFORM_SERVER_CODE_KEY") }}
+{{- end }}
+{{- end -}}
+
+{{/* Name of a variable's key in the Secrets of the chart: dict part, variable */}}
+{{- define "formgate.secretKey" -}}
+{{- printf "%s_%s" (.part | snakecase | upper) .variable -}}
+{{- end -}}
+
+{{/* The list `env` of a container: dict root, part, plain (YAML), env (of the operator) */}}
+{{- define "formgate.env" -}}
+{{- $root := .root -}}
+{{- $part := .part -}}
+{{- $plain := mergeOverwrite (fromYaml .plain) (deepCopy .env) -}}
+{{- with $root.Values.caCertificates.configMap -}}
+{{- $plain = set $plain "NODE_EXTRA_CA_CERTS" "/etc/formgate/ca/ca.crt" -}}
+{{- end -}}
+{{- range $name, $value := $plain }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- range $name, $secret := get (fromYaml (include "formgate.secretSources" $root)) $part }}
+{{- $given := include "formgate.secretKey" (dict "part" $part "variable" $name) }}
+{{- $reference := fromJson (include "formgate.secretReference" (merge (dict "root" $root "name" $name) $secret (dict "given" $given))) }}
+{{- if $reference }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $reference.name | quote }}
+      key: {{ $reference.key | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The reconciler signs in as the form service, unless it has an account of its own. */}}
+{{- define "formgate.environment.reconciler" -}}
+LOG_LEVEL: {{ .Values.logLevel | quote }}
+URN_PREFIX: {{ .Values.urnPrefix | quote }}
+ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
+{{- $own := .Values.reconciler.account }}
+{{- $account := .Values.forms.account }}
+{{- if or $own.clientId $own.secret.value $own.secret.existingSecret.name }}
+{{- $account = $own }}
+{{- end }}
+{{ include "formgate.environment.platform" (dict "root" . "account" $account) }}
+{{ include "formgate.environment.clients" . }}
+{{- end -}}
+
+{{/* What the token handler and the reconciler must say alike about clients: root */}}
+{{- define "formgate.environment.clients" -}}
+ALLOW_INSECURE_REDIRECT_URIS: {{ .Values.tokenHandler.allowInsecureRedirectUris | quote }}
+{{- with .Values.tokenHandler.builderAppUrl }}
+BUILDER_APP_URL: {{ . | quote }}
+{{- end }}
+{{- end -}}

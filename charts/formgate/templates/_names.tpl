@@ -1,0 +1,79 @@
+{{/* Names and labels. Names stay below 41 characters, so that Jobs and pods can append to them. */}}
+
+{{- define "formgate.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "formgate.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of a part: dict root, component */}}
+{{- define "formgate.partName" -}}
+{{- printf "%s-%s" (include "formgate.fullname" .root) .component -}}
+{{- end -}}
+
+{{/* What is the same in every object: root */}}
+{{- define "formgate.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
+app.kubernetes.io/part-of: formgate
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{ include "formgate.instanceLabels" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* What selects every pod of a release: root */}}
+{{- define "formgate.instanceLabels" -}}
+app.kubernetes.io/name: {{ include "formgate.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{/* What selects the pods of a part: dict root, component. These never change. */}}
+{{- define "formgate.selectorLabels" -}}
+{{ include "formgate.instanceLabels" .root }}
+app.kubernetes.io/component: {{ .component | quote }}
+{{- end -}}
+
+{{/* Metadata of an object of a part: dict root, component, name (optional) */}}
+{{- define "formgate.metadata" -}}
+name: {{ .name | default (include "formgate.partName" .) }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "formgate.labels" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component | quote }}
+{{- end -}}
+
+{{/* dict root, component, values (of the part) */}}
+{{- define "formgate.serviceAccountName" -}}
+{{- with .values.serviceAccount -}}
+{{- if .name -}}{{- .name -}}{{- else if .create -}}{{- include "formgate.partName" $ -}}{{- else -}}default{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "formgate.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether browsers come by https: "true" or nothing */}}
+{{- define "formgate.usesTls" -}}
+{{- if or (and .Values.ingress.enabled .Values.ingress.tls.enabled) (and .Values.httpRoute.enabled .Values.httpRoute.tls) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Where a service of the chart is inside the cluster: dict root, component */}}
+{{- define "formgate.serviceUrl" -}}
+http://{{ include "formgate.partName" . }}.{{ .root.Release.Namespace }}.svc:8080
+{{- end -}}

@@ -1,0 +1,168 @@
+{{/*
+A part that serves: ServiceAccount, Service, Deployment, PodDisruptionBudget, HorizontalPodAutoscaler.
+dict root, component (of names), part (of values), command, plain (environment in clear, YAML), annotations (optional),
+mounts and volumes (optional lists)
+*/}}
+{{- define "formgate.workload" -}}
+{{- $values := get .root.Values .part -}}
+{{- $checksums := include "formgate.checksums" . | fromYaml | default dict -}}
+{{- $context := merge (dict "values" $values "annotations" (merge $checksums (.annotations | default dict))) . -}}
+{{- if $values.serviceAccount.create }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  {{- include "formgate.metadata" (merge (dict "name" (include "formgate.serviceAccountName" $context)) $context) | nindent 2 }}
+  {{- with $values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+---
+{{- end }}
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "formgate.metadata" $context | nindent 2 }}
+spec:
+  type: ClusterIP
+  selector:
+    {{- include "formgate.selectorLabels" $context | nindent 4 }}
+  ports:
+    - name: http
+      port: 8080
+      targetPort: http
+      protocol: TCP
+      appProtocol: http
+    - name: metrics
+      port: 9090
+      targetPort: metrics
+      protocol: TCP
+      appProtocol: http
+---
+{{ include "formgate.deployment" $context }}
+{{- if $values.podDisruptionBudget.enabled }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "formgate.metadata" $context | nindent 2 }}
+spec:
+  maxUnavailable: {{ $values.podDisruptionBudget.maxUnavailable }}
+  # Pods that do not serve anyway must not hold up a drain.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "formgate.selectorLabels" $context | nindent 6 }}
+{{- end }}
+{{- if $values.autoscaling.enabled }}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  {{- include "formgate.metadata" $context | nindent 2 }}
+spec:
+  scaleTargetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: {{ include "formgate.partName" $context }}
+  minReplicas: {{ int $values.autoscaling.minReplicas }}
+  maxReplicas: {{ int $values.autoscaling.maxReplicas }}
+  metrics:
+    - type: Resource
+      resource:
+        name: cpu
+        target:
+          type: Utilization
+          averageUtilization: {{ int $values.autoscaling.targetCPU }}
+{{- end }}
+{{- end -}}
+
+{{/* As above, with values */}}
+{{- define "formgate.deployment" -}}
+{{- $drain := .root.Values.drain -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {{- include "formgate.metadata" . | nindent 2 }}
+spec:
+  {{- if not .values.autoscaling.enabled }}
+  replicas: {{ int .values.replicas }}
+  {{- end }}
+  revisionHistoryLimit: 5
+  # Longer than migrations may take (10 minutes).
+  progressDeadlineSeconds: 900
+  selector:
+    matchLabels:
+      {{- include "formgate.selectorLabels" . | nindent 6 }}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      maxUnavailable: 0
+      maxSurge: 1
+  template:
+    metadata:
+      {{- include "formgate.podMetadata" . | nindent 6 }}
+    spec:
+      {{- include "formgate.podSpec" . | nindent 6 }}
+      {{- include "formgate.topologySpread" . | nindent 6 }}
+      # The wait, the drain, 5 s in which a process lets go of what it holds, and some to spare.
+      terminationGracePeriodSeconds: {{ add (int $drain.sleepSeconds) (int $drain.deadlineSeconds) 10 }}
+      containers:
+        - {{- $env := include "formgate.env" (dict "root" .root "part" .part "plain" .plain "env" .values.env) }}
+          {{- include "formgate.container" (dict "root" .root "name" .component "values" .values "args" (list .command) "env" $env) | nindent 10 }}
+          ports:
+            - name: http
+              containerPort: 8080
+              protocol: TCP
+            - name: metrics
+              containerPort: 9090
+              protocol: TCP
+          # Migrations run before the ports open, and may take 10 minutes.
+          startupProbe:
+            httpGet:
+              path: /livez
+              port: metrics
+            periodSeconds: 1
+            timeoutSeconds: 3
+            failureThreshold: 660
+          livenessProbe:
+            httpGet:
+              path: /livez
+              port: metrics
+            periodSeconds: 10
+            timeoutSeconds: 5
+            failureThreshold: 6
+          readinessProbe:
+            httpGet:
+              path: /readyz
+              port: metrics
+            periodSeconds: 5
+            timeoutSeconds: 4
+            failureThreshold: 2
+          # A pod that is to stop leaves the load balancers first. It still serves while they notice, and is told after.
+          lifecycle:
+            preStop:
+              sleep:
+                seconds: {{ int $drain.sleepSeconds }}
+          volumeMounts:
+            {{- include "formgate.volumeMounts" .root | nindent 12 }}
+            {{- with .mounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+      volumes:
+        {{- include "formgate.volumes" .root | nindent 8 }}
+        {{- with .volumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+{{- end -}}
+
+{{/* Pods are replaced when a secret that stands in the values changes: dict root, part */}}
+{{- define "formgate.checksums" -}}
+{{- $given := list -}}
+{{- range $name, $secret := get (fromYaml (include "formgate.secretSources" .root)) .part -}}
+{{- with $secret.source.value -}}{{- $given = append $given (print $name .) -}}{{- end -}}
+{{- end -}}
+{{- with $given -}}
+checksum/given: {{ join "," . | sha256sum | quote }}
+{{- end -}}
+{{- end -}}

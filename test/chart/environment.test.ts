@@ -1,0 +1,86 @@
+// The environment of each container is one that its process takes: every variable is known, and all of them together pass.
+import { basename } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parseConfig } from '../../src/service/config.ts';
+import { chartParts } from '../rules/chart-values.ts';
+import { type Container, helms, podTemplates, render, valueSets } from './helm.ts';
+
+const partOf: Record<string, string> = {
+  forms: 'forms',
+  'token-handler': 'tokenHandler',
+  'platform-server': 'platformServer',
+  reconciler: 'reconciler',
+};
+
+/** What Secrets would hold. */
+const secrets: Record<string, string> = {
+  DATABASE_URL: 'postgres://user:password@postgres/database',
+  CLIENT_SECRET: 'a secret of an account',
+  CODE_KEY: 'a key of at least thirty-two characters',
+  KEY_RING: `k1:${Buffer.alloc(32, 1).toString('base64')}`,
+  REDIS_URL: 'redis://redis:6379',
+  REDIS_PASSWORD: 'password',
+  REDIS_SENTINEL_PASSWORD: 'password',
+  SMTP_URL: 'smtp://mail:25',
+};
+
+function environmentOf({ env = [] }: Container): Record<string, string> {
+  return Object.fromEntries(
+    env.map(({ name, value, valueFrom }) => {
+      const held = valueFrom ? secrets[name] : value;
+      if (held === undefined) throw new Error(`${name} has neither a value nor a Secret that this test knows`);
+      return [name, held];
+    }),
+  );
+}
+
+/** Read by Node itself. */
+const ofNode = ['NODE_EXTRA_CA_CERTS'];
+
+const [helm = ''] = helms();
+
+describe.each(valueSets().map((file) => [basename(file), file]))('with %s', (_name, file) => {
+  test('every variable is known to its process, which takes all of them', async () => {
+    const pods = podTemplates(await render(helm, { files: [file] })).filter(({ component }) => component in partOf);
+    expect(pods.length).toBeGreaterThanOrEqual(2);
+    for (const { component, spec } of pods) {
+      const { schema, callsPlatform } = chartParts[partOf[component] ?? ''] ?? {};
+      const [container] = spec.containers;
+      if (!schema || !container) throw new Error(`${component} is not a part with a container`);
+      const environment = environmentOf(container);
+      const unknown = Object.keys(environment).filter(
+        (name) => !(name in schema.shape) && !ofNode.includes(name) && !(callsPlatform && name.startsWith('DIR_')),
+      );
+      expect(unknown, component).toEqual([]);
+      parseConfig(schema, environment);
+    }
+  });
+});
+
+test('what the chart sets of a process is what the schema of values keeps out of env', async () => {
+  const seen: Record<string, Set<string>> = {};
+  for (const file of valueSets())
+    for (const { component, spec } of podTemplates(await render(helm, { files: [file] })))
+      for (const { name } of spec.containers[0]?.env ?? []) {
+        seen[component] ??= new Set();
+        seen[component].add(name);
+      }
+  for (const [component, part] of Object.entries(partOf)) {
+    const { schema, setByChart = [] } = chartParts[part] ?? {};
+    const open = Object.keys(schema?.shape ?? {}).filter((name) => !setByChart.includes(name));
+    const set = [...(seen[component] ?? [])].filter((name) => !open.includes(name) && !ofNode.includes(name));
+    expect(set.filter((name) => !name.startsWith('DIR_')).sort(), component).toEqual([...setByChart].sort());
+  }
+});
+
+test('a setting that the chart does not set is given in env as text', async () => {
+  const objects = await render(helm, {
+    files: valueSets().filter((file) => file.endsWith('minimal-values.yaml')),
+    set: { 'forms.env.CODE_LIFETIME': 'PT5M', 'tokenHandler.env.DIR_EXAMPLE_API': 'https://api.example.org' },
+  });
+  const environments = Object.fromEntries(
+    podTemplates(objects).map((pod) => [pod.component, pod.spec.containers[0]?.env]),
+  );
+  expect(environments.forms).toContainEqual({ name: 'CODE_LIFETIME', value: 'PT5M' });
+  expect(environments['token-handler']).toContainEqual({ name: 'DIR_EXAMPLE_API', value: 'https://api.example.org' });
+});

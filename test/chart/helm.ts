@@ -1,0 +1,145 @@
+// Runs Helm on the chart of this project. Which Helm: HELM, or `helm` and `helm4` on the PATH or among the lab's tools.
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+
+const root = join(import.meta.dirname, '../..');
+export const chart = join(root, 'charts/formgate');
+/** Of every rendering, so that snapshots and names do not depend on the machine. */
+export const release = { name: 'formgate', namespace: 'forms' };
+/** What clusters offer that charts ask for. */
+const apiVersions = ['gateway.networking.k8s.io/v1', 'monitoring.coreos.com/v1', 'traefik.io/v1alpha1'];
+
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; labels?: Record<string, string>; annotations?: Record<string, string> };
+  [key: string]: unknown;
+}
+
+export interface Finished {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** The Helms of this machine: 3 and 4, where both are. Throws when there is none. */
+export function helms(): string[] {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), process.env.LAB_BIN ?? '/opt/lab/bin'];
+  const find = (name: string) => folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
+  const found = process.env.HELM ? [process.env.HELM] : [find('helm'), find('helm4')];
+  const programs = found.filter((file) => file !== undefined);
+  if (programs.length === 0) throw new Error('There is no Helm on the PATH: set HELM, or put helm on the PATH.');
+  return programs;
+}
+
+/** The sets of values beside the chart, as paths. */
+export function valueSets(): string[] {
+  return readdirSync(join(chart, 'ci')).map((name) => join(chart, 'ci', name));
+}
+
+export function run(program: string, args: string[], input?: string): Promise<Finished> {
+  return new Promise((done) => {
+    const child = execFile(program, args, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      done({ code: error ? (typeof error.code === 'number' ? error.code : 1) : 0, stdout, stderr });
+    });
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(input);
+  });
+}
+
+export interface Rendering {
+  /** Files of values, the last wins. */
+  files?: string[];
+  /** Values in JSON, by path: they win over files. */
+  set?: Record<string, unknown>;
+}
+
+export function template(helm: string, { files = [], set = {} }: Rendering): Promise<Finished> {
+  return run(helm, [
+    'template',
+    release.name,
+    chart,
+    `--namespace=${release.namespace}`,
+    '--kube-version=1.34.0',
+    ...apiVersions.map((version) => `--api-versions=${version}`),
+    ...valueArguments({ files, set }),
+  ]);
+}
+
+export function valueArguments({ files = [], set = {} }: Rendering): string[] {
+  return [
+    ...files.map((file) => `--values=${file}`),
+    ...Object.entries(set).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`),
+  ];
+}
+
+/** The objects of a rendering. Throws what Helm says when it refuses. */
+export async function render(helm: string, options: Rendering): Promise<KubeObject[]> {
+  const { code, stdout, stderr } = await template(helm, options);
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout, { uniqueKeys: true }).flatMap((document) => {
+    if (document.errors.length > 0) throw document.errors[0];
+    const object = document.toJS() as KubeObject | null;
+    return object === null ? [] : [object];
+  });
+}
+
+/** The one object of a kind and name; without a name, of a kind. Throws unless there is exactly one. */
+export function pick<T = KubeObject>(objects: KubeObject[], kind: string, name?: string): T {
+  const found = objects.filter((one) => one.kind === kind && (name === undefined || one.metadata.name === name));
+  if (found.length !== 1) throw new Error(`There are ${found.length} ${kind} ${name ?? ''}`);
+  return found[0] as T;
+}
+
+export interface Container {
+  name: string;
+  image: string;
+  args?: string[];
+  env?: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
+  resources: { requests: Record<string, string>; limits: Record<string, string> };
+  securityContext: Record<string, unknown>;
+  ports?: { name: string; containerPort: number }[];
+  lifecycle?: { preStop: { sleep: { seconds: number } } };
+}
+
+export interface PodSpec {
+  serviceAccountName: string;
+  automountServiceAccountToken: boolean;
+  terminationGracePeriodSeconds?: number;
+  securityContext: Record<string, unknown>;
+  containers: Container[];
+  volumes?: { name: string; configMap?: { name: string }; secret?: { secretName: string } }[];
+}
+
+export interface PodTemplate {
+  /** `Deployment formgate-forms` */
+  of: string;
+  component: string;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  spec: PodSpec;
+}
+
+/** Every pod that the objects would make. */
+export function podTemplates(objects: KubeObject[]): PodTemplate[] {
+  return objects.flatMap((object) => {
+    const pod = podOf(object);
+    if (pod === undefined) return [];
+    const { labels = {}, annotations = {} } = pod.metadata;
+    const component = labels['app.kubernetes.io/component'] ?? '';
+    return [{ of: `${object.kind} ${object.metadata.name}`, component, labels, annotations, spec: pod.spec }];
+  });
+}
+
+interface Pod {
+  metadata: { labels?: Record<string, string>; annotations?: Record<string, string> };
+  spec: PodSpec;
+}
+
+function podOf(object: KubeObject): Pod | undefined {
+  if (object.kind === 'Pod') return object as unknown as Pod;
+  const spec = object.spec as { template?: Pod; jobTemplate?: { spec: { template: Pod } } } | undefined;
+  return spec?.template ?? spec?.jobTemplate?.spec.template;
+}

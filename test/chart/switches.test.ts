@@ -1,0 +1,277 @@
+// What single values change of what the chart renders, and what it refuses.
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, render, template } from './helm.ts';
+
+const [helm = ''] = helms();
+const files = [join(chart, 'ci/minimal-values.yaml')];
+const rendered = (set: Record<string, unknown> = {}) => render(helm, { files, set });
+const kinds = (objects: KubeObject[]) => new Set(objects.map(({ kind }) => kind));
+
+async function variable(component: string, name: string, options: Rendering): Promise<string | undefined> {
+  const pods = podTemplates(await render(helm, options));
+  const pod = pods.find((one) => one.component === component);
+  return pod?.spec.containers[0]?.env?.find((one) => one.name === name)?.value;
+}
+
+describe('what is left out unless it is asked for', () => {
+  test.each([
+    ['Ingress', { 'ingress.enabled': true }],
+    ['HTTPRoute', { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] }],
+    ['ServiceMonitor', { 'serviceMonitor.enabled': true }],
+    ['HorizontalPodAutoscaler', { 'forms.autoscaling.enabled': true }],
+    ['StatefulSet', { 'bundled.enabled': true, 'redis.url.existingSecret.name': '' }],
+  ])('%s', async (kind, set) => {
+    expect(kinds(await rendered())).not.toContain(kind);
+    expect(kinds(await rendered(set))).toContain(kind);
+  });
+});
+
+describe('what is there unless it is turned off', () => {
+  test.each([
+    ['NetworkPolicy', { 'networkPolicy.enabled': false }],
+    ['CronJob', { 'reconciler.enabled': false }],
+    ['Role', { 'reconciler.enabled': false }],
+    [
+      'PodDisruptionBudget',
+      { 'forms.podDisruptionBudget.enabled': false, 'tokenHandler.podDisruptionBudget.enabled': false },
+    ],
+    ['Pod', { 'tests.enabled': false }],
+  ])('%s', async (kind, set) => {
+    expect(kinds(await rendered())).toContain(kind);
+    expect(kinds(await rendered(set))).not.toContain(kind);
+  });
+});
+
+describe('the session cookie', () => {
+  const cookie = (set: Record<string, unknown>) => variable('token-handler', 'SESSION_COOKIE', { files, set });
+
+  test('is a __Host- cookie where TLS is on, by Ingress or by HTTPRoute', async () => {
+    expect(await cookie({})).toBe('formgate_session');
+    expect(await cookie({ 'ingress.enabled': true })).toBe('formgate_session');
+    expect(await cookie({ 'ingress.enabled': true, 'ingress.tls.enabled': true })).toBe('__Host-formgate_session');
+    const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }], 'httpRoute.tls': true };
+    expect(await cookie(route)).toBe('__Host-formgate_session');
+  });
+
+  test('has the name that it is given, in any case', async () => {
+    const set = { 'ingress.enabled': true, 'ingress.tls.enabled': true, 'tokenHandler.sessionCookie': 'site' };
+    expect(await cookie(set)).toBe('site');
+  });
+});
+
+/** What a controller would make of a path, by a regular expression of its dialect. */
+function rewrite(pattern: string, replacement: string, path: string): string {
+  return path.replace(new RegExp(pattern), replacement);
+}
+
+/** What reaches the token handler of what a browser asks for: as the gateway of npm start does it. */
+const rewrites = [
+  ['/token-handler/sessions', '/token-handler/v1/sessions'],
+  ['/token-handler/clients/a b/auth', '/token-handler/v1/clients/a b/auth'],
+  ['/token-handler/v1/sessions', '/token-handler/v1/sessions'],
+  ['/token-handler/v1', '/token-handler/v1/?'],
+  ['/token-handler/v1x/y', '/token-handler/v1/v1x/y'],
+  ['/token-handler', '/token-handler/v1/?'],
+  ['/token-handler/', '/token-handler/v1/'],
+] as const;
+
+describe('the rewrite of /token-handler', () => {
+  const ingress = (preset: string, more: Record<string, unknown> = {}) =>
+    rendered({ 'ingress.enabled': true, 'ingress.preset': preset, 'ingress.hosts': ['a.example.org'], ...more });
+  const annotationsOf = (objects: KubeObject[], name: string) =>
+    pick(objects, 'Ingress', name).metadata.annotations ?? {};
+  const pathsOf = (objects: KubeObject[], name: string) => {
+    const { spec } = pick<{ spec: { rules: { http: { paths: { path: string; pathType: string }[] } }[] } }>(
+      objects,
+      'Ingress',
+      name,
+    );
+    return spec.rules.flatMap(({ http }) => http.paths.map(({ path, pathType }) => `${pathType} ${path}`));
+  };
+
+  test('with preset traefik is a Middleware that leaves versioned paths as they are', async () => {
+    const objects = await ingress('traefik');
+    const { regex, replacement } = pick<{ spec: { replacePathRegex: { regex: string; replacement: string } } }>(
+      objects,
+      'Middleware',
+    ).spec.replacePathRegex;
+    for (const [path, expected] of rewrites)
+      expect(rewrite(regex, replacement, path), path).toMatch(new RegExp(`^${expected}$`));
+    const middleware = 'forms-formgate-token-handler@kubernetescrd';
+    expect(annotationsOf(objects, 'formgate-token-handler')).toEqual({
+      'traefik.ingress.kubernetes.io/router.middlewares': middleware,
+    });
+    expect(annotationsOf(objects, 'formgate-forms')).toEqual({});
+    expect(pathsOf(objects, 'formgate-token-handler')).toEqual(['Prefix /token-handler']);
+    expect(pathsOf(objects, 'formgate-forms')).toEqual(['Prefix /form/v1']);
+  });
+
+  test('with preset nginx is an annotation that leaves versioned paths as they are', async () => {
+    const objects = await ingress('nginx');
+    const annotations = annotationsOf(objects, 'formgate-token-handler');
+    const [path = ''] = pathsOf(objects, 'formgate-token-handler');
+    const pattern = path.replace('ImplementationSpecific ', '^');
+    const replacement = annotations['nginx.ingress.kubernetes.io/rewrite-target'] ?? '';
+    for (const [asked, expected] of rewrites)
+      expect(rewrite(pattern, replacement, asked), asked).toMatch(new RegExp(`^${expected}$`));
+    expect(annotations['nginx.ingress.kubernetes.io/use-regex']).toBe('true');
+    expect(annotations['nginx.ingress.kubernetes.io/proxy-buffering']).toBe('off');
+    expect(annotationsOf(objects, 'formgate-forms')).toEqual({
+      'nginx.ingress.kubernetes.io/proxy-body-size': '0',
+      'nginx.ingress.kubernetes.io/proxy-request-buffering': 'off',
+    });
+    expect(kinds(objects)).not.toContain('Middleware');
+  });
+
+  test('with preset none there is neither an annotation nor a rewrite', async () => {
+    const objects = await ingress('none');
+    expect(annotationsOf(objects, 'formgate-token-handler')).toEqual({});
+    expect(pathsOf(objects, 'formgate-token-handler')).toEqual(['Prefix /token-handler']);
+  });
+
+  test.each(['traefik', 'nginx'])('can be turned off with preset %s', async (preset) => {
+    const objects = await ingress(preset, { 'ingress.rewrite': false });
+    expect(kinds(objects)).not.toContain('Middleware');
+    expect(pathsOf(objects, 'formgate-token-handler')).toEqual(['Prefix /token-handler']);
+    expect(JSON.stringify(annotationsOf(objects, 'formgate-token-handler'))).not.toContain('rewrite');
+  });
+
+  test('annotations of an operator win over those of the preset', async () => {
+    const objects = await ingress('nginx', {
+      'ingress.annotations': { 'nginx.ingress.kubernetes.io/proxy-body-size': '8m' },
+      'ingress.tokenHandlerAnnotations': { 'nginx.ingress.kubernetes.io/proxy-read-timeout': '600' },
+    });
+    expect(annotationsOf(objects, 'formgate-forms')['nginx.ingress.kubernetes.io/proxy-body-size']).toBe('8m');
+    expect(annotationsOf(objects, 'formgate-token-handler')).toMatchObject({
+      'nginx.ingress.kubernetes.io/proxy-body-size': '8m',
+      'nginx.ingress.kubernetes.io/proxy-read-timeout': '600',
+    });
+  });
+
+  test('of an HTTPRoute is a filter of the shorter prefix only', async () => {
+    const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] };
+    const filters = async (set: Record<string, unknown>) => {
+      type Rule = { matches: { path: { value: string } }[]; filters?: { urlRewrite: { path: unknown } }[] };
+      const { spec } = pick<{ spec: { rules: Rule[] } }>(await rendered({ ...route, ...set }), 'HTTPRoute');
+      return spec.rules.flatMap((rule) =>
+        rule.matches.map(({ path }) => [path.value, rule.filters?.[0]?.urlRewrite.path ?? null]),
+      );
+    };
+    const replaced = { type: 'ReplacePrefixMatch', replacePrefixMatch: '/token-handler/v1' };
+    expect(await filters({})).toEqual([
+      ['/form/v1', null],
+      ['/token-handler/v1', null],
+      ['/token-handler', replaced],
+    ]);
+    expect(await filters({ 'httpRoute.rewrite': false })).toContainEqual(['/token-handler', null]);
+  });
+});
+
+describe('secrets', () => {
+  type Secret = { data: Record<string, string>; metadata: { annotations?: Record<string, string> } };
+  const text = (value = '') => Buffer.from(value, 'base64').toString();
+
+  test('are made where none is given, and stay when the release goes', async () => {
+    const { data, metadata } = pick<Secret>(await rendered(), 'Secret', 'formgate-keys');
+    expect(Object.keys(data).sort()).toEqual(['FORMS_CODE_KEY', 'TOKEN_HANDLER_KEY_RING']);
+    expect(text(data.FORMS_CODE_KEY)).toMatch(/^[A-Za-z0-9]{48}$/);
+    expect(text(data.TOKEN_HANDLER_KEY_RING)).toMatch(/^k1:[A-Za-z0-9+/]{43}=$/);
+    expect(metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
+    const kept = pick<Secret>(await rendered({ 'secrets.keep': false }), 'Secret', 'formgate-keys');
+    expect(kept.metadata.annotations).toBeUndefined();
+  });
+
+  test('that are given in clear are in a Secret, and in no environment; a change of one replaces the pods', async () => {
+    const set = { 'forms.codeKey.value': 'c'.repeat(40) };
+    const objects = await rendered(set);
+    expect(text(pick<Secret>(objects, 'Secret', 'formgate-given').data.FORMS_CODE_KEY)).toBe('c'.repeat(40));
+    expect(Object.keys(pick<Secret>(objects, 'Secret', 'formgate-keys').data)).toEqual(['TOKEN_HANDLER_KEY_RING']);
+    expect(JSON.stringify(podTemplates(objects))).not.toContain('cccc');
+    const checksum = async (value: string) =>
+      podTemplates(await rendered({ 'forms.codeKey.value': value })).find(({ component }) => component === 'forms')
+        ?.annotations['checksum/given'];
+    expect(await checksum('d'.repeat(40))).not.toBe(await checksum('e'.repeat(40)));
+  });
+
+  test('of the bundled Postgres let each service into its own database', async () => {
+    const set = {
+      'bundled.enabled': true,
+      'redis.url.existingSecret.name': '',
+      'forms.database.existingSecret.name': '',
+    };
+    const { data } = pick<Secret>(await rendered(set), 'Secret', 'formgate-postgres');
+    expect(text(data.FORMS_DATABASE_URL)).toMatch(
+      /^postgres:\/\/forms:[A-Za-z0-9]{32}@formgate-postgres\.forms\.svc:5432\/forms$/,
+    );
+    expect(text(data['forms-password'])).toBe(new URL(text(data.FORMS_DATABASE_URL)).password);
+    const passwords = ['forms', 'token_handler', 'platform_server'].map((role) => data[`${role}-password`]);
+    expect(new Set(passwords).size).toBe(3);
+  });
+});
+
+test('a user, a group and a group of volumes that are null are left to the cluster', async () => {
+  const objects = await render(helm, { files: [join(chart, 'ci/named-values.yaml')] });
+  for (const { of, spec } of podTemplates(objects))
+    expect(spec.securityContext, of).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+});
+
+test('the platform server begins with the addresses of the services', async () => {
+  const objects = await render(helm, { files: [join(chart, 'ci/trial-values.yaml')] });
+  const { data } = pick<{ data: Record<string, string> }>(objects, 'ConfigMap', 'formgate-platform-server');
+  const seed = JSON.parse(data['seed.json'] ?? '');
+  expect(seed.tenants).toEqual([
+    { id: '65f0c2a9e4b0a1d2c3f4a5b6', name: 'Demo', realm: 'demo', adminEmail: 'admin@example.org' },
+  ]);
+  const url = (service: string) =>
+    seed.directory.find((entry: { service: string; url: string }) => entry.service === service)?.url;
+  expect(url('form-service:v1')).toBe('http://formgate-forms.forms.svc:8080/form/v1');
+  expect(url('configuration-service')).toBe('http://formgate-platform-server.forms.svc:8080');
+  expect(url('file-service')).toBe('http://files:8080');
+});
+
+describe('values that cannot work', () => {
+  const refusal = async (options: Rendering) => {
+    const { code, stderr } = await template(helm, options);
+    expect(code).not.toBe(0);
+    return stderr;
+  };
+
+  test('are refused with every problem at once', async () => {
+    const words = await refusal({});
+    for (const problem of [
+      'access.url: where is the access service?',
+      'directory.url: where is the directory service? Or set platformServer.enabled',
+      'DATABASE_URL of forms: give a value or an existingSecret, or set bundled.enabled',
+      'CLIENT_SECRET of tokenHandler: give a value or an existingSecret',
+      'redis: where is Redis? Or set bundled.enabled',
+    ])
+      expect(words).toContain(problem);
+  });
+
+  test.each([
+    [
+      'both a value and a Secret',
+      { 'forms.codeKey': { value: 'c'.repeat(40), existingSecret: { name: 'a' } } },
+      'not both',
+    ],
+    ['two kinds of Redis', { 'redis.sentinels': ['a:1'] }, 'one of url, sentinels and clusterNodes'],
+    ['sessions in the memory of two pods', { 'tokenHandler.env.SESSION_STORE': 'memory' }, 'replicas to 1'],
+    ['an HTTPRoute of no Gateway', { 'httpRoute.enabled': true }, 'which Gateway'],
+    ['routes to no platform server', { 'ingress.enabled': true, 'ingress.platformServer': true }, 'there is none'],
+  ])('%s', async (_name, set, words) => {
+    expect(await refusal({ files, set })).toContain(words);
+  });
+
+  test.each([
+    ['a misspelt key', { 'forms.replica': 3 }, 'replica'],
+    ['a misspelt key deep down', { 'networkPolicy.egress.redis.prots': [1] }, 'prots'],
+    ['a misspelt setting', { 'tokenHandler.env.SESION_IDLE': 'PT5M' }, 'SESION_IDLE'],
+    ['a setting that the chart sets', { 'forms.env.DATABASE_URL': 'postgres://a/b' }, 'DATABASE_URL'],
+    ['a number as a setting', { 'forms.env.BODY_LIMIT': 1048576 }, 'BODY_LIMIT'],
+    ['a short key', { 'forms.codeKey.value': 'short' }, 'codeKey'],
+    ['an unknown preset', { 'ingress.preset': 'haproxy' }, 'preset'],
+  ])('%s', async (_name, set, words) => {
+    expect(await refusal({ files, set })).toContain(words);
+  });
+});

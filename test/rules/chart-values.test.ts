@@ -1,0 +1,108 @@
+// The chart's values, their descriptions and their schema say the same, and know every setting of the processes.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(root, 'charts/formgate', path), 'utf8');
+
+const schema = JSON.parse(read('values.schema.json'));
+const values = parse(read('values.yaml'));
+const isValid = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(schema);
+
+type Json = Record<string, unknown>;
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** A schema and all that it is made of. */
+function* subschemas(node: unknown, path: string): Generator<[string, Json]> {
+  if (Array.isArray(node)) for (const [index, item] of node.entries()) yield* subschemas(item, `${path}/${index}`);
+  if (!isObject(node)) return;
+  yield [path, node];
+  for (const [key, value] of Object.entries(node)) yield* subschemas(value, `${path}/${key}`);
+}
+
+/** Every map in a tree of values. */
+function* maps(node: unknown, path: string[] = []): Generator<string[]> {
+  if (!isObject(node)) return;
+  yield path;
+  for (const [key, value] of Object.entries(node)) yield* maps(value, [...path, key]);
+}
+
+function resolved(node: Json): Json {
+  return typeof node.$ref === 'string' ? resolved(schema.definitions[node.$ref.replace('#/definitions/', '')]) : node;
+}
+
+test('every value of the chart is described', () => {
+  const described = describedValues(read('values.yaml'));
+  expect(described.length).toBeGreaterThan(100);
+  expect(described.filter(({ meaning }) => !meaning).map(({ path }) => path)).toEqual([]);
+});
+
+test('the README of the chart has the values as values.yaml describes them: npm run docs writes it anew', () => {
+  const readme = read('README.md');
+  expect(readme).toBe(withValuesTable(readme, describedValues(read('values.yaml'))));
+});
+
+test('env of each part takes the settings of its process: npm run docs writes the schema anew', () => {
+  expect(read('values.schema.json')).toBe(withSettings(read('values.schema.json'), chartParts));
+});
+
+test('what the chart sets of a process is a setting of that process', () => {
+  for (const [name, { schema: settings, setByChart }] of Object.entries(chartParts)) {
+    const unknown = setByChart.filter((variable) => !(variable in settings.shape));
+    expect(unknown, name).toEqual([]);
+  }
+});
+
+test('the default values fit their schema', () => {
+  isValid(values);
+  expect(isValid.errors).toBeNull();
+});
+
+test('every object of the schema is closed: either its keys are known, or their form and what they hold', () => {
+  const open = [...subschemas(schema, '')]
+    .filter(([path, node]) => node.type === 'object' && path !== '/properties/global')
+    .filter(([, node]) => {
+      const isMapOfTexts = isObject(node.propertyNames) && isObject(node.additionalProperties);
+      return node.additionalProperties !== false && !isMapOfTexts;
+    });
+  expect(open.map(([path]) => path)).toEqual([]);
+});
+
+test('a misspelt key in any map of the values is refused', () => {
+  const places = [...maps(values)];
+  expect(places.length).toBeGreaterThan(60);
+  const accepted = places.filter((path) => {
+    const changed = structuredClone(values);
+    const place = path.reduce<Json>((node, key) => node[key] as Json, changed);
+    // Not a name that a label or a variable could have either.
+    place['misspelt key'] = 'x';
+    return isValid(changed);
+  });
+  expect(accepted).toEqual([]);
+});
+
+test('every key of the schema has a default in values.yaml', () => {
+  const missing: string[] = [];
+  const walk = (node: Json, value: unknown, path: string) => {
+    for (const [key, child] of Object.entries((node.properties ?? {}) as Record<string, Json>)) {
+      if (path === '' && key === 'global') continue;
+      if (!isObject(value) || !(key in value)) missing.push(`${path}${key}`);
+      else if (isObject(value[key]) && Object.keys(value[key]).length > 0)
+        walk(resolved(child), value[key], `${path}${key}.`);
+    }
+  };
+  walk(schema, values, '');
+  // Amounts may be left out one by one.
+  expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
+});
+
+test('the chart is of the version of the package', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const chart = parse(read('Chart.yaml'));
+  expect([chart.version, chart.appVersion]).toEqual([version, version]);
+});

@@ -1,0 +1,131 @@
+// What the chart says about its values: the table in its README comes from the comments of values.yaml, and the settings
+// that `env` of each part takes come from the schemas that parse them. It renders nothing; test/chart does, with Helm.
+import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
+import type { z } from 'zod';
+import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
+import { configSchema as formsSchema } from '../../src/forms/config.ts';
+import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
+
+export interface DescribedValue {
+  /** As `--set` writes it. */
+  path: string;
+  /** In JSON. */
+  default: string;
+  /** Undefined for a value that nobody has described. */
+  meaning: string | undefined;
+}
+
+/** A part of the chart that runs a process of ours. */
+export interface ChartPart {
+  schema: z.ZodObject;
+  /** Variables that the chart sets from values and Secrets; `env` cannot give them a second time. */
+  setByChart: readonly string[];
+  /** Whether it finds services by the directory, whose entries `DIR_…` replaces. */
+  callsPlatform: boolean;
+}
+
+const common = ['LOG_LEVEL', 'URN_PREFIX', 'ACCESS_SERVICE_URL', 'DATABASE_URL'];
+const served = [
+  ...common,
+  'PORT',
+  'METRICS_PORT',
+  'TRUSTED_PROXIES',
+  'CORS_ORIGINS',
+  'DRAIN_DEADLINE',
+  'ACCESS_SERVICE_PUBLIC_URL',
+];
+const platform = ['DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
+const clients = ['BUILDER_APP_URL', 'ALLOW_INSECURE_REDIRECT_URIS'];
+
+/** By their keys in values.yaml. */
+export const chartParts: Readonly<Record<string, ChartPart>> = {
+  forms: { schema: formsSchema, setByChart: [...served, ...platform, 'CODE_KEY'], callsPlatform: true },
+  tokenHandler: {
+    schema: tokenHandlerSchema,
+    setByChart: [
+      ...served,
+      ...platform,
+      ...clients,
+      'TENANT_HEADER',
+      'KEY_RING',
+      'PUBLIC_URL',
+      'SESSION_COOKIE',
+      'UPSTREAM_ALLOWED_DOMAINS',
+      ...Object.keys(tokenHandlerSchema.shape).filter((name) => name.startsWith('REDIS_')),
+    ],
+    callsPlatform: true,
+  },
+  platformServer: {
+    schema: platformServerSchema,
+    setByChart: [...served, 'MAIL_FROM', 'SMTP_URL', 'CODE_KEY', 'SEED_FILE'],
+    callsPlatform: false,
+  },
+  reconciler: { schema: reconcilerSchema, setByChart: [...common, ...platform, ...clients], callsPlatform: true },
+};
+
+/** Every value that has no keys of its own, and every map that is described as one. */
+export function describedValues(yaml: string): DescribedValue[] {
+  const { contents } = parseDocument(yaml);
+  return isMap(contents) ? valuesOf(contents, '') : [];
+}
+
+function valuesOf(map: YAMLMap, prefix: string): DescribedValue[] {
+  return map.items.flatMap((pair, index) => {
+    const path = `${prefix}${isScalar(pair.key) ? pair.key.value : ''}`;
+    const meaning = meaningOf(pair, index === 0 ? map : undefined);
+    if (meaning === undefined && isMap(pair.value) && pair.value.items.length > 0)
+      return valuesOf(pair.value, `${path}.`);
+    const value = (pair.value as { toJSON?(): unknown } | null)?.toJSON?.() ?? null;
+    return [{ path, default: JSON.stringify(value), meaning }];
+  });
+}
+
+/** The parser gives what stands above the first key of a map to the map. */
+function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
+  const key = pair.key as { commentBefore?: string | null } | null;
+  const lines = [map?.commentBefore, key?.commentBefore].flatMap((text) => (text ? text.split('\n') : []));
+  const from = lines.findLastIndex((line) => line.startsWith(' -- '));
+  if (from < 0) return undefined;
+  const text = lines.slice(from).map((line) => line.trim());
+  return text.join(' ').slice('-- '.length);
+}
+
+/** The table of a README between its two marks. Throws when they are missing. */
+export function withValuesTable(readme: string, values: readonly DescribedValue[]): string {
+  const rows = values.map(
+    ({ path, default: value, meaning = '' }) =>
+      `| \`${path}\` | \`${value.replaceAll('|', '\\|')}\` | ${toCell(meaning)} |`,
+  );
+  const table = ['| value | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
+  const marked = /(<!-- values -->\n)[\s\S]*(<!-- end of values -->)/;
+  if (!marked.test(readme)) throw new Error('The README of the chart has no marks for the table of its values.');
+  return readme.replace(marked, (_all, begin, end) => `${begin}\n${table}\n\n${end}`);
+}
+
+function toCell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
+}
+
+interface JsonSchema {
+  definitions: Record<string, unknown>;
+}
+
+/** values.schema.json with the settings that `env` of each part takes. */
+export function withSettings(schema: string, parts: Readonly<Record<string, ChartPart>>): string {
+  const document = JSON.parse(schema) as JsonSchema;
+  for (const [name, part] of Object.entries(parts)) document.definitions[`${name}Env`] = settingsSchema(part);
+  return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+function settingsSchema({ schema, setByChart, callsPlatform }: ChartPart): object {
+  const settings = Object.entries(schema.shape).filter(([name]) => !setByChart.includes(name));
+  return {
+    type: 'object',
+    additionalProperties: false,
+    properties: Object.fromEntries(
+      settings.map(([name, field]) => [name, { type: 'string', description: (field as z.ZodType).description }]),
+    ),
+    ...(callsPlatform && { patternProperties: { '^DIR_[A-Z0-9_]+$': { type: 'string', pattern: '^https?://' } } }),
+  };
+}
