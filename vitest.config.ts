@@ -1,10 +1,12 @@
 import { defineConfig } from 'vitest/config';
+import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
   test: {
     include: ['{src,reconciler,test}/**/*.test.ts'],
-    exclude: ['**/node_modules/**', 'test/fixtures/**', ...leftOut()],
+    // Those need a cluster: npm run test:kubernetes, npm run test:cluster.
+    exclude: ['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
     globalSetup: ['test/support/global-setup.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
     maxWorkers: 3,

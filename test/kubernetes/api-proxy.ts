@@ -1,0 +1,91 @@
+// Stands in front of a real API server, passes on what it is asked with the caller's own token, and breaks chosen calls.
+// It knows nothing of what is asked, and keeps no answer.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+export interface ApiCall {
+  method: string;
+  /** Path and query. */
+  url: string;
+  contentType: string | undefined;
+  body: string;
+}
+
+/** `hang`: no answer ever; `reset`: the connection breaks; else an answer of the API server's kind. */
+export type ApiFault = 'hang' | 'reset' | { status: number; reason?: string; retryAfter?: number };
+
+export interface ApiProxy {
+  url: string;
+  /** Calls so far, broken ones included; a test may empty it. */
+  calls: ApiCall[];
+  /** Asked of each call; undefined passes it on. Undefined in its place heals. */
+  breakWith(fault: ((call: ApiCall) => ApiFault | undefined) | undefined): void;
+  close(): Promise<void>;
+}
+
+export async function startApiProxy(target: { server: string; ca: string | undefined }): Promise<ApiProxy> {
+  const calls: ApiCall[] = [];
+  let faultOf: ((call: ApiCall) => ApiFault | undefined) | undefined;
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch(() => response.destroy());
+  });
+
+  async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await buffer(incoming);
+    const { method = 'GET', url = '/', headers } = incoming;
+    const call = { method, url, contentType: headers['content-type'], body: body.toString() };
+    calls.push(call);
+    const fault = faultOf?.(call);
+    if (fault === 'hang') return;
+    if (fault === 'reset') return void response.socket?.resetAndDestroy();
+    if (fault) return answer(response, fault);
+    await pass(target, incoming, body, response);
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    breakWith(fault) {
+      faultOf = fault;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function answer(response: ServerResponse, { status, reason, retryAfter }: Exclude<ApiFault, string>): void {
+  const headers = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
+  response
+    .writeHead(status, { 'content-type': 'application/json', ...headers })
+    .end(JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code: status, reason }));
+}
+
+function pass(
+  { server, ca }: { server: string; ca: string | undefined },
+  incoming: IncomingMessage,
+  body: Buffer,
+  response: ServerResponse,
+): Promise<void> {
+  const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...headers } = incoming.headers;
+  const base = server.replace(/\/+$/, '');
+  return new Promise((resolve, reject) => {
+    const outgoing = request(`${base}${incoming.url}`, {
+      method: incoming.method,
+      headers: { ...headers, 'content-length': body.length },
+      ...(ca !== undefined && { ca }),
+    });
+    outgoing.once('error', reject);
+    outgoing.once('response', (answered) => {
+      const { connection: _keep, 'transfer-encoding': _chunked, ...passed } = answered.headers;
+      response.writeHead(answered.statusCode ?? 502, passed);
+      answered.pipe(response).once('finish', resolve).once('error', reject);
+    });
+    outgoing.end(body);
+  });
+}

@@ -1,0 +1,21 @@
+// What the chart brings for CoreClients, read from its templates: the definition and the Role's rules are plain YAML but
+// for lines of the template language, which stand alone.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { V1CustomResourceDefinition, V1PolicyRule } from '@kubernetes/client-node';
+import { parse } from 'yaml';
+
+const chart = join(import.meta.dirname, '../../charts/formgate');
+
+export function coreClientsDefinition(): V1CustomResourceDefinition {
+  return plainYaml('templates/coreclients-crd.yaml') as V1CustomResourceDefinition;
+}
+
+export function reconcilerRules(): V1PolicyRule[] {
+  return plainYaml('templates/_reconciler-rules.tpl') as V1PolicyRule[];
+}
+
+function plainYaml(path: string): unknown {
+  const text = readFileSync(join(chart, path), 'utf8').replace(/\{\{-?\s*\/\*[\s\S]*?\*\/\s*-?\}\}/g, '');
+  return parse(text.replace(/^\s*\{\{.*\}\}\s*$/gm, ''));
+}

@@ -1,0 +1,65 @@
+// `npm run test:kubernetes`: CoreClients on a real API server. It takes the cluster that KUBECONFIG names, or starts the
+// lab's where that is; without either it runs nothing. A cluster with CoreClients of somebody else is left alone.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { kubeconfigVariable } from './cluster-of-run.ts';
+
+const project = join(import.meta.dirname, '../..');
+
+interface Found {
+  kubeconfig: string;
+  stop(): Promise<void>;
+}
+
+async function main(): Promise<number> {
+  const cluster = await findCluster(process.env);
+  if (cluster === undefined) {
+    process.stderr.write('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.\n');
+    return 1;
+  }
+  // Ctrl-C reaches the tests as well; they end, and then the cluster does.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  try {
+    return await runTests(cluster.kubeconfig);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function findCluster(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
+  if (env.KUBECONFIG) return { kubeconfig: resolve(env.KUBECONFIG), stop: async () => undefined };
+  const scripts = join(resolve(project, env.LAB || '../shared/lab'), 'cluster');
+  const script = join(scripts, 'up.sh');
+  if (!existsSync(script)) return undefined;
+  const started = Date.now();
+  process.stdout.write('Starting a cluster…\n');
+  const stop = async () => void (await run('bash', [join(scripts, 'down.sh')], {}));
+  const code = await run('bash', [script], {});
+  const kubeconfig = join(env.LAB_HOME || '/var/lib/lab-cluster', 'admin.conf');
+  if (code !== 0 || !existsSync(kubeconfig)) {
+    await stop();
+    throw new Error(`${script} did not start a cluster.`);
+  }
+  process.stdout.write(`It runs after ${Math.round((Date.now() - started) / 1000)} s.\n`);
+  return { kubeconfig, stop };
+}
+
+/** One file after the other: the definition of CoreClients is there once in a cluster, and a test removes it. */
+function runTests(kubeconfig: string): Promise<number> {
+  const vitest = join(project, 'node_modules/vitest/vitest.mjs');
+  const flags = ['--no-file-parallelism', '--testTimeout=120000', '--hookTimeout=120000'];
+  const env = { [kubeconfigVariable]: kubeconfig };
+  return run(process.execPath, [vitest, 'run', 'test/kubernetes', ...flags, ...process.argv.slice(2)], env);
+}
+
+/** @returns the exit code */
+function run(program: string, args: string[], env: Record<string, string>): Promise<number> {
+  const child = spawn(program, args, { cwd: project, env: { ...process.env, ...env }, stdio: 'inherit' });
+  return new Promise((done, fail) => {
+    child.on('error', fail);
+    child.on('exit', (code) => done(code ?? 1));
+  });
+}
+
+process.exit(await main());

@@ -1,0 +1,145 @@
+// Everything that a sync of core clients needs, for real: a namespace of a cluster, and a platform whose configuration
+// service knows what the token handler registers there.
+import { findCluster } from '../../reconciler/core-clients/cluster.ts';
+import { recordName } from '../../reconciler/core-clients/document.ts';
+import { type ClientsOutcome, createClientSync } from '../../reconciler/core-clients/sync.ts';
+import { createPlatform, type Platform } from '../../src/platform/platform.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { registered } from '../../src/token-handler/platform-registration.ts';
+import { testServiceSecret } from '../support/access.ts';
+import { type CapturedLog, captureLog } from '../support/captured-log.ts';
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { call, roleToken, startTestPlatform, type TestPlatform } from '../support/platform.ts';
+import { type Lab, startLab } from './lab.ts';
+
+export interface SyncSettings {
+  dryRun?: boolean;
+  allowPrune?: boolean;
+  builderUrl?: string;
+  allowInsecureRedirectUris?: boolean;
+  /** Milliseconds that one request to the API server may take. */
+  timeout?: number;
+  pageSize?: number;
+  owner?: string;
+  assertTurn?: () => Promise<void>;
+  /** Another kubeconfig than the account's own; an empty one for no Kubernetes. */
+  kubeconfig?: string;
+}
+
+export interface Synced extends ClientsOutcome {
+  log: CapturedLog;
+  /** `PATCH token-handler`: writes to the configuration service, in order. */
+  writes: string[];
+  /** `PATCH coreclients/<name>/status`, `POST events`: writes to the API server, in order. */
+  clusterWrites: string[];
+  milliseconds: number;
+}
+
+export interface SyncWorld {
+  lab: Lab;
+  test: TestPlatform;
+  platform: Platform;
+  /** In front of the configuration service. */
+  configurationProxy: FaultProxy;
+  sync(settings?: SyncSettings): Promise<Synced>;
+  /** What stands under the property `clients` of the core configuration. */
+  clients(): Promise<Record<string, Record<string, unknown>>>;
+  /** Replaces the whole core configuration of the token handler, past the sync. */
+  configure(configuration: unknown): Promise<void>;
+  /** Ids that the record says are the owner's. */
+  owned(owner?: string): Promise<string[]>;
+  /** No CoreClient, an empty core configuration and an empty record. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const configurationPath = '/configuration/v2/configuration/platform';
+
+export async function startSyncWorld(): Promise<SyncWorld> {
+  const [lab, test] = await Promise.all([startLab(), startTestPlatform()]);
+  const proxy = await startFaultProxy(test.url);
+  const service = 'token-handler';
+  const { urns } = test.access;
+  const platform = createPlatform({
+    config: {
+      ACCESS_SERVICE_URL: test.access.url,
+      DIRECTORY_URL: test.directoryUrl,
+      CLIENT_SECRET: testServiceSecret(urns.service(service)),
+      PLATFORM_CACHE_TTL: 60_000,
+      PLATFORM_TIMEOUT: 5_000,
+    },
+    service,
+    urns,
+    metrics: createMetrics(),
+    log: captureLog().log,
+    env: { DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2` },
+  });
+  await platform.register(registered).done;
+
+  const administer = async (method: string, name: string, body?: unknown) => {
+    const roles = { 'configuration-service': ['configuration-admin', 'configured-service'] };
+    const token = await roleToken(test.access, roles);
+    return call(`${test.url}${configurationPath}/${name}`, { method, token, body });
+  };
+  const latest = async (name: string) =>
+    ((await administer('GET', `${name}/latest`)).body ?? {}) as Record<string, Record<string, Record<string, unknown>>>;
+
+  async function sync(settings: SyncSettings = {}): Promise<Synced> {
+    const { dryRun = false, allowPrune = false, builderUrl, timeout = 20_000, pageSize, owner } = settings;
+    const log = captureLog();
+    const kubeconfig = settings.kubeconfig ?? lab.kubeconfig;
+    const clientSync = createClientSync({
+      configuration: platform.configuration,
+      urns,
+      builderUrl,
+      allowInsecureRedirectUris: settings.allowInsecureRedirectUris ?? false,
+      findCluster: () =>
+        findCluster({ env: { KUBECONFIG: kubeconfig }, timeout, ...(pageSize !== undefined && { pageSize }) }),
+      ...(owner !== undefined && { owner }),
+      clock: () => new Date(),
+      log: log.log,
+    });
+    const before = { configuration: proxy.calls.length, cluster: lab.proxy.calls.length };
+    const started = performance.now();
+    const assertTurn = settings.assertTurn ?? (async () => undefined);
+    const outcome = await clientSync.sync({ dryRun, allowPrune, assertTurn });
+    const milliseconds = performance.now() - started;
+    const writes = proxy.calls
+      .slice(before.configuration)
+      .filter((line) => !line.startsWith('GET'))
+      .map((line) => line.replace(/ .*\//, ' ').replace(/\?.*/, ''));
+    const clusterWrites = lab.proxy.calls
+      .slice(before.cluster)
+      .filter(({ method }) => method !== 'GET')
+      .map(({ method, url }) => `${method} ${url.replace(/.*\/namespaces\/[^/]+\//, '').replace(/\?.*/, '')}`);
+    return { ...outcome, log, writes, clusterWrites, milliseconds };
+  }
+
+  const configure = async (configuration: unknown) => {
+    const answer = await administer('PATCH', 'token-handler', { operation: 'REPLACE', configuration });
+    if (answer.status !== 200) throw new Error(`The configuration service answered ${answer.status}: ${answer.text}`);
+  };
+
+  return {
+    lab,
+    test,
+    platform,
+    configurationProxy: proxy,
+    sync,
+    configure,
+    clients: async () => (await latest('token-handler')).clients ?? {},
+    owned: async (owner = lab.namespace) => Object.keys((await latest(recordName))[owner]?.clients ?? {}).sort(),
+    async reset() {
+      lab.proxy.breakWith(undefined);
+      await proxy.heal();
+      await lab.removeAll();
+      await configure({});
+      await administer('DELETE', recordName);
+    },
+    async close() {
+      await platform.close();
+      await proxy.close();
+      await Promise.all([lab.close(), test.close()]);
+    },
+  };
+}
