@@ -1,4 +1,5 @@
-// Holds docs/specification.md to the tests that it names: a rule that nothing proves does not count as kept.
+// Holds docs/specification.md and docs/specification-token-handler.md to the tests that they name: a rule that nothing
+// proves does not count as kept.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +8,9 @@ import { rulesOf } from './specification.ts';
 import { separator, testTitles } from './test-titles.ts';
 
 const root = join(import.meta.dirname, '../..');
-const rules = rulesOf(readFileSync(join(root, 'docs/specification.md'), 'utf8'));
+const pages = ['docs/specification.md', 'docs/specification-token-handler.md'];
+const rulesOfPages = pages.map((page) => rulesOf(readFileSync(join(root, page), 'utf8')));
+const rules = rulesOfPages.flat();
 const files = listFiles(root, ['src', 'reconciler', 'test'], '.test.ts');
 const declared = new Set(
   files.flatMap(({ path, text }) => testTitles(text).map((title) => `${path}${separator}${title}`)),
@@ -47,10 +50,12 @@ test('a row of the specification is its name, what it says, and its tests or the
   const rows = [
     '| FS-x-1 | A rule. | `a.test.ts › b › c \\| d`<br>`e.test.ts › f` |',
     '| D-y | Another. | later: soon |',
+    '| TH-z | A third. | `g.test.ts › h`<br>later: more |',
   ];
   expect(rulesOf([...head, ...rows].join('\n'))).toEqual([
     { id: 'FS-x-1', tests: ['a.test.ts › b › c | d', 'e.test.ts › f'], isLater: false },
     { id: 'D-y', tests: [], isLater: true },
+    { id: 'TH-z', tests: ['g.test.ts › h'], isLater: true },
   ]);
   expect(() => rulesOf('| Z-1 | A rule of no document. | `a` |')).toThrow('no rule');
   expect(() => rulesOf('| FS-x-1 | A cell | too | many |')).toThrow('no rule');
@@ -71,6 +76,6 @@ test('no two rules of the specification have one name', () => {
 });
 
 test('every rule of the specification has a test or says that it is built later', () => {
-  expect(rules.length).toBeGreaterThan(200);
+  for (const page of rulesOfPages) expect(page.length).toBeGreaterThan(200);
   expect(rules.filter(({ tests, isLater }) => tests.length === 0 && !isLater).map(({ id }) => id)).toEqual([]);
 });

@@ -1,4 +1,5 @@
-// Reads docs/specification.md: each row of its tables is a rule, with the tests that prove it.
+// Reads docs/specification.md and docs/specification-token-handler.md: each row of their tables is a rule, with the tests
+// that prove it.
 
 export interface Rule {
   id: string;
@@ -23,7 +24,7 @@ function toRule(line: string): Rule {
   const named = items.filter((item) => /^`[^`]+`$/.test(item));
   const later = items.filter((item) => item.startsWith('later: '));
   const isComplete = named.length + later.length === items.length;
-  if (cells.length !== 3 || !/^(?:FS|D|P)-[a-z0-9-]+$/.test(id) || says === '' || !isComplete)
+  if (cells.length !== 3 || !/^(?:FS|TH|D|P)-[a-z0-9-]+$/.test(id) || says === '' || !isComplete)
     throw new Error(`no rule: ${line}`);
   return { id, tests: named.map((item) => item.slice(1, -1).replaceAll('\\|', '|')), isLater: later.length > 0 };
 }
