@@ -1,6 +1,7 @@
 // Removes what has no use any more, a batch at a time: tombstones, idempotency records, codes, delivered outbox rows and
 // old records of runs. It keeps what something still asks for, by the very periods that the readers of each table have.
-import type { Queryable } from '../../service/postgres.ts';
+import type pg from 'pg';
+import { planSql } from './statements.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -26,9 +27,9 @@ export interface PurgeBatch {
 }
 
 export interface PurgeStore {
-  /** `after` is the `next` of the batch before; `dryRun` counts only. */
+  /** In a transaction. `after` is the `next` of the batch before; `dryRun` counts only. */
   batch(
-    db: Queryable,
+    db: pg.ClientBase,
     purge: Purge,
     options: { now: Date; after: string | undefined; limit: number; dryRun: boolean },
   ): Promise<PurgeBatch>;
@@ -91,6 +92,7 @@ interface OutboxPage {
 export function createPurgeStore(): PurgeStore {
   return {
     async batch(db, purge, { now, after, limit, dryRun }) {
+      await db.query(planSql);
       if (purge === 'outbox') {
         const before = new Date(now.getTime() - outboxPeriod);
         const sql = dryRun ? outboxLookSql : outboxSql;

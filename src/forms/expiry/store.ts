@@ -1,6 +1,7 @@
 // Takes batches of drafts that are to be warned of or locked, and of locked forms that are to be deleted. Each batch is
 // one statement in a transaction that the caller brings, because the caller must hold the turn in it. Answers of forms
 // never leave the database.
+import type pg from 'pg';
 import type { Queryable } from '../../service/postgres.ts';
 import { dueBounds, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
@@ -12,6 +13,7 @@ import {
   lockLookSql,
   lockSql,
   oldestOverdueSql,
+  planSql,
   warnLookSql,
   warnSql,
 } from './statements.ts';
@@ -56,8 +58,8 @@ export interface UnnotifiedForm extends DefinitionKey {
 export interface ExpiryStore {
   /** Every definition that has drafts or locked forms that are not held. */
   definitions(db: Queryable): Promise<DefinitionKey[]>;
-  /** `policies` at most some hundreds: they are sent with each batch. */
-  batch(db: Queryable, stage: Stage, options: BatchOptions): Promise<Batch>;
+  /** In a transaction. `policies` at most some hundreds: they are sent with each batch. */
+  batch(db: pg.ClientBase, stage: Stage, options: BatchOptions): Promise<Batch>;
   /** How many forms a stage will look at. */
   count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number>;
   /** When the draft that waits longest for its lock should have been locked. */
@@ -130,6 +132,7 @@ export function createExpiryStore(): ExpiryStore {
       const afterId = policies.map((_, index) => (index === 0 && after ? after.id : firstId));
       const values = [tenantsOf(policies), definitionsOf(policies), afterAt, afterId];
       const dues = policies.map((policy) => before(policy, now));
+      await db.query(planSql);
       const { rows } = await db.query<BatchRow>(dryRun ? look : sql, [
         ...values,
         dues,
