@@ -1,15 +1,14 @@
-// Calls to the API server: each within a time limit, repeated where that is harmless and promises something, on one set of
+// Calls to the API server: each within a time limit, repeated where that promises something, on one set of
 // connections. Every failure is a ClusterError.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
-import { ClusterError, statusError } from './cluster-error.ts';
+import { ClusterError, type ClusterErrorKind, statusError } from './cluster-error.ts';
 
 export interface ClusterCalls {
   /**
-   * `what` in a few words, for the error. `repeatable`: a repeat does no harm even when the first try may have worked.
-   * Throws ClusterError.
+   * `what` in a few words, for the error. Every request must be one that a repeat of does no harm. Throws ClusterError.
    */
-  call<T>(what: string, options: { repeatable: boolean }, request: (options: CallOptions) => Promise<T>): Promise<T>;
+  call<T>(what: string, request: (options: CallOptions) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -27,19 +26,21 @@ export interface ClusterCallsOptions {
 }
 
 const repeats = 3;
+/** A server that hangs is not asked again: each try would take the whole time limit. */
+const worthRepeating: ReadonlySet<ClusterErrorKind> = new Set(['busy', 'failed', 'unreachable']);
 
 export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
   const { longestWait = 5_000 } = options;
   const connections = createConnections(options);
 
   return {
-    async call(what, { repeatable }, request) {
+    async call(what, request) {
       for (let tried = 1; ; tried += 1) {
         try {
           return await request({ middleware: [connections.middleware], middlewareMergeStrategy: 'append' });
         } catch (cause) {
           const error = toClusterError(what, cause, options);
-          if (tried > repeats || !isWorthRepeating(error, repeatable)) throw error;
+          if (tried > repeats || !worthRepeating.has(error.kind)) throw error;
           const wait = error.retryAfter === undefined ? 200 * 2 ** (tried - 1) : error.retryAfter * 1_000;
           await sleep(Math.min(wait, longestWait) * (0.75 + Math.random() / 2));
         }
@@ -47,11 +48,6 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
     },
     close: connections.close,
   };
-}
-
-/** Where the API server says that it did nothing, or a repeat does no harm. A server that hangs is not asked again. */
-function isWorthRepeating({ kind }: ClusterError, repeatable: boolean): boolean {
-  return kind === 'busy' || kind === 'conflict' || (repeatable && (kind === 'failed' || kind === 'unreachable'));
 }
 
 /**

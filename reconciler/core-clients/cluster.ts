@@ -1,6 +1,7 @@
 // The CoreClient resources of one namespace, in the cluster that this process belongs to or that KUBECONFIG names: read
 // in pages, their status written by server-side apply, Events about them. It asks for nothing beyond that namespace and
 // its Role, and does not judge what it reads.
+import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { CustomObjectsApi, EventsV1Api, KubeConfig } from '@kubernetes/client-node';
@@ -70,7 +71,7 @@ function createCluster(
     async applyStatus({ name, uid }, status) {
       const body = { apiVersion: `${apiGroup}/${apiVersion}`, kind, metadata: { name, namespace, uid }, status };
       try {
-        await calls.call(`patch ${plural}/status.${apiGroup}`, { repeatable: true }, (options) =>
+        await calls.call(`patch ${plural}/status.${apiGroup}`, (options) =>
           objects.patchNamespacedCustomObjectStatus(
             { ...place, name, body, fieldManager, force: true },
             kubernetes.setHeaderOptions('Content-Type', kubernetes.PatchStrategy.ServerSideApply, options),
@@ -115,7 +116,7 @@ async function listOnce({ calls, objects, place, pageSize }: Listing): Promise<C
   const found: CoreClientResource[] = [];
   for (let next: string | undefined; ; ) {
     const token = next === undefined ? {} : { _continue: next };
-    const page = await calls.call(`list ${resources}`, { repeatable: true }, async (options): Promise<unknown> => {
+    const page = await calls.call(`list ${resources}`, async (options): Promise<unknown> => {
       return objects.listNamespacedCustomObject({ ...place, limit: pageSize, ...token }, options);
     });
     const parsed = parsePage(page);
@@ -140,8 +141,8 @@ async function createEvent(
   time: Date,
 ): Promise<void> {
   const body = {
-    // An Event is named after what it regards, within what a name may hold.
-    metadata: { generateName: `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.`, namespace },
+    // Named here, and after what it regards, within what a name may hold: a repeat makes no second one.
+    metadata: { name: `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${randomBytes(8).toString('hex')}`, namespace },
     eventTime: new kubernetes.V1MicroTime(time),
     regarding: { apiVersion: `${apiGroup}/${apiVersion}`, kind, name, namespace, uid, resourceVersion },
     type,
@@ -151,9 +152,14 @@ async function createEvent(
     reportingController: controller,
     reportingInstance: hostname().slice(0, 128),
   };
-  await calls.call('create events.events.k8s.io', { repeatable: false }, (options) =>
-    events.createNamespacedEvent({ namespace, body }, options),
-  );
+  try {
+    await calls.call('create events.events.k8s.io', (options) =>
+      events.createNamespacedEvent({ namespace, body }, options),
+    );
+  } catch (error) {
+    // It was made by a try whose answer was lost.
+    if (!(error instanceof ClusterError && error.kind === 'conflict')) throw error;
+  }
 }
 
 function isReadable(file: string): boolean {

@@ -110,8 +110,11 @@ function createActions(admin: KubeConfig, namespace: string) {
     remove: async (name) => void (await objects.deleteNamespacedCustomObject({ ...place, name })),
     removeAll: async () => void (await objects.deleteCollectionNamespacedCustomObject(place)),
     async events(name) {
-      const { items } = await events.listNamespacedEvent({ namespace, fieldSelector: `regarding.name=${name}` });
-      const time = (item: (typeof items)[number]) => item.eventTime.toISOString();
+      const { metadata }: CoreClientObject = await objects.getNamespacedCustomObject({ ...place, name });
+      const fieldSelector = `regarding.uid=${metadata.uid}`;
+      const { items } = await events.listNamespacedEvent({ namespace, fieldSelector });
+      // The library leaves it the text that it is.
+      const time = (item: (typeof items)[number]) => String(item.eventTime);
       return items.sort((a, b) => (time(a) < time(b) ? -1 : 1)).map(({ type, reason }) => `${type} ${reason}`);
     },
   } satisfies Partial<Lab>;

@@ -1,0 +1,393 @@
+// What becomes of CoreClients, on a real API server and a real configuration service.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { hashEntry } from '../../reconciler/core-clients/core-client.ts';
+import type { Condition } from '../../reconciler/core-clients/resource.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { createClientCatalog } from '../../src/token-handler/clients/catalog.ts';
+import { captureLog } from '../support/captured-log.ts';
+import { type SyncWorld, startSyncWorld } from './sync-world.ts';
+
+let world: SyncWorld;
+beforeAll(async () => {
+  world = await startSyncWorld();
+});
+afterAll(() => world.close());
+beforeEach(() => world.reset());
+
+const redirectUris = ['https://permits.example.org/token-handler/clients/permits/callback'];
+const spec = { redirectUris, targets: [{ id: 'forms', upstream: 'form-service' }], keycloakLogout: true };
+const entry = {
+  id: 'permits',
+  name: 'permits',
+  redirectUris,
+  targets: [{ id: 'forms', upstream: 'urn:example:platform:form-service' }],
+  keycloakLogout: true,
+};
+
+async function conditions(name: string): Promise<Record<string, string>> {
+  const { status } = await world.lab.read(name);
+  return Object.fromEntries((status?.conditions ?? []).map((item) => [item.type, `${item.status} ${item.reason}`]));
+}
+const conditionOf = async (name: string, type: Condition['type']) =>
+  (await world.lab.read(name)).status?.conditions.find((condition) => condition.type === type);
+
+describe('a new CoreClient', () => {
+  it('stands in the core configuration after one sync, is ours by record, and says so in its status', async () => {
+    await world.lab.create('permits', spec);
+    const { writes, clusterWrites, counts, conditions: counted, failures, skipped } = await world.sync();
+    expect(await world.clients()).toEqual({ permits: entry });
+    expect(await world.owned()).toEqual(['permits']);
+    expect({ failures, skipped }).toEqual({ failures: [], skipped: undefined });
+    expect(writes).toEqual(['PATCH token-handler-core-clients', 'PATCH token-handler']);
+    expect(clusterWrites).toEqual(['PATCH coreclients/permits/status', 'POST events']);
+    expect(counts).toMatchObject({ resources: 1, accepted: 1, created: 1, unchanged: 0, statuses: 1, events: 1 });
+    expect(counted).toEqual({ 'Accepted=True': 1, 'Synced=True': 1, 'Ready=True': 1 });
+    const { status, metadata } = await world.lab.read('permits');
+    expect(status).toMatchObject({
+      observedGeneration: 1,
+      clientId: 'permits',
+      revision: 0,
+      syncedHash: hashEntry(entry),
+      conditions: ['Accepted', 'Synced', 'Ready'].map((type) => ({ type, status: 'True', observedGeneration: 1 })),
+    });
+    expect(metadata.managedFields).toContainEqual(
+      expect.objectContaining({ manager: 'formgate-reconciler', operation: 'Apply', subresource: 'status' }),
+    );
+    expect(await world.lab.events('permits')).toEqual(['Normal Synced']);
+  });
+
+  it('is offered to every tenant by the token handler, with what the resource says', async () => {
+    await world.lab.create('permits', spec);
+    await world.sync();
+    const { test, platform } = world;
+    const catalog = createClientCatalog({
+      configuration: platform.configuration,
+      urns: test.access.urns,
+      allowInsecureRedirectUris: false,
+      log: captureLog().log,
+      metrics: createMetrics(),
+    });
+    for (const tenant of [test.tenant, test.otherTenant])
+      expect(await catalog.list(tenant)).toMatchObject([{ ...entry, core: true }]);
+  });
+
+  it('leaves the other clients of core as they are', async () => {
+    await world.configure({ clients: { other: { name: 'Other' } }, top: { name: 'Top' } });
+    await world.lab.create('permits', spec);
+    await world.sync();
+    expect(await world.clients()).toEqual({ other: { name: 'Other' }, permits: entry });
+  });
+
+  it('may have another id than its name', async () => {
+    await world.lab.create('permits', { ...spec, clientId: 'Permits of 2026' });
+    await world.sync();
+    const clients = await world.clients();
+    expect(clients).toEqual({ 'Permits of 2026': { ...entry, id: 'Permits of 2026', name: 'Permits of 2026' } });
+    expect((await world.lab.read('permits')).status).toMatchObject({ clientId: 'Permits of 2026' });
+  });
+});
+
+describe('nothing is written', () => {
+  it('where nothing changed', async () => {
+    await world.lab.create('permits', spec);
+    await world.lab.create('broken', { redirectUris: ['http://permits.example.org/'] });
+    await world.sync();
+    const { resourceVersion } = (await world.lab.read('permits')).metadata;
+    const { writes, clusterWrites, counts } = await world.sync();
+    expect({ writes, clusterWrites }).toEqual({ writes: [], clusterWrites: [] });
+    expect(counts).toMatchObject({ resources: 2, accepted: 1, refused: 1, unchanged: 1, statuses: 0, events: 0 });
+    expect((await world.lab.read('permits')).metadata.resourceVersion).toBe(resourceVersion);
+  });
+
+  it('by a dry run, which says what it would do', async () => {
+    await world.lab.create('permits', spec);
+    const builderUrl = 'https://builder.example.org';
+    const { writes, clusterWrites, counts, log } = await world.sync({ dryRun: true, builderUrl });
+    expect({ writes, clusterWrites }).toEqual({ writes: [], clusterWrites: [] });
+    expect(counts).toMatchObject({ created: 1, builderPreview: 1 });
+    expect(await world.clients()).toEqual({});
+    expect((await world.lab.read('permits')).status).toBeUndefined();
+    const told = log.lines().filter(({ dryRun }) => dryRun === true);
+    expect(told.map(({ client, change }) => [client, change])).toEqual([
+      ['permits', 'created'],
+      ['builder-preview', undefined],
+    ]);
+  });
+
+  it('once the turn is lost', async () => {
+    await world.lab.create('permits', spec);
+    let asked = 0;
+    for (const allowed of [0, 1, 2, 3]) {
+      asked = 0;
+      const lost = new Error('the turn is lost');
+      const assertTurn = async () => {
+        asked += 1;
+        if (asked > allowed) throw lost;
+      };
+      const before = world.configurationProxy.calls.length + world.lab.proxy.calls.length;
+      await world.reset();
+      await world.lab.create('permits', spec);
+      const calls = () =>
+        world.configurationProxy.calls.filter((line) => !line.startsWith('GET')).length +
+        world.lab.proxy.calls.filter(({ method }) => method !== 'GET').length;
+      const written = calls();
+      await expect(world.sync({ assertTurn })).rejects.toBe(lost);
+      expect(calls() - written, `${allowed} of ${before}`).toBe(allowed);
+    }
+  });
+});
+
+describe('a change of a resource', () => {
+  it('is one write to the configuration and one to the status, without an Event', async () => {
+    await world.lab.create('permits', spec);
+    await world.lab.create('other', spec);
+    await world.sync();
+    const ready = await conditionOf('permits', 'Ready');
+    await world.lab.patch('permits', { spec: { description: 'Permits' } });
+    const { writes, clusterWrites, counts } = await world.sync();
+    expect(writes).toEqual(['PATCH token-handler']);
+    expect(clusterWrites).toEqual(['PATCH coreclients/permits/status']);
+    expect(counts).toMatchObject({ updated: 1, unchanged: 1, repaired: 0 });
+    expect(await world.clients()).toMatchObject({ permits: { ...entry, description: 'Permits' } });
+    const { status } = await world.lab.read('permits');
+    expect(status).toMatchObject({
+      observedGeneration: 2,
+      syncedHash: hashEntry({ ...entry, description: 'Permits' }),
+    });
+    expect(await conditionOf('permits', 'Ready')).toEqual({ ...ready, observedGeneration: 2 });
+    expect(await world.lab.events('permits')).toEqual(['Normal Synced']);
+  });
+
+  it('that takes a field away takes it out of the configuration', async () => {
+    await world.lab.create('permits', { ...spec, description: 'Permits' });
+    await world.sync();
+    await world.lab.patch('permits', { spec: { description: null, targets: null } });
+    await world.sync();
+    expect(await world.clients()).toEqual({ permits: { ...entry, targets: [] } });
+  });
+
+  it('that breaks a rule of the platform leaves what was written last, and the status says so', async () => {
+    await world.lab.create('permits', spec);
+    await world.sync();
+    await world.lab.patch('permits', { spec: { targets: [{ id: 'forms', upstream: 'urn:other:platform:forms' }] } });
+    const { failures, writes } = await world.sync();
+    expect({ failures, writes }).toEqual({ failures: [], writes: [] });
+    expect(await world.clients()).toEqual({ permits: entry });
+    expect(await conditions('permits')).toEqual({
+      Accepted: 'False Invalid',
+      Synced: 'False NotAccepted',
+      Ready: 'False Invalid',
+    });
+    expect((await conditionOf('permits', 'Accepted'))?.message).toMatch(/^targets\[0\]\.upstream: must be/);
+    expect((await conditionOf('permits', 'Synced'))?.message).toContain('stays in the core configuration');
+    expect((await world.lab.read('permits')).status).toMatchObject({ syncedHash: hashEntry(entry) });
+    await world.lab.patch('permits', { spec });
+    await world.sync();
+    expect(await world.lab.events('permits')).toEqual([
+      'Normal Synced',
+      'Warning Invalid',
+      'Normal Accepted',
+      'Normal Synced',
+    ]);
+  });
+
+  it('of a status by others is put right', async () => {
+    await world.lab.create('permits', spec);
+    await world.sync();
+    const { status } = await world.lab.read('permits');
+    const place = { group: 'formgate.dev', version: 'v1alpha1', plural: 'coreclients', namespace: world.lab.namespace };
+    const body = [{ op: 'replace', path: '/status/syncedHash', value: 'x' }];
+    await world.lab.objects.patchNamespacedCustomObjectStatus({ ...place, name: 'permits', body });
+    const { writes, clusterWrites } = await world.sync();
+    expect({ writes, clusterWrites }).toEqual({ writes: [], clusterWrites: ['PATCH coreclients/permits/status'] });
+    expect((await world.lab.read('permits')).status).toEqual(status);
+  });
+});
+
+describe('a resource that is not accepted', () => {
+  it('for a redirect URI that the platform does not allow is accepted where it is allowed', async () => {
+    await world.lab.create('permits', { redirectUris: ['http://permits.example.org/cb'] });
+    const { failures, conditions: counted } = await world.sync();
+    expect(failures).toEqual([]);
+    expect(counted).toEqual({ 'Accepted=False': 1, 'Synced=False': 1, 'Ready=False': 1 });
+    expect(await conditionOf('permits', 'Accepted')).toMatchObject({
+      status: 'False',
+      reason: 'Invalid',
+      message: 'redirectUris[0]: must be https, except for localhost, 127.0.0.1 and [::1]',
+    });
+    expect(await world.clients()).toEqual({});
+    expect(await world.lab.events('permits')).toEqual(['Warning Invalid']);
+    await world.sync({ allowInsecureRedirectUris: true });
+    expect(await conditions('permits')).toMatchObject({ Ready: 'True Ready' });
+  });
+
+  it('for a client id that an older one has stays out until the older one is gone', async () => {
+    await world.lab.create('z-older', { ...spec, clientId: 'permits' });
+    // Creation times have whole seconds.
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await world.lab.create('a-newer', { ...spec, clientId: 'permits', keycloakLogout: false });
+    const { failures } = await world.sync();
+    expect(failures).toEqual([]);
+    expect(await world.clients()).toEqual({ permits: entry });
+    expect(await conditions('z-older')).toMatchObject({ Ready: 'True Ready' });
+    expect(await conditionOf('a-newer', 'Accepted')).toMatchObject({
+      status: 'False',
+      reason: 'Duplicate',
+      message: 'The older resource z-older has the same client id.',
+    });
+    expect(await world.lab.events('a-newer')).toEqual(['Warning Duplicate']);
+    await world.lab.remove('z-older');
+    await world.sync();
+    expect(await world.clients()).toEqual({ permits: { ...entry, keycloakLogout: false } });
+    expect(await conditions('a-newer')).toMatchObject({ Ready: 'True Ready' });
+  });
+
+  it.each([
+    ['under clients', { clients: { permits: { name: 'by hand' } } }],
+    ['at the top', { permits: { name: 'by hand' } }],
+  ])('because its id stands in the core configuration already, %s, changes nothing there', async (_, configuration) => {
+    await world.configure(configuration);
+    await world.lab.create('permits', spec);
+    const { failures, writes } = await world.sync();
+    expect({ failures, writes }).toEqual({ failures: [], writes: [] });
+    expect(await conditions('permits')).toMatchObject({ Accepted: 'False NotOwned', Ready: 'False NotOwned' });
+    expect(await world.owned()).toEqual([]);
+    await world.lab.remove('permits');
+    expect((await world.sync({ allowPrune: true })).writes).toEqual([]);
+    await world.lab.create('permits', spec);
+    await world.configure({});
+    await world.sync();
+    expect(await conditions('permits')).toMatchObject({ Ready: 'True Ready' });
+  });
+
+  it('builder-preview is reserved where there is a builder, and a client like any other where there is none', async () => {
+    await world.lab.create('builder-preview', spec);
+    await world.sync();
+    expect(await conditions('builder-preview')).toMatchObject({ Ready: 'True Ready' });
+    expect(await world.owned()).toEqual(['builder-preview']);
+    await world.sync({ builderUrl: 'https://builder.example.org' });
+    expect(await conditions('builder-preview')).toMatchObject({ Accepted: 'False Reserved' });
+    expect(await world.owned()).toEqual([]);
+    const preview = { redirectUris: ['https://builder.example.org/token-handler/clients/builder-preview/callback'] };
+    expect(await world.clients()).toMatchObject({ 'builder-preview': preview });
+    await world.lab.remove('builder-preview');
+    await world.sync({ builderUrl: 'https://builder.example.org', allowPrune: true });
+    expect(await world.clients()).toMatchObject({ 'builder-preview': preview });
+  });
+
+  it('of another namespace is not read', async () => {
+    const elsewhere = await startElsewhere();
+    try {
+      await world.lab.create('permits', spec, elsewhere.namespace);
+      expect((await world.sync()).counts).toMatchObject({ resources: 0 });
+      expect(await world.clients()).toEqual({});
+    } finally {
+      await elsewhere.close();
+    }
+  });
+});
+
+describe('what was changed by hand in the core configuration', () => {
+  it.each([
+    ['changed', { permits: { ...entry, targets: [{ id: 'all', upstream: 'configuration-service' }] } }],
+    ['removed', {}],
+  ])('is put right when it was %s, with an Event, one write and no new status', async (_, clients) => {
+    await world.lab.create('permits', spec);
+    await world.sync();
+    await world.configure({ clients });
+    const { writes, clusterWrites, counts, failures } = await world.sync();
+    expect({ writes, clusterWrites, failures }).toEqual({
+      writes: ['PATCH token-handler'],
+      clusterWrites: ['POST events'],
+      failures: [],
+    });
+    expect(counts).toMatchObject({ repaired: 1, events: 1 });
+    expect(await world.clients()).toEqual({ permits: entry });
+    expect(await world.lab.events('permits')).toEqual(['Normal Synced', 'Warning Repaired']);
+    expect((await world.sync()).clusterWrites).toEqual([]);
+  });
+
+  it('is put right for builder-preview, and the log has both sides', async () => {
+    const builderUrl = 'https://builder.example.org';
+    await world.sync({ builderUrl });
+    const before = { ...(await world.clients())['builder-preview'], targets: [] };
+    await world.configure({ clients: { 'builder-preview': before } });
+    const { writes, log, counts } = await world.sync({ builderUrl });
+    expect(writes).toEqual(['PATCH token-handler']);
+    expect(counts).toMatchObject({ builderPreview: 1 });
+    expect((await world.clients())['builder-preview']).toMatchObject({ targets: [{ id: 'form-service' }, {}] });
+    expect(log.lines()).toContainEqual(
+      expect.objectContaining({ msg: 'builder-preview is put right', before, after: expect.anything() }),
+    );
+    expect((await world.sync({ builderUrl })).writes).toEqual([]);
+  });
+});
+
+describe('what no resource describes any more', () => {
+  const create = async (...names: string[]) => {
+    for (const name of names) await world.lab.create(name, spec);
+    await world.sync();
+  };
+
+  it('is removed when it is ours, with its record, and nothing else is', async () => {
+    await world.configure({ clients: { foreign: { name: 'Foreign' } } });
+    await create('a', 'b', 'c');
+    await world.lab.remove('a');
+    const { writes, counts } = await world.sync();
+    expect(Object.keys(await world.clients()).sort()).toEqual(['b', 'c', 'foreign']);
+    expect(await world.owned()).toEqual(['b', 'c']);
+    expect(writes).toEqual(['PATCH token-handler', 'PATCH token-handler-core-clients']);
+    expect(counts).toMatchObject({ pruned: 1, held: 0 });
+  });
+
+  it('stays, with a warning, when it is more than half of what is ours, unless that is allowed', async () => {
+    await create('a', 'b', 'c');
+    await world.lab.remove('a');
+    await world.lab.remove('b');
+    const { writes, counts, failures, log } = await world.sync();
+    expect({ writes, failures }).toEqual({ writes: [], failures: [] });
+    expect(counts).toMatchObject({ pruned: 0, held: 2 });
+    expect(log.text()).toContain('--allow-prune');
+    expect((await world.sync({ allowPrune: true, dryRun: true })).counts).toMatchObject({ pruned: 2 });
+    expect(Object.keys(await world.clients())).toHaveLength(3);
+    expect((await world.sync({ allowPrune: true })).counts).toMatchObject({ pruned: 2, held: 0 });
+    expect(Object.keys(await world.clients())).toEqual(['c']);
+  });
+
+  it('stays when there is no resource left at all, unless that is allowed', async () => {
+    await create('a');
+    await world.lab.remove('a');
+    expect((await world.sync()).counts).toMatchObject({ pruned: 0, held: 1 });
+    expect(Object.keys(await world.clients())).toEqual(['a']);
+    await world.sync({ allowPrune: true });
+    expect(await world.clients()).toEqual({});
+    expect(await world.owned()).toEqual([]);
+  });
+
+  it('stays when another owner wrote it, and that owner’s clients cannot be had', async () => {
+    await create('a');
+    await world.lab.remove('a');
+    expect((await world.sync({ owner: 'another', allowPrune: true })).writes).toEqual([]);
+    await world.lab.create('a', spec);
+    await world.sync({ owner: 'another' });
+    expect(await conditions('a')).toMatchObject({ Accepted: 'False NotOwned' });
+    expect(await world.owned()).toEqual(['a']);
+  });
+
+  it('is forgotten when somebody else removed it already', async () => {
+    await create('a', 'b', 'c');
+    await world.lab.remove('a');
+    await world.configure({ clients: { b: (await world.clients()).b, c: (await world.clients()).c } });
+    expect((await world.sync()).writes).toEqual(['PATCH token-handler-core-clients']);
+    expect(await world.owned()).toEqual(['b', 'c']);
+  });
+});
+
+/** A second namespace in the same cluster. */
+async function startElsewhere() {
+  const { CoreV1Api } = await import('@kubernetes/client-node');
+  const core = world.lab.admin.makeApiClient(CoreV1Api);
+  const namespace = `${world.lab.namespace}-b`;
+  await core.createNamespace({ body: { metadata: { name: namespace } } });
+  return { namespace, close: async () => void (await core.deleteNamespace({ name: namespace })) };
+}
