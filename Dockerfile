@@ -17,6 +17,16 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
  && find node_modules -depth -type d -empty -delete \
  && mkdir compile-cache
 
+# For the loop of skaffold.yaml: runs from /tmp/app, into which changes are copied, and starts again with each of them.
+FROM ${BUILD_IMAGE} AS development
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY package.json ./
+COPY src ./src
+COPY reconciler ./reconciler
+USER 65532:65532
+ENTRYPOINT ["/bin/sh", "-c", "mkdir -p /tmp/app && cp -R package.json src reconciler /tmp/app && ln -sfn /app/node_modules /tmp/app/node_modules && exec node --watch --watch-preserve-output --max-semi-space-size=8 --heap-growing-percent=30 /tmp/app/src/image/main.ts \"$@\"", "formgate"]
+
 FROM ${RUN_IMAGE}
 ARG VERSION=0.1.0
 ARG REVISION=unknown

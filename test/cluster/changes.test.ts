@@ -1,0 +1,225 @@
+// What happens to a release that serves: roll-outs, drains, upgrades, mistakes, roll-backs and its end.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { load } from './load.ts';
+import { signInDemo } from './sign-in.ts';
+import { answers, createWorld, fullname, release, type World, writeWorldData } from './world.ts';
+
+let world: World;
+let formId: string;
+beforeAll(async () => {
+  world = await createWorld('formgate-changes');
+  await world.install();
+  await writeWorldData(world);
+  formId = await createForm();
+}, 900_000);
+afterAll(() => world?.remove(), 300_000);
+
+async function createForm(): Promise<string> {
+  const headers = { Authorization: `Bearer ${await world.token('demo-intake')}`, 'Content-Type': 'application/json' };
+  const applicant = { addressAs: 'Kim', channels: [{ channel: 'email', address: 'kim@example.org' }] };
+  const body = JSON.stringify({ definitionId: 'business-licence', applicant });
+  const created = await fetch(`${world.url}/form/v1/forms`, { method: 'POST', headers, body });
+  expect(created.status).toBe(201);
+  return ((await created.json()) as { id: string }).id;
+}
+
+async function formStatus(): Promise<number> {
+  const headers = { Authorization: `Bearer ${await world.token('demo-admin')}` };
+  return (await fetch(`${world.url}/form/v1/forms/${formId}`, { headers })).status;
+}
+
+/** Of every object of the release, by name, what its owner wrote and what the cluster counted of that. */
+async function generations(): Promise<Record<string, string>> {
+  const kinds =
+    'deployments,statefulsets,cronjobs,services,secrets,configmaps,ingresses,networkpolicies,serviceaccounts,roles';
+  const said = await world.kubectl(
+    ...['get', kinds, '-l', `app.kubernetes.io/instance=${release}`],
+    ...['-o', 'jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion}{"\\n"}{end}'],
+  );
+  // Deployments and StatefulSets change their status by themselves; their pods tell whether they were changed.
+  const lines = said
+    .trim()
+    .split('\n')
+    .filter((line) => !/^(Deployment|StatefulSet|CronJob)/.test(line));
+  const pods = await world.kubectl('get', 'pods', '-l', `app.kubernetes.io/instance=${release}`, '-o', 'name');
+  return Object.fromEntries(
+    [...lines, ...pods.trim().split('\n')].sort().map((line) => line.split('=') as [string, string]),
+  );
+}
+
+/** Starts a change, lets both services be called while it lasts, and answers what the callers saw. */
+async function underLoad(change: () => Promise<unknown>, seconds: number) {
+  const origin = new URL(world.url);
+  const address = process.env.INGRESS_URL || 'http://127.0.0.1:8000';
+  const host = origin.host;
+  const { cookie } = await signInDemo(world.url);
+  const headers = { Authorization: `Bearer ${await world.token('demo-admin')}` };
+  let ended = 0;
+  const started = Date.now();
+  const [forms, sessions] = await Promise.all([
+    load({ url: `${address}/form/v1/forms/${formId}`, host, headers, seconds }),
+    load({ url: `${address}/token-handler/sessions`, host, headers: { Cookie: cookie }, seconds }),
+    delay(2_000)
+      .then(change)
+      .then(() => {
+        ended = Date.now() - started;
+      }),
+  ]);
+  return { forms, sessions, lasted: ended <= seconds * 1_000 };
+}
+
+describe('a roll-out', () => {
+  it('loses no request of either service', async () => {
+    const parts = ['forms', 'token-handler'].map((part) => `deployment/${fullname}-${part}`);
+    const result = await underLoad(async () => {
+      await world.kubectl('rollout', 'restart', ...parts);
+      for (const part of parts) await world.kubectl('rollout', 'status', part, '--timeout=200s');
+      // The last of the old pods is still finishing.
+      await delay(15_000);
+    }, 120);
+    expect(result.forms).toMatchObject({ refused: 0, broken: 0 });
+    expect(result.sessions).toMatchObject({ refused: 0, broken: 0 });
+    expect(result.lasted).toBe(true);
+    expect(result.forms.requests).toBeGreaterThan(200);
+    expect(result.sessions.requests).toBeGreaterThan(200);
+  }, 300_000);
+
+  it('a drain of the node takes no more pods than the PodDisruptionBudget allows', async () => {
+    const part = 'app.kubernetes.io/component=forms';
+    const nodes = (await world.kubectl('get', 'pods', '-l', part, '-o', 'jsonpath={.items[*].spec.nodeName}')).split(
+      ' ',
+    );
+    const [node = ''] = nodes;
+    try {
+      const drained = await world.tryKubectl(
+        'drain',
+        node,
+        `--pod-selector=${part}`,
+        '--ignore-daemonsets',
+        '--timeout=25s',
+      );
+      if (nodes.every((other) => other === node)) {
+        // There is no other node to go to: the second pod stays where it is.
+        expect(drained.code).not.toBe(0);
+        expect(drained.stderr).toContain("violate the pod's disruption budget");
+      }
+      expect(await formStatus()).toBe(200);
+    } finally {
+      await world.kubectl('uncordon', node);
+    }
+    await world.kubectl('rollout', 'status', `deployment/${fullname}-forms`, '--timeout=120s');
+  });
+});
+
+describe('an upgrade', () => {
+  it('with the same values changes nothing, the second time too', async () => {
+    await world.install();
+    const before = await generations();
+    await world.install();
+    expect(await generations()).toEqual(before);
+    expect(await formStatus()).toBe(200);
+  });
+
+  it.each([
+    ['a key that is too short', () => keyOf('too-short'), /CODE_KEY: must have at least 32 characters/],
+    [
+      'a database that cannot be reached',
+      () => ({ forms: { database: { value: 'postgres://forms:x@nowhere.invalid:5432/forms' } } }),
+      /cannot start.*ENOTFOUND|EAI_AGAIN|ENOTFOUND/,
+    ],
+    [
+      'a wrong password of the database',
+      () => ({ forms: { database: { value: `postgres://forms:wrong@${fullname}-postgres:5432/forms` } } }),
+      /password authentication failed/,
+    ],
+  ])('with %s: the pod says why in a line, and the old pods keep serving', async (_name, values, why) => {
+    await world.install(values(), '--wait=false').catch((error) => expect(error).toBeUndefined());
+    expect(await reasonOf('forms')).toMatch(why);
+    expect(await formStatus()).toBe(200);
+    await world.helm('rollback', release, '--wait', '--timeout', '3m');
+    expect(await formStatus()).toBe(200);
+  });
+
+  it('with a migration that fails: the pod says why, nothing is half migrated, and the old pods keep serving', async () => {
+    const sql = (text: string) =>
+      world.kubectl(
+        ...['exec', `${fullname}-postgres-0`, '--', 'sh', '-c'],
+        `PATH=$PATH:$(echo /usr/lib/postgresql/*/bin); psql -h /var/run/postgresql -U postgres -d forms -X -At -c "${text}"`,
+      );
+    const latest = (await sql('SELECT max(version) FROM schema_migrations')).trim();
+    const [md5, name, at] = (await sql(`SELECT md5, name, run_at FROM schema_migrations WHERE version = ${latest}`))
+      .trim()
+      .split('|');
+    // As if it had never run: it cannot run again over what it made.
+    await sql(`DELETE FROM schema_migrations WHERE version = ${latest}`);
+    const schema = () =>
+      sql(
+        "SELECT string_agg(table_name || '.' || column_name, ',' ORDER BY 1) FROM information_schema.columns WHERE table_schema = 'public'",
+      );
+    const before = await schema();
+    try {
+      await world.kubectl('rollout', 'restart', `deployment/${fullname}-forms`);
+      expect(await reasonOf('forms')).toMatch(/already exists/);
+      expect(await schema()).toBe(before);
+      expect((await sql(`SELECT count(*) FROM schema_migrations WHERE version = ${latest}`)).trim()).toBe('0');
+      expect(await formStatus()).toBe(200);
+    } finally {
+      await sql(
+        `INSERT INTO schema_migrations (version, name, md5, run_at) VALUES (${latest}, '${name}', '${md5}', '${at}')`,
+      );
+    }
+    await world.kubectl('rollout', 'status', `deployment/${fullname}-forms`, '--timeout=400s');
+  }, 600_000);
+
+  it('and a roll-back keep what is in the databases', async () => {
+    await world.install({ logLevel: 'warn' });
+    expect(await formStatus()).toBe(200);
+    await world.helm('rollback', release, '--wait', '--timeout', '5m');
+    await answers(`${world.url}/form/v1/forms`, 401);
+    expect(await formStatus()).toBe(200);
+  });
+
+  function keyOf(value: string): object {
+    return { forms: { env: { CODE_KEY_FILE: '' }, codeKey: { value } } };
+  }
+
+  /** Why the newest pods of a part do not start: what the container said last. */
+  async function reasonOf(part: string): Promise<string> {
+    const path =
+      '{range .items[*]}{.status.containerStatuses[*].lastState.terminated.message}{.status.containerStatuses[*].state.terminated.message}{"\\n"}{end}';
+    for (const deadline = Date.now() + 150_000; Date.now() < deadline; await delay(1_000)) {
+      const said = await world.kubectl(
+        'get',
+        'pods',
+        '-l',
+        `app.kubernetes.io/component=${part}`,
+        '-o',
+        `jsonpath=${path}`,
+      );
+      if (said.trim() !== '') return said.trim();
+    }
+    throw new Error(`No pod of ${part} said why it does not start.`);
+  }
+});
+
+describe('the end of a release', () => {
+  it('takes everything with it but the secrets without which the data cannot be read', async () => {
+    await world.helm('uninstall', release, '--wait', '--timeout', '3m');
+    const left = await world.kubectl(
+      'get',
+      'all,secrets,configmaps,ingresses,networkpolicies',
+      '-l',
+      `app.kubernetes.io/instance=${release}`,
+      '-o',
+      'name',
+    );
+    expect(
+      left
+        .trim()
+        .split('\n')
+        .filter((name) => !name.startsWith('pod/'))
+        .sort(),
+    ).toEqual([`secret/${fullname}-keys`, `secret/${fullname}-postgres`, `secret/${fullname}-redis`]);
+  });
+});

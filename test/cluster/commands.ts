@@ -1,0 +1,50 @@
+// Runs programs for the cluster tests and says what they said when they fail.
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+
+export interface RunOptions {
+  /** Written to its standard input. */
+  input?: string;
+  cwd?: string;
+  env?: Record<string, string>;
+  /** Milliseconds; five minutes unless told. */
+  timeout?: number;
+  /** Shows what it says instead of answering it. */
+  show?: boolean;
+}
+
+export interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs it to its end, whatever its exit code. Rejects when it cannot be run, or takes too long. */
+export async function attempt(program: string, args: string[], options: RunOptions = {}): Promise<Outcome> {
+  const output = options.show ? 'inherit' : 'pipe';
+  const child = spawn(program, args, {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ['pipe', output, output],
+    timeout: options.timeout ?? 300_000,
+    killSignal: 'SIGKILL',
+  });
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(options.input ?? '');
+  const ended = new Promise<number>((done, fail) => {
+    child.on('error', fail);
+    child.on('close', (code, signal) =>
+      signal ? fail(new Error(`${program} ${args.join(' ')} was ended by ${signal}.`)) : done(code ?? 1),
+    );
+  });
+  const said = [child.stdout, child.stderr].map(async (stream) => (stream ? text(stream) : ''));
+  const [code, stdout = '', stderr = ''] = await Promise.all([ended, ...said]);
+  return { code, stdout, stderr };
+}
+
+/** @returns what it wrote. Rejects with its last words when its exit code is not 0. */
+export async function run(program: string, args: string[], options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await attempt(program, args, options);
+  if (code === 0) return stdout;
+  throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${(stderr || stdout).trim()}`);
+}

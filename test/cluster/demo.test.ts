@@ -1,0 +1,255 @@
+// The whole product in a cluster: installed by the chart, reached through the ingress by its host name, and closed to
+// whoever has no business there.
+import { setTimeout as delay } from 'node:timers/promises';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runConsoleDemo } from '../../src/embedded/demo/console-steps.ts';
+import { createConversation } from '../../src/embedded/demo/conversation.ts';
+import { runDemo } from '../../src/embedded/demo/steps.ts';
+import { clientAt } from './ingress.ts';
+import { runProbe } from './probe.ts';
+import { answers, createWorld, fullname, release, type World, writeWorldData } from './world.ts';
+
+const signInLimit = 25;
+const everyMinute = {
+  reconciler: { schedule: '* * * * *' },
+  tokenHandler: { env: { SIGN_IN_LIMIT: String(signInLimit) } },
+};
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld('formgate-demo');
+  await world.install(everyMinute);
+  await writeWorldData(world);
+}, 900_000);
+afterAll(() => world?.remove(), 300_000);
+
+async function demo(): Promise<string> {
+  const said: string[] = [];
+  const print = (line: string) => void said.push(line);
+  const talk = createConversation(world.url, print);
+  await runDemo(talk, print);
+  await runConsoleDemo(talk, world.url);
+  return said.join('\n');
+}
+
+describe('a release with bundled.enabled', () => {
+  it('lets the demo pass through the ingress by its host name', async () => {
+    expect(await demo()).toContain('The session is over');
+  });
+
+  it('passes helm test', async () => {
+    expect(await world.helm('test', release)).toContain('Phase:          Succeeded');
+  });
+
+  it('has only pods that Pod Security admits as restricted', async () => {
+    // The namespace enforces it: what it refused would be an event of whoever owns the pod.
+    const events = await world.kubectl('get', 'events', '-o', 'jsonpath={.items[*].message}');
+    expect(events).not.toContain('violates PodSecurity');
+    const users = await world.kubectl(
+      ...['get', 'pods', '-l', `app.kubernetes.io/instance=${release}`],
+      ...['-o', 'jsonpath={range .items[*]}{.spec.containers[*].securityContext.readOnlyRootFilesystem}{" "}{end}'],
+    );
+    expect(
+      users
+        .trim()
+        .split(/\s+/)
+        .every((value) => value === 'true'),
+    ).toBe(true);
+  });
+});
+
+describe('rights at the API server', () => {
+  it.each(['forms', 'token-handler', 'platform-server', 'postgres', 'redis', 'test'])(
+    'the account of %s may do what everybody may, and nothing else',
+    async (part) => {
+      expect(await rightsOf(`${fullname}-${part}`)).toEqual([]);
+    },
+  );
+
+  it('the account of the reconciler may list CoreClients, write their status, and tell of events', async () => {
+    expect(await rightsOf(`${fullname}-reconciler`)).toEqual([
+      'coreclients.formgate.dev [list]',
+      'coreclients.formgate.dev/status [patch]',
+      'events.events.k8s.io [create]',
+    ]);
+  });
+});
+
+/** What an account may do in the namespace beyond what any account may. */
+async function rightsOf(account: string): Promise<string[]> {
+  const list = async (name: string) => {
+    const user = `system:serviceaccount:${world.namespace}:${name}`;
+    const said = await world.kubectl('auth', 'can-i', '--list', '--no-headers', `--as=${user}`);
+    return said.split('\n').map((line) => line.replace(/\s+\[\]\s+\[\]\s+/, ' ').trim());
+  };
+  const everybody = new Set(await list('default'));
+  return (await list(account)).filter((line) => line !== '' && !everybody.has(line)).sort();
+}
+
+describe('limits by client address', () => {
+  const start = async (address: string, forged?: string): Promise<number> => {
+    const query = new URLSearchParams({
+      tenant: 'demo',
+      callbackUrl: `${world.url}/token-handler/clients/demo-console/callback`,
+    });
+    const { statusCode, body } = await request(`${world.url}/token-handler/clients/demo-console/auth?${query}`, {
+      dispatcher: clientAt(address),
+      headers: forged === undefined ? {} : { 'X-Forwarded-For': forged },
+    });
+    await body.dump();
+    return statusCode;
+  };
+
+  it('are those of the address that the ingress saw, and a forged X-Forwarded-For does not help', async () => {
+    const statuses: number[] = [];
+    for (let count = 0; count < signInLimit + 3; count += 1)
+      statuses.push(await start('127.0.0.7', `198.51.100.${count}`));
+    expect(statuses.slice(0, signInLimit).every((status) => status === 302)).toBe(true);
+    expect(statuses.slice(signInLimit)).toEqual([429, 429, 429]);
+    expect(await start('127.0.0.8')).toBe(302);
+    // Nor does it let one client use up the limit of another.
+    expect(await start('127.0.0.8', '127.0.0.7')).toBe(302);
+  });
+});
+
+describe('NetworkPolicies', () => {
+  const ports: Record<string, number> = {
+    forms: 8080,
+    'token-handler': 8080,
+    'platform-server': 8080,
+    postgres: 5432,
+    redis: 6379,
+  };
+  const connects = `
+    const { connect } = require('node:net');
+    const reach = ([host, port]) => new Promise((done) => {
+      const socket = connect({ host: '${fullname}-' + host, port, timeout: 4000 });
+      socket.on('connect', () => { socket.destroy(); done([host, true]); });
+      socket.on('timeout', () => { socket.destroy(); done([host, false]); });
+      socket.on('error', () => done([host, false]));
+    });
+    Promise.all(${JSON.stringify(Object.entries(ports))}.map(reach)).then((all) => console.log(JSON.stringify(Object.fromEntries(all))));`;
+
+  it('a pod without the right labels reaches neither the services nor Postgres nor Redis', async () => {
+    expect(await runProbe(world, { ask: connects })).toEqual({
+      forms: false,
+      'token-handler': false,
+      'platform-server': false,
+      postgres: false,
+      redis: false,
+    });
+  });
+
+  it('a pod with the label of clients reaches the two services, and nothing behind them', async () => {
+    expect(await runProbe(world, { labels: { 'formgate.dev/client': 'true' }, ask: connects })).toEqual({
+      forms: true,
+      'token-handler': true,
+      'platform-server': expect.any(Boolean),
+      postgres: false,
+      redis: false,
+    });
+  });
+});
+
+describe('the reconciler', () => {
+  const coreClient = (name: string) => ({
+    apiVersion: 'formgate.dev/v1alpha1',
+    kind: 'CoreClient',
+    metadata: { name },
+    spec: {
+      description: 'A client of the cluster tests.',
+      redirectUris: ['https://app.example.org/token-handler/clients/cluster-client/callback'],
+      targets: [{ id: 'forms', upstream: 'urn:example:platform:form-service' }],
+    },
+  });
+
+  it('runs by its CronJob, and a CoreClient becomes Ready and is in the token handler’s list', async () => {
+    await world.apply([coreClient('cluster-client')]);
+    await world.kubectl('wait', '--for=condition=Ready', 'coreclient/cluster-client', '--timeout=170s');
+    const listed = await untilListed('cluster-client');
+    expect(listed).toMatchObject({ core: true, registered: false });
+  }, 400_000);
+
+  it('ends each run with a line that says what it did', async () => {
+    const jobs = await world.kubectl(
+      ...['get', 'jobs', '-l', 'app.kubernetes.io/component=reconciler'],
+      ...['-o', 'jsonpath={range .items[?(@.status.succeeded==1)]}{.metadata.name}{"\\n"}{end}'],
+    );
+    const [job = ''] = jobs.trim().split('\n');
+    expect(await world.kubectl('logs', `job/${job}`)).toMatch(/Succeeded in .* s: \d+ warned/);
+  });
+
+  async function untilListed(id: string): Promise<unknown> {
+    const headers = { Authorization: `Bearer ${await world.token('demo-admin')}` };
+    for (const deadline = Date.now() + 180_000; Date.now() < deadline; await delay(2_000)) {
+      const response = await fetch(`${world.url}/token-handler/v1/clients`, { headers });
+      const clients = response.ok ? ((await response.json()) as { id: string }[]) : [];
+      const found = clients.find((client) => client.id === id);
+      if (found) return found;
+    }
+    throw new Error(`${id} is not among the clients after three minutes.`);
+  }
+});
+
+describe('pods that are killed', () => {
+  it('lose no answer that was acknowledged, and the demo passes again', async () => {
+    const headers = { Authorization: `Bearer ${await world.token('demo-intake')}`, 'Content-Type': 'application/json' };
+    const applicant = { addressAs: 'Kim', channels: [{ channel: 'email', address: 'kim@example.org' }] };
+    const body = JSON.stringify({ definitionId: 'business-licence', applicant });
+    const created = await fetch(`${world.url}/form/v1/forms`, { method: 'POST', headers, body });
+    const { id } = (await created.json()) as { id: string };
+    let acknowledged = 0;
+    let stop = false;
+    const saving = (async () => {
+      for (let number = 1; !stop; number += 1) {
+        const saved = await fetch(`${world.url}/form/v1/forms/${id}/data`, {
+          ...{ method: 'PUT', headers, body: JSON.stringify({ data: { number }, files: {} }) },
+        }).catch(() => undefined);
+        if (saved?.status === 200) acknowledged = number;
+      }
+    })();
+    for (const part of ['forms', 'token-handler', 'platform-server', 'forms']) {
+      const label = `app.kubernetes.io/component=${part}`;
+      const [pod = ''] = (await world.kubectl('get', 'pods', '-l', label, '-o', 'name')).split('\n');
+      await world.kubectl('delete', pod, '--grace-period=0', '--force');
+      await delay(2_000);
+    }
+    stop = true;
+    await saving;
+    expect(acknowledged).toBeGreaterThan(10);
+    for (const part of ['forms', 'token-handler'])
+      await world.kubectl('rollout', 'status', `deployment/${fullname}-${part}`, '--timeout=120s');
+    const admin = { Authorization: `Bearer ${await world.token('demo-admin')}` };
+    const read = await fetch(`${world.url}/form/v1/forms/${id}/data`, { headers: admin });
+    const kept = (await read.json()) as { data: { number: number } };
+    expect(kept.data.number).toBeGreaterThanOrEqual(acknowledged);
+    expect(await demo()).toContain('The session is over');
+  }, 300_000);
+});
+
+describe('with a HTTPRoute in place of the Ingress', () => {
+  it('the demo passes through the Gateway by the same host name', async () => {
+    const port = Number(new URL(world.url).port || 80);
+    await world.apply([
+      {
+        apiVersion: 'gateway.networking.k8s.io/v1',
+        kind: 'Gateway',
+        metadata: { name: 'tests' },
+        spec: {
+          gatewayClassName: process.env.GATEWAY_CLASS || 'traefik',
+          listeners: [{ name: 'http', port, protocol: 'HTTP', allowedRoutes: { namespaces: { from: 'Same' } } }],
+        },
+      },
+    ]);
+    await world.install({
+      ...everyMinute,
+      ingress: { enabled: false },
+      httpRoute: { enabled: true, hostnames: [world.host], parentRefs: [{ name: 'tests', sectionName: 'http' }] },
+    });
+    expect(await world.kubectl('get', 'ingress', '-o', 'name')).toBe('ingress.networking.k8s.io/test-parts\n');
+    await answers(`${world.url}/form/v1/forms`, 401);
+    await answers(`${world.url}/token-handler/sessions`, 401);
+    expect(await demo()).toContain('The session is over');
+  }, 400_000);
+});

@@ -1,0 +1,132 @@
+// Builds the images of the cluster tests and brings them into the cluster. Where BUILD_IMAGE, RUN_IMAGE and DATA_IMAGE
+// name base images those are used; else they are made from Debian packages, because no registry may be in reach.
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { attempt, run } from './commands.ts';
+
+const project = join(import.meta.dirname, '../..');
+const buildah = { BUILDAH_ISOLATION: 'chroot', STORAGE_DRIVER: process.env.STORAGE_DRIVER || 'overlay' };
+
+/** Names of images as the cluster knows them. */
+export interface Images {
+  /** Ours. */
+  formgate: string;
+  /** Postgres and Redis of the bundled trial. */
+  data: string;
+  /** Access service and mailbox. */
+  parts: string;
+}
+
+/** What the parts import from outside of this repository. */
+const partsPackages = ['express', 'jose', 'mailparser', 'oidc-provider', 'pino', 'smtp-server', 'zod'];
+
+export async function buildImages(): Promise<Images> {
+  const base = await findBaseImages();
+  const npmrc = join(homedir(), '.npmrc');
+  const formgate = await build(project, 'formgate', [
+    ...['--layers', '--build-arg', `BUILD_IMAGE=${base.BUILD_IMAGE}`, '--build-arg', `RUN_IMAGE=${base.RUN_IMAGE}`],
+    ...(existsSync(npmrc) ? ['--secret', `id=npmrc,src=${npmrc}`] : []),
+  ]);
+  return { formgate, data: base.DATA_IMAGE, parts: await buildParts(base.RUN_IMAGE) };
+}
+
+type BaseImages = Record<'BUILD_IMAGE' | 'RUN_IMAGE' | 'DATA_IMAGE', string>;
+
+async function findBaseImages(): Promise<BaseImages> {
+  const { BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE } = process.env;
+  if (BUILD_IMAGE && RUN_IMAGE && DATA_IMAGE) return { BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE };
+  const env = { NODE: process.execPath };
+  const said = await run('bash', [join(import.meta.dirname, 'base-images.sh')], { env, timeout: 900_000 });
+  const { BUILD_IMAGE: forBuild = '', RUN_IMAGE: forRun = '', DATA_IMAGE: forData = '' } = parseVariables(said);
+  return { BUILD_IMAGE: forBuild, RUN_IMAGE: forRun, DATA_IMAGE: forData };
+}
+
+function parseVariables(text: string): Record<string, string> {
+  return Object.fromEntries([...text.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+}
+
+/** @returns the image's name, with a tag that changes with its content, so that a cluster never takes an older one for it */
+async function build(context: string, name: string, args: string[]): Promise<string> {
+  const untagged = `localhost/formgate-tests/${name}`;
+  await run('buildah', ['bud', '-q', ...args, '-t', `${untagged}:latest`, context], { env: buildah, timeout: 900_000 });
+  const id = await run(
+    'buildah',
+    ['inspect', '--type', 'image', '--format', '{{.FromImageID}}', `${untagged}:latest`],
+    {
+      env: buildah,
+    },
+  );
+  const tagged = `${untagged}:${id.trim().slice(0, 12)}`;
+  await run('buildah', ['tag', `${untagged}:latest`, tagged], { env: buildah });
+  return tagged;
+}
+
+/** The access service and the mailbox with the packages that they need, and nothing else of this machine. */
+async function buildParts(runImage: string): Promise<string> {
+  const context = mkdtempSync(join(tmpdir(), 'formgate-parts-'));
+  try {
+    writeFileSync(join(context, 'package.json'), '{ "type": "module" }\n');
+    writeFileSync(
+      join(context, 'Dockerfile'),
+      `FROM ${runImage}\nWORKDIR /app\nCOPY . ./\nUSER 65532:65532\nENTRYPOINT ["/nodejs/bin/node", "test/cluster/parts/main.ts"]\n`,
+    );
+    for (const folder of ['src/service', 'src/embedded', 'test/cluster/parts'])
+      cpSync(join(project, folder), join(context, folder), { recursive: true });
+    const packages = new Set<string>();
+    collectPackages(partsPackages, project, packages);
+    for (const folder of packages)
+      cpSync(join(project, folder), join(context, folder), { recursive: true, dereference: true });
+    return await build(context, 'parts', []);
+  } finally {
+    rmSync(context, { recursive: true, force: true });
+  }
+}
+
+/** Adds the folders of packages and of what they depend on, relative to the project. */
+function collectPackages(names: string[], from: string, found: Set<string>): void {
+  for (const name of names) {
+    const folder = findPackage(name, from);
+    if (folder === undefined || found.has(folder)) continue;
+    found.add(folder);
+    const manifest: { dependencies?: Record<string, string> } = JSON.parse(
+      readFileSync(join(project, folder, 'package.json'), 'utf8'),
+    );
+    collectPackages(Object.keys(manifest.dependencies ?? {}), join(project, folder), found);
+  }
+}
+
+/** As Node resolves it: in the folder or in one above it. */
+function findPackage(name: string, from: string): string | undefined {
+  for (let folder = from; folder.startsWith(project); folder = dirname(folder)) {
+    const candidate = join(folder, 'node_modules', name);
+    if (existsSync(join(candidate, 'package.json'))) return candidate.slice(project.length + 1);
+  }
+  return undefined;
+}
+
+/**
+ * Brings the images into the cluster: by `IMAGE_LOADER NAME` where that is set, by the lab's script, or into kind.
+ * Throws when there is no way.
+ */
+export async function loadImages(images: Images, loader: string | undefined): Promise<void> {
+  for (const name of new Set(Object.values(images))) {
+    if (loader) await run('bash', ['-c', `${loader} "$1"`, 'load', name], { timeout: 600_000 });
+    else await loadIntoKind(name);
+  }
+}
+
+async function loadIntoKind(name: string): Promise<void> {
+  const { stdout: context } = await attempt('kubectl', ['config', 'current-context']);
+  const [, cluster] = /^kind-(.+)$/.exec(context.trim()) ?? [];
+  if (cluster === undefined)
+    throw new Error('Set IMAGE_LOADER to a command that brings an image, by its name, into this cluster.');
+  const folder = mkdtempSync(join(tmpdir(), 'formgate-image-'));
+  try {
+    const archive = join(folder, 'image.tar');
+    await run('buildah', ['push', '-q', name, `docker-archive:${archive}:${name}`], { env: buildah });
+    await run('kind', ['load', 'image-archive', archive, '--name', cluster]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,85 @@
+// `npm run test:cluster`: the chart on a real cluster. It takes the cluster of KUBECONFIG, or the lab's, which it starts
+// where it does not run and then stops again; builds the images, brings them in, and runs the suites of test/chart and
+// test/cluster. Arguments go to vitest.
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { attempt, run } from './commands.ts';
+import { buildImages, loadImages } from './images.ts';
+
+const project = join(import.meta.dirname, '../..');
+
+interface Cluster {
+  /** What kubectl, helm and the tests find in their environment. */
+  env: Record<string, string>;
+  loader: string | undefined;
+  stop(): Promise<void>;
+}
+
+async function main(): Promise<number> {
+  const cluster = await findCluster();
+  if (cluster === undefined) {
+    process.stderr.write('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.\n');
+    return 1;
+  }
+  // Ctrl-C reaches the tests as well; they end, and then the cluster does.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  try {
+    Object.assign(process.env, cluster.env);
+    const images = await step('Images', buildImages);
+    await step('Images in the cluster', () => loadImages(images, cluster.loader));
+    return await runTests({
+      FORMGATE_IMAGE: images.formgate,
+      FORMGATE_DATA_IMAGE: images.data,
+      FORMGATE_PARTS_IMAGE: images.parts,
+    });
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function findCluster(): Promise<Cluster | undefined> {
+  if (process.env.KUBECONFIG)
+    return { env: {}, loader: process.env.IMAGE_LOADER || undefined, stop: async () => undefined };
+  const scripts = join(resolve(project, process.env.LAB || '../shared/lab'), 'cluster');
+  if (!existsSync(join(scripts, 'up.sh'))) return undefined;
+  const env = {
+    KUBECONFIG: join(process.env.LAB_HOME || '/var/lib/lab-cluster', 'admin.conf'),
+    PATH: `${process.env.LAB_BIN || '/opt/lab/bin'}:${process.env.PATH ?? ''}`,
+    INGRESS_URL: process.env.INGRESS_URL || `http://127.0.0.1:${process.env.LAB_HTTP_PORT || 8000}`,
+  };
+  const cluster = { env, loader: join(scripts, 'load-image.sh') };
+  // One that runs already is let be.
+  const { code } = await attempt('kubectl', ['get', '--raw', '/readyz'], { env }).catch(() => ({ code: 1 }));
+  if (code === 0) {
+    const { code: ingress } = await attempt('curl', ['-s', '-o', '/dev/null', env.INGRESS_URL]);
+    if (ingress !== 0) await run('bash', [join(scripts, 'ingress.sh')], { timeout: 900_000 });
+    return { ...cluster, stop: async () => undefined };
+  }
+  await step('The lab’s cluster', async () => {
+    await run('bash', [join(scripts, 'up.sh')], { timeout: 2_400_000 });
+    await run('bash', [join(scripts, 'ingress.sh')], { timeout: 900_000 });
+  });
+  return { ...cluster, stop: async () => void (await run('bash', [join(scripts, 'down.sh')])) };
+}
+
+async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const started = Date.now();
+  process.stdout.write(`${name}…\n`);
+  const result = await work();
+  process.stdout.write(`${name}: ${Math.round((Date.now() - started) / 1000)} s\n`);
+  return result;
+}
+
+async function runTests(env: Record<string, string>): Promise<number> {
+  const vitest = join(project, 'node_modules/vitest/vitest.mjs');
+  const config = join(project, 'vitest.cluster.config.ts');
+  const { code } = await attempt(process.execPath, [vitest, 'run', '--config', config, ...process.argv.slice(2)], {
+    cwd: project,
+    env,
+    timeout: 3_600_000,
+    show: true,
+  });
+  return code;
+}
+
+process.exit(await main());

@@ -1,0 +1,47 @@
+// The pod that stands in for what a cluster has outside of the chart: an access service and a mailbox, those of npm
+// start, on ports that other pods reach. For tests only: everybody may read the mail, and nothing outlives the pod.
+import { createServer } from 'node:http';
+import { connect, createServer as createTcpServer } from 'node:net';
+import express from 'express';
+import { createAccessService } from '../../../src/embedded/access/access.ts';
+import { defaultRealms } from '../../../src/embedded/access/default-realms.ts';
+import { createMemoryEntityStore } from '../../../src/embedded/access/entity-store.ts';
+import { openMailbox } from '../../../src/embedded/mailbox/mailbox.ts';
+import { createMailboxRoutes } from '../../../src/embedded/mailbox/routes.ts';
+import { systemClock } from '../../../src/service/clock.ts';
+import { createUrns } from '../../../src/service/urn.ts';
+
+const httpPort = 8080;
+const smtpPort = 2525;
+
+/** PUBLIC_URL ends in /auth; SERVICE_SECRET is that of every service account in realm core. */
+const { PUBLIC_URL = '', SERVICE_SECRET = '' } = process.env;
+
+const access = await createAccessService({
+  publicUrl: PUBLIC_URL,
+  store: createMemoryEntityStore(systemClock),
+  cookieKeys: [SERVICE_SECRET],
+});
+for (const realm of defaultRealms({ urns: createUrns('urn:example'), serviceSecret: () => SERVICE_SECRET }))
+  await access.addRealm(realm);
+const mailbox = await openMailbox({ clock: systemClock });
+
+// The mailbox listens on loopback only.
+createTcpServer((socket) => {
+  const inner = connect(mailbox.port, '127.0.0.1');
+  socket.on('error', () => inner.destroy());
+  inner.on('error', () => socket.destroy());
+  socket.pipe(inner).pipe(socket);
+}).listen(smtpPort, '0.0.0.0');
+
+const app = express();
+app.get('/', (_req, res) => void res.type('text/plain').send('The root of a frontend.\n'));
+app.get('/who', (req, res) => void res.json({ headers: req.headers }));
+app.use('/mailbox', createMailboxRoutes(mailbox.messages));
+app.use(access.app);
+const server = createServer(app).listen(httpPort, '0.0.0.0');
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.once(signal, () => {
+    server.close();
+    process.exit(0);
+  });

@@ -1,0 +1,171 @@
+// A namespace with everything that a trial of the chart needs: access service and mailbox, the release itself, and the
+// demo's data. Each suite has one of its own, and takes it away again.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createCountriesRegister } from '../../src/embedded/demo-data/countries.ts';
+import { platformSeed, waitForNotices, writeDemoData } from '../../src/embedded/demo-data/demo-data.ts';
+import { createUrns } from '../../src/service/urn.ts';
+import { attempt, type Outcome, run } from './commands.ts';
+import { ingressOrigin, reachIngress } from './ingress.ts';
+import { partsManifests } from './parts-manifests.ts';
+
+export const chart = join(import.meta.dirname, '../../charts/formgate');
+export const release = 'trial';
+/** What the names of the release's objects begin with. */
+export const fullname = 'trial-formgate';
+
+/** Of every service account of the world's access service. */
+export const serviceSecret = 'a secret of the service accounts of the cluster tests';
+
+export interface World {
+  namespace: string;
+  /** As the ingress knows the release. */
+  host: string;
+  /** `http://<host>:<port>` of the ingress. */
+  url: string;
+  kubectl(...args: string[]): Promise<string>;
+  /** Whatever its exit code. */
+  tryKubectl(...args: string[]): Promise<Outcome>;
+  apply(manifests: object[]): Promise<void>;
+  /** `helm upgrade --install` with the world's values, and those given over them; waits until all pods are ready. */
+  install(values?: object, ...flags: string[]): Promise<void>;
+  helm(...args: string[]): Promise<string>;
+  /** An access token of a client's service account in realm demo. */
+  token(clientId: string): Promise<string>;
+  remove(): Promise<void>;
+}
+
+/** A namespace in which access service and mailbox are ready, and nothing is installed. */
+export async function createWorld(namespace: string): Promise<World> {
+  const host = `${namespace}.formgate.test`;
+  const url = ingressOrigin(host);
+  reachIngress();
+  const kubectl = (...args: string[]) => run('kubectl', ['-n', namespace, ...args]);
+  const helm = (...args: string[]) => run('helm', ['-n', namespace, ...args], { timeout: 900_000 });
+  const remove = async () => {
+    await attempt('helm', ['-n', namespace, 'uninstall', release, '--wait']);
+    await attempt('kubectl', ['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=180s']);
+    await attempt('kubectl', ['delete', 'crd', 'coreclients.formgate.dev', '--ignore-not-found']);
+  };
+  const apply = async (manifests: object[]) => {
+    const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests });
+    await run('kubectl', ['-n', namespace, 'apply', '-f', '-'], { input });
+  };
+  const world: World = {
+    namespace,
+    host,
+    url,
+    kubectl,
+    tryKubectl: (...args) => attempt('kubectl', ['-n', namespace, ...args]),
+    apply,
+    helm,
+    install: async (values = {}, ...flags) => {
+      const files = [worldValues(world), values].map((one) => JSON.stringify(one));
+      await installRelease(namespace, files, flags);
+    },
+    token: (clientId) => requestToken(url, clientId),
+    remove,
+  };
+  // What an earlier run may have left.
+  await remove();
+  await run('kubectl', ['apply', '-f', '-'], { input: JSON.stringify(restricted(namespace)) });
+  await apply(partsManifests({ image: imageOf('PARTS'), publicUrl: `${url}/auth`, serviceSecret, host }));
+  await kubectl('rollout', 'status', 'deployment/test-parts', '--timeout=180s');
+  await answers(`${url}/auth/realms/demo/.well-known/openid-configuration`);
+  return world;
+}
+
+/** The data that the demo needs, written as `npm start` does. */
+export async function writeWorldData({ url, token }: World): Promise<void> {
+  const urns = createUrns('urn:example');
+  const admin = await token('demo-admin');
+  await answers(`${url}/form/v1/forms`, 401);
+  await answers(`${url}/configuration/v2/configuration/platform/form-service/latest`, 401);
+  await writeDemoData({ url, token: admin, urns, publicUrl: url });
+  await createCountriesRegister({ formsUrl: url, platformUrl: url, token: admin });
+  await waitForNotices({ url, token: admin });
+}
+
+/** Waits until the ingress answers so. */
+export async function answers(url: string, status = 200): Promise<void> {
+  let seen = 'nothing';
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(300)) {
+    const response = await fetch(url, { redirect: 'manual' }).catch(() => undefined);
+    if (response?.status === status) return;
+    seen = String(response?.status ?? 'nothing');
+  }
+  throw new Error(`${url} answered ${seen} for a minute, not ${status}.`);
+}
+
+/** The name of an image that the runner built. */
+export function imageOf(name: 'IMAGE' | 'DATA' | 'PARTS'): string {
+  const variable = name === 'IMAGE' ? 'FORMGATE_IMAGE' : `FORMGATE_${name}_IMAGE`;
+  const image = process.env[variable];
+  if (!image) throw new Error(`${variable} is not set: run npm run test:cluster.`);
+  return image;
+}
+
+function restricted(namespace: string): object {
+  const labels = Object.fromEntries(
+    ['enforce', 'warn', 'audit'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'restricted']),
+  );
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } };
+}
+
+function worldValues({ namespace, host, url }: World): object {
+  const [repository, tag] = imageOf('IMAGE').split(/:(?=[^:]+$)/);
+  const image = imageOf('DATA');
+  const storage = { enabled: false };
+  const { tenants } = platformSeed({ platformServer: 'http://x', forms: 'http://x', tokenHandler: 'http://x' }) as {
+    tenants: object[];
+  };
+  return {
+    image: { repository, tag },
+    access: { url: `http://test-parts.${namespace}.svc:8080/auth`, publicUrl: `${url}/auth` },
+    forms: { account: { secret: { value: serviceSecret } } },
+    tokenHandler: { account: { secret: { value: serviceSecret } }, allowInsecureRedirectUris: true },
+    platformServer: {
+      enabled: true,
+      mailFrom: 'Formgate <no-reply@example.com>',
+      smtp: { value: `smtp://test-parts.${namespace}.svc:2525` },
+      seed: { tenants },
+    },
+    bundled: { enabled: true, postgres: { image, storage }, redis: { image, storage } },
+    networkPolicy: { egress: { smtp: { ports: [2525] } } },
+    ingress: { enabled: true, preset: 'traefik', className: 'traefik', hosts: [host], platformServer: true },
+    crds: { keep: false },
+  };
+}
+
+async function installRelease(namespace: string, values: string[], flags: string[]): Promise<void> {
+  const args = ['-n', namespace, 'upgrade', '--install', release, chart, '--wait', '--timeout', '5m', ...flags];
+  const folder = mkdtempSync(join(tmpdir(), 'formgate-values-'));
+  try {
+    const files = values.flatMap((text, index) => {
+      const file = join(folder, `${index}.json`);
+      writeFileSync(file, text, { mode: 0o600 });
+      return ['--values', file];
+    });
+    await run('helm', [...args, ...files], { timeout: 420_000 });
+  } catch (error) {
+    const { stdout } = await attempt('kubectl', ['-n', namespace, 'get', 'pods,events']);
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${stdout.slice(-6000)}`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function requestToken(url: string, clientId: string): Promise<string> {
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: `${clientId}-secret`,
+  });
+  const response = await fetch(`${url}/auth/realms/demo/protocol/openid-connect/token`, { method: 'POST', body });
+  const answer: { access_token?: string } = JSON.parse(await response.text());
+  if (answer.access_token === undefined)
+    throw new Error(`The access service answered ${response.status} to ${clientId}.`);
+  return answer.access_token;
+}

@@ -1,0 +1,75 @@
+// skaffold.yaml is what skaffold reads, and names only what is there.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const root = join(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const schema = JSON.parse(read('test/fixtures/schemas/skaffold-v4beta13.json'));
+const ajv = new Ajv({ strict: false, allErrors: true });
+const text = read('skaffold.yaml');
+
+const shape = z.object({
+  build: z.object({ artifacts: z.array(z.object({ docker: z.object({ dockerfile: z.string() }) })) }),
+  deploy: z.object({
+    helm: z.object({
+      releases: z.array(
+        z.object({
+          chartPath: z.string(),
+          valuesFiles: z.array(z.string()),
+          setValueTemplates: z.record(z.string(), z.string()),
+        }),
+      ),
+    }),
+  }),
+  profiles: z.array(
+    z.object({ name: z.string(), patches: z.array(z.object({ path: z.string(), value: z.unknown().optional() })) }),
+  ),
+});
+
+function problems(document: unknown): string[] {
+  const validate = ajv.compile(schema);
+  validate(document);
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+}
+
+describe('skaffold.yaml', () => {
+  it('is valid by the schema of its apiVersion, and with a misspelt key it is not', () => {
+    expect(problems(parse(text))).toEqual([]);
+    expect(problems(parse(text.replace('artifacts:', 'artefacts:')))).not.toEqual([]);
+    expect(problems(parse(text.replace('chartPath:', 'chart:')))).not.toEqual([]);
+  });
+
+  it('names files that are there, and a stage that the Dockerfile has', () => {
+    const { build, deploy, profiles } = shape.parse(parse(text));
+    const files = [
+      ...build.artifacts.map(({ docker }) => docker.dockerfile),
+      ...deploy.helm.releases.flatMap(({ chartPath, valuesFiles }) => [chartPath, ...valuesFiles]),
+    ];
+    expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    const target = profiles.flatMap(({ patches }) => patches).find(({ path }) => path.endsWith('/target'))?.value;
+    expect(read('Dockerfile')).toContain(` AS ${target}\n`);
+  });
+
+  it('sets values that the chart has', () => {
+    const { deploy, profiles } = shape.parse(parse(text));
+    const patched = profiles.flatMap(({ patches }) => patches).filter(({ path }) => path.endsWith('/setValues'));
+    const names = [
+      ...deploy.helm.releases.flatMap(({ setValueTemplates }) => Object.keys(setValueTemplates)),
+      ...patched.flatMap(({ value }) => Object.keys(Object(value))),
+    ];
+    const values: unknown = parse(read('charts/formgate/values.yaml'));
+    const isThere = (name: string) =>
+      name
+        .split('.')
+        .reduce<unknown>(
+          (inner, key) => (inner === undefined ? undefined : Reflect.get(Object(inner), key)),
+          values,
+        ) !== undefined;
+    expect(names.length).toBeGreaterThan(4);
+    expect(names.filter((name) => !isThere(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+// The suites that need a cluster or its tools: `npm run test:cluster` runs them.
+export default defineConfig({
+  test: {
+    include: ['test/{chart,cluster}/**/*.test.ts'],
+    // They share one cluster, and some of them load it.
+    fileParallelism: false,
+    testTimeout: 180_000,
+    hookTimeout: 300_000,
+  },
+});
