@@ -3,7 +3,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
+import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
 import { codeMail } from '../../src/platform-server/notifications/code-mail.ts';
+import { createUrns } from '../../src/service/urn.ts';
 import { listFiles } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -49,4 +51,21 @@ test('the README’s tour finds the code in the mail that the platform server se
   const { text } = codeMail({ name: 'Ana', address: 'ana@example.org' }, 'K2TPX4', 'Use this code to open your draft.');
   const found = new RegExp(first).exec(JSON.stringify([{ subject: 'Your code', text }]))?.[0] ?? '';
   expect(new RegExp(last).exec(found)?.[0]).toBe('K2TPX4');
+});
+
+test('the roles that the page about Keycloak gives to service accounts are those that they have with npm start', () => {
+  const urns = createUrns('urn:example');
+  const core = defaultRealms({ urns, serviceSecret: () => '' }).find(({ name }) => name === 'core');
+  const text = readFileSync(join(root, 'docs/keycloak.md'), 'utf8');
+  const services = ['tenant-service', 'configuration-service', 'event-service', 'notification-service'];
+  for (const name of ['token handler', 'form service']) {
+    const [, ...cells] = (text.split('\n').find((line) => line.startsWith(`| ${name} | \``)) ?? '')
+      .split('|')
+      .slice(1, -1);
+    const told = cells.map((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, role]) => role));
+    const account = core?.clients.find(({ clientId }) => clientId === urns.service(name.replace(' ', '-')));
+    const roles = account?.roles?.clients ?? {};
+    expect(told).toEqual(services.map((service) => roles[urns.service(service)] ?? []));
+    expect(Object.keys(roles).every((id) => services.some((service) => urns.service(service) === id))).toBe(true);
+  }
 });

@@ -67,12 +67,12 @@ describe('two replicas', () => {
 });
 
 describe('Redis stopped under load', () => {
-  it('is 503 without a cookie cleared, and everybody is still signed in afterwards', { timeout: 60_000 }, async () => {
+  it('is 503 without a cookie cleared, and everybody is still signed in afterwards', { timeout: 90_000 }, async () => {
     const people = await Promise.all(Array.from({ length: 5 }, () => world.signIn()));
     world.redis?.pause();
     const answers: { status: number; setCookies: string[] }[] = [];
     const started = performance.now();
-    while (performance.now() - started < 8_000) {
+    while (performance.now() - started < 30_000) {
       answers.push(...(await Promise.all(people.map(({ browser }) => list(browser)))));
       await delay(100);
     }
