@@ -22,8 +22,8 @@ export interface Cluster {
   readonly namespace: string;
   /** Every resource of the namespace that is not being deleted. Throws ClusterError. */
   list(): Promise<CoreClientResource[]>;
-  /** `gone`: the resource was deleted, or deleted and made anew, since it was read. Throws ClusterError. */
-  applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'gone'>;
+  /** `outdated`: the resource was changed, deleted or made anew since it was read. Throws ClusterError. */
+  applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /** Throws ClusterError. */
   tell(resource: CoreClientResource, event: ClientEvent, time: Date): Promise<void>;
   close(): Promise<void>;
@@ -68,8 +68,13 @@ function createCluster(
   return {
     namespace,
     list: () => listAll({ calls, objects, place, pageSize }),
-    async applyStatus({ name, uid }, status) {
-      const body = { apiVersion: `${apiGroup}/${apiVersion}`, kind, metadata: { name, namespace, uid }, status };
+    async applyStatus({ name, resourceVersion }, status) {
+      const body = {
+        apiVersion: `${apiGroup}/${apiVersion}`,
+        kind,
+        metadata: { name, namespace, resourceVersion },
+        status,
+      };
       try {
         await calls.call(`patch ${plural}/status.${apiGroup}`, (options) =>
           objects.patchNamespacedCustomObjectStatus(
@@ -79,8 +84,7 @@ function createCluster(
         );
         return 'applied';
       } catch (error) {
-        // A conflict that stays is that of the uid: there is another resource of that name.
-        if (error instanceof ClusterError && (error.kind === 'absent' || error.kind === 'conflict')) return 'gone';
+        if (error instanceof ClusterError && (error.kind === 'absent' || error.kind === 'conflict')) return 'outdated';
         throw error;
       }
     },

@@ -76,12 +76,13 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
   async function tell({ verdict, status, differs }: Report): Promise<void> {
     const { cluster, clock } = options;
     const { resource } = verdict;
-    let isGone = false;
+    let isOutdated = false;
     if (differs) {
       const isDone = await attempt('statusFailed', async () => {
-        isGone = (await cluster.applyStatus(resource, status)) === 'gone';
+        isOutdated = (await cluster.applyStatus(resource, status)) === 'outdated';
       });
-      if (!isDone || isGone) return;
+      // What it tells of is no longer there: the next sync tells what is.
+      if (!isDone || isOutdated) return;
       told.statuses += 1;
     }
     for (const event of eventsOf(verdict, status))

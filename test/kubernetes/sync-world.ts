@@ -46,11 +46,20 @@ export interface SyncWorld {
   clients(): Promise<Record<string, Record<string, unknown>>>;
   /** Replaces the whole core configuration of the token handler, past the sync. */
   configure(configuration: unknown): Promise<void>;
+  /** Defines core clients anew at the configuration service, perhaps with a stricter rule than the token handler's. */
+  define(rules: { maxDescription?: number }): Promise<void>;
   /** Ids that the record says are the owner's. */
   owned(owner?: string): Promise<string[]>;
   /** No CoreClient, an empty core configuration and an empty record. */
   reset(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** As far as tests change it. */
+interface CoreDefinition {
+  configurationSchema: {
+    properties: { clients: { additionalProperties: { properties: Record<string, unknown> } } };
+  };
 }
 
 const configurationPath = '/configuration/v2/configuration/platform';
@@ -127,6 +136,13 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     configurationProxy: proxy,
     sync,
     configure,
+    async define({ maxDescription }) {
+      const definition = structuredClone(registered.definitions?.['platform:token-handler']) as CoreDefinition;
+      const { properties } = definition.configurationSchema.properties.clients.additionalProperties;
+      if (maxDescription !== undefined) properties.description = { type: 'string', maxLength: maxDescription };
+      const update = { 'platform:token-handler': definition };
+      await administer('PATCH', 'configuration-service', { operation: 'UPDATE', update });
+    },
     clients: async () => (await latest('token-handler')).clients ?? {},
     owned: async (owner = lab.namespace) => Object.keys((await latest(recordName))[owner]?.clients ?? {}).sort(),
     async reset() {

@@ -1,0 +1,340 @@
+// What a sync does when the API server, the cluster or the configuration service fails: one clear line, nothing concluded
+// from what could not be read, and builder-preview kept right all the same.
+import { ApiException, ApiextensionsV1Api } from '@kubernetes/client-node';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ApiCall, ApiFault } from './api-proxy.ts';
+import { reconcilerRules } from './chart-parts.ts';
+import { installDefinition } from './lab.ts';
+import { type SyncWorld, startSyncWorld } from './sync-world.ts';
+
+let world: SyncWorld;
+beforeAll(async () => {
+  world = await startSyncWorld();
+});
+afterAll(() => world.close());
+beforeEach(() => world.reset());
+
+const spec = { redirectUris: ['https://permits.example.org/cb'] };
+const builderUrl = 'https://builder.example.org';
+const ids = async () => Object.keys(await world.clients()).sort();
+
+const isList = ({ method }: ApiCall) => method === 'GET';
+const isStatus = ({ method }: ApiCall) => method === 'PATCH';
+const isEvent = ({ method }: ApiCall) => method === 'POST';
+
+/** Breaks the calls of a kind: the first `times` of them. Answers how many were broken. */
+function breakCalls(matches: (call: ApiCall) => boolean, fault: ApiFault, times = Number.POSITIVE_INFINITY) {
+  const broken: ApiCall[] = [];
+  world.lab.proxy.breakWith((call) => {
+    if (!matches(call) || broken.length >= times) return undefined;
+    broken.push(call);
+    return fault;
+  });
+  return broken;
+}
+
+describe('an API server that cannot be asked for the resources', () => {
+  const list = 'cannot list coreclients.formgate.dev';
+
+  it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string; asked: number }>([
+    {
+      title: 'hangs',
+      fault: 'hang',
+      timeout: 500,
+      failure: `${list}: the API server did not answer in time`,
+      asked: 1,
+    },
+    {
+      title: 'breaks every connection',
+      fault: 'reset',
+      failure: `${list}: the API server cannot be reached, ECONNRESET`,
+      asked: 4,
+    },
+    {
+      title: 'answers 429 for good',
+      fault: { status: 429, retryAfter: 0 },
+      failure: `${list}: the API server is busy (429)`,
+      asked: 4,
+    },
+    { title: 'answers 500', fault: { status: 500 }, failure: `${list}: the API server failed (500)`, asked: 4 },
+    {
+      title: 'answers 401',
+      fault: { status: 401 },
+      failure: `${list}: the API server does not accept the token of this account (401)`,
+      asked: 1,
+    },
+  ])('because it $title is one failure, and builder-preview is kept', async ({ fault, timeout, failure, asked }) => {
+    for (const name of ['a', 'b']) await world.lab.create(name, spec);
+    await world.sync();
+    await world.lab.removeAll();
+    const broken = breakCalls(isList, fault);
+    const { failures, skipped, counts, writes } = await world.sync({
+      allowPrune: true,
+      builderUrl,
+      ...(timeout !== undefined && { timeout }),
+    });
+    expect(failures).toEqual([failure]);
+    expect(skipped).toBe('the resources cannot be read');
+    expect(broken).toHaveLength(asked);
+    expect(counts).toMatchObject({ pruned: 0, builderPreview: 1 });
+    expect(writes).toEqual(['PATCH token-handler']);
+    expect(await ids()).toEqual(['a', 'b', 'builder-preview']);
+  });
+
+  it('for a moment only, with 429 and Retry-After, is asked again after that time', async () => {
+    await world.lab.create('a', spec);
+    const broken = breakCalls(isList, { status: 429, retryAfter: 1 }, 1);
+    const { failures, milliseconds } = await world.sync();
+    expect(failures).toEqual([]);
+    expect(broken).toHaveLength(1);
+    expect(milliseconds).toBeGreaterThan(700);
+    expect(await ids()).toEqual(['a']);
+  });
+});
+
+describe('a list in pages', () => {
+  it('is read to its end', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await world.lab.create(name, spec);
+    world.lab.proxy.calls.length = 0;
+    await world.sync({ pageSize: 2 });
+    expect(world.lab.proxy.calls.filter(isList)).toHaveLength(3);
+    expect(await ids()).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
+  const isFurther = (call: ApiCall) => isList(call) && call.url.includes('continue=');
+
+  it('that expires between two pages (410) is read from its beginning', async () => {
+    for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
+    breakCalls(isFurther, { status: 410, reason: 'Expired' }, 1);
+    world.lab.proxy.calls.length = 0;
+    const { failures, counts } = await world.sync({ pageSize: 2 });
+    expect(failures).toEqual([]);
+    expect(counts).toMatchObject({ resources: 3 });
+    const lists = world.lab.proxy.calls.filter(isList).map(({ url }) => url.includes('continue='));
+    expect(lists).toEqual([false, true, false, true]);
+  });
+
+  it('that keeps expiring is a failure, and nothing is removed for want of the other half', async () => {
+    for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
+    await world.sync();
+    breakCalls(isFurther, { status: 410, reason: 'Expired' });
+    const { failures, writes } = await world.sync({ pageSize: 2, allowPrune: true });
+    expect(failures).toEqual(['cannot list coreclients.formgate.dev: the list kept expiring while it was read (410)']);
+    expect(writes).toEqual([]);
+    expect(await ids()).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a cluster without the definition', () => {
+  it('is a failure that says so, and removes no client', async () => {
+    for (const name of ['a', 'b']) await world.lab.create(name, spec);
+    await world.sync();
+    const api = world.lab.admin.makeApiClient(ApiextensionsV1Api);
+    const name = 'coreclients.formgate.dev';
+    await api.deleteCustomResourceDefinition({ name });
+    const isThere = async () => {
+      try {
+        await api.readCustomResourceDefinition({ name });
+        return true;
+      } catch (error) {
+        if (error instanceof ApiException && error.code === 404) return false;
+        throw error;
+      }
+    };
+    try {
+      await expect.poll(isThere, { timeout: 60_000 }).toBe(false);
+      const absent = 'cannot list coreclients.formgate.dev: the cluster has no such custom resource definition';
+      await expect
+        .poll(async () => (await world.sync({ allowPrune: false })).failures, { timeout: 60_000 })
+        .toEqual([`${absent}: install the chart, or its CRD`]);
+      const { skipped, writes } = await world.sync({ allowPrune: true });
+      expect({ skipped, writes }).toEqual({ skipped: 'the resources cannot be read', writes: [] });
+      expect(await ids()).toEqual(['a', 'b']);
+    } finally {
+      await installDefinition(world.lab.admin);
+    }
+  });
+});
+
+describe('a status that cannot be written', () => {
+  const patch = 'cannot patch coreclients/status.formgate.dev';
+
+  it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string }>([
+    { title: 'hangs', fault: 'hang', timeout: 500, failure: `${patch}: the API server did not answer in time` },
+    {
+      title: 'answers 429 for good',
+      fault: { status: 429, retryAfter: 0 },
+      failure: `${patch}: the API server is busy (429)`,
+    },
+    { title: 'answers 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
+    { title: 'refuses it', fault: { status: 422 }, failure: `${patch}: the API server refused the request (422)` },
+  ])('because the API server $title is one failure for all, and the clients are written', async (given) => {
+    const names = Array.from({ length: 30 }, (_, n) => `c${n}`);
+    for (const name of names) await world.lab.create(name, spec);
+    const broken = breakCalls(isStatus, given.fault);
+    const { failures, counts } = await world.sync(given.timeout === undefined ? {} : { timeout: given.timeout });
+    expect(failures).toEqual([given.failure]);
+    expect(counts).toMatchObject({ created: 30, statuses: 0, events: 0 });
+    // Those that were under way when the first one failed, with their repeats.
+    expect(broken.length).toBeLessThanOrEqual(8 * 4);
+    expect(await ids()).toHaveLength(30);
+    world.lab.proxy.breakWith(undefined);
+    const { counts: later, writes } = await world.sync();
+    expect(writes).toEqual([]);
+    expect(later).toMatchObject({ unchanged: 30, statuses: 30, events: 30 });
+  });
+
+  /** Lets something happen when the clients are written and no status is yet. */
+  function betweenWrites(work: () => Promise<unknown>): () => Promise<void> {
+    let done: Promise<unknown> | undefined;
+    const isWritten = (line: string) => line.startsWith('PATCH') && /\/token-handler(\?|$)/.test(line);
+    return async () => {
+      if (!done && world.configurationProxy.calls.some(isWritten)) done = work();
+      await done;
+    };
+  }
+
+  it('because its resource was deleted meanwhile is none of a failure', async () => {
+    await world.lab.create('a', spec);
+    const assertTurn = betweenWrites(() => world.lab.remove('a'));
+    const { failures, counts, clusterWrites } = await world.sync({ assertTurn });
+    expect(clusterWrites).toEqual(['PATCH coreclients/a/status']);
+    expect(failures).toEqual([]);
+    expect(counts).toMatchObject({ created: 1, statuses: 0, events: 0 });
+  });
+
+  it('because its resource was changed meanwhile (409) is left to the next sync', async () => {
+    await world.lab.create('a', spec);
+    const assertTurn = betweenWrites(() => world.lab.patch('a', { spec: { description: 'new' } }));
+    const { failures, counts, clusterWrites } = await world.sync({ assertTurn });
+    expect(clusterWrites).toEqual(['PATCH coreclients/a/status']);
+    expect(failures).toEqual([]);
+    expect(counts).toMatchObject({ statuses: 0, events: 0 });
+    await world.sync();
+    expect((await world.lab.read('a')).status).toMatchObject({ observedGeneration: 2 });
+    expect(await world.clients()).toMatchObject({ a: { description: 'new' } });
+    expect(await world.lab.events('a')).toEqual(['Normal Synced']);
+  });
+
+  it('because its resource was made anew meanwhile (409) is never written to the new one', async () => {
+    await world.lab.create('a', spec);
+    const assertTurn = betweenWrites(async () => {
+      await world.lab.remove('a');
+      await world.lab.create('a', { ...spec, description: 'anew' });
+    });
+    const { failures, counts, clusterWrites } = await world.sync({ assertTurn });
+    expect(clusterWrites).toEqual(['PATCH coreclients/a/status']);
+    expect(failures).toEqual([]);
+    expect(counts).toMatchObject({ statuses: 0, events: 0 });
+    expect((await world.lab.read('a')).status).toBeUndefined();
+    await world.sync();
+    expect((await world.lab.read('a')).status).toMatchObject({ observedGeneration: 1, clientId: 'a' });
+    expect(await world.clients()).toMatchObject({ a: { description: 'anew' } });
+  });
+});
+
+describe('an Event that cannot be made', () => {
+  it('is one failure, and the statuses are written all the same', async () => {
+    for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
+    breakCalls(isEvent, { status: 500 });
+    const { failures, counts } = await world.sync();
+    expect(failures).toEqual(['cannot create events.events.k8s.io: the API server failed (500)']);
+    expect(counts).toMatchObject({ statuses: 3, events: 0 });
+  });
+
+  it('for a moment is tried again, and made once', async () => {
+    await world.lab.create('a', spec);
+    breakCalls(isEvent, 'reset', 2);
+    expect((await world.sync()).failures).toEqual([]);
+    expect(await world.lab.events('a')).toEqual(['Normal Synced']);
+  });
+});
+
+describe('an account that lacks a verb', () => {
+  it.each([
+    {
+      lacks: 'list of coreclients',
+      resource: 'coreclients',
+      failure: 'cannot list coreclients.formgate.dev: the Role of this account does not allow it (403)',
+      written: [],
+    },
+    {
+      lacks: 'patch of coreclients/status',
+      resource: 'coreclients/status',
+      failure: 'cannot patch coreclients/status.formgate.dev: the Role of this account does not allow it (403)',
+      written: ['a'],
+    },
+    {
+      lacks: 'create of events',
+      resource: 'events',
+      failure: 'cannot create events.events.k8s.io: the Role of this account does not allow it (403)',
+      written: ['a'],
+    },
+  ])('$lacks: one failure names it, and the rest is done', async ({ resource, failure, written }) => {
+    await world.lab.create('a', spec);
+    await world.sync();
+    await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
+    try {
+      // The authorizer learns of the Role within moments. Each time there is a status to write and a repair to tell of.
+      await expect
+        .poll(async () => {
+          await world.lab.patch('a', { spec: { description: String(Math.random()) } });
+          await world.configure({});
+          return (await world.sync({ builderUrl })).failures;
+        })
+        .toEqual([failure]);
+      expect(await ids()).toEqual([...written, 'builder-preview']);
+    } finally {
+      await world.lab.allow(reconcilerRules());
+      await expect.poll(async () => (await world.sync()).failures).toEqual([]);
+    }
+  });
+});
+
+describe('a configuration service that fails', () => {
+  it('when it is read is a failure, and no status says what is not known', async () => {
+    await world.lab.create('a', spec);
+    await world.sync();
+    await world.configurationProxy.break(500, { at: 1 });
+    const { failures, clusterWrites } = await world.sync();
+    expect(failures).toEqual(['core clients cannot be read: The configuration service failed.']);
+    expect(clusterWrites).toEqual([]);
+  });
+
+  it('when it is written is a failure, and the status says that it is tried again', async () => {
+    await world.lab.create('a', spec);
+    await world.sync();
+    await world.lab.patch('a', { spec: { description: 'new' } });
+    await world.configurationProxy.break(500, { at: 3 });
+    const { failures, clusterWrites } = await world.sync();
+    expect(failures).toEqual(['core clients cannot be written: The configuration service failed.']);
+    expect(clusterWrites).toEqual(['PATCH coreclients/a/status', 'POST events']);
+    const { status } = await world.lab.read('a');
+    const told = status?.conditions.map((condition) => [condition.type, condition.status, condition.reason]);
+    expect(told).toEqual([
+      ['Accepted', 'True', 'Accepted'],
+      ['Synced', 'False', 'WriteFailed'],
+      ['Ready', 'False', 'WriteFailed'],
+    ]);
+    await world.configurationProxy.heal();
+    expect((await world.sync()).conditions).toMatchObject({ 'Ready=True': 1 });
+    expect(await world.lab.events('a')).toEqual(['Normal Synced', 'Warning WriteFailed', 'Normal Synced']);
+  });
+
+  it('for one client only, which it refuses, harms no other, and fails no run', async () => {
+    // A definition of the platform's that is stricter than ours.
+    for (const name of ['a', 'b']) await world.lab.create(name, spec);
+    await world.lab.create('long', { ...spec, description: 'x'.repeat(600) });
+    await world.define({ maxDescription: 500 });
+    try {
+      const { failures, counts, conditions } = await world.sync();
+      expect(failures).toEqual([]);
+      expect(counts).toMatchObject({ created: 3, statuses: 3 });
+      expect(conditions).toMatchObject({ 'Accepted=True': 3, 'Synced=True': 2, 'Synced=False': 1 });
+      expect(await ids()).toEqual(['a', 'b']);
+      expect(await world.lab.events('long')).toEqual(['Warning Refused']);
+    } finally {
+      await world.define({});
+    }
+  });
+});
