@@ -54,25 +54,21 @@ export interface Rendering {
   files?: string[];
   /** Values in JSON, by path: they win over files. */
   set?: Record<string, unknown>;
+  namespace?: string;
 }
 
-export function template(helm: string, { files = [], set = {} }: Rendering): Promise<Finished> {
+export function template(helm: string, options: Rendering): Promise<Finished> {
+  const { files = [], set = {}, namespace = release.namespace } = options;
   return run(helm, [
     'template',
     release.name,
     chart,
-    `--namespace=${release.namespace}`,
+    `--namespace=${namespace}`,
     '--kube-version=1.34.0',
     ...apiVersions.map((version) => `--api-versions=${version}`),
-    ...valueArguments({ files, set }),
-  ]);
-}
-
-export function valueArguments({ files = [], set = {} }: Rendering): string[] {
-  return [
     ...files.map((file) => `--values=${file}`),
     ...Object.entries(set).map(([path, value]) => `--set-json=${path}=${JSON.stringify(value)}`),
-  ];
+  ]);
 }
 
 /** The objects of a rendering. Throws what Helm says when it refuses. */
