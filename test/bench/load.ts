@@ -6,6 +6,8 @@ export interface Load {
   requests: { method: 'PUT' | 'GET'; path: string; headers: Record<string, string>; body?: string }[];
   connections: number;
   seconds: number;
+  /** So many requests, however long they take. */
+  amount?: number;
   /** Requests a second, all connections together; as many as it takes without it. */
   rate?: number;
 }
@@ -19,12 +21,13 @@ export interface LoadResult {
 }
 
 /** Throws when any answer is not 2xx: a bench of refusals measures nothing. */
-export async function load({ url, requests, connections, seconds, rate }: Load): Promise<LoadResult> {
+export async function load({ url, requests, connections, seconds, amount, rate }: Load): Promise<LoadResult> {
   const options: Options = {
     url,
     connections,
     duration: seconds,
     requests,
+    ...(amount !== undefined && { amount }),
     ...(rate !== undefined && { overallRate: rate }),
   };
   const result = await autocannon(options);

@@ -1,4 +1,5 @@
 // `npm run bench -- NAME`: measures one thing against its plain alternatives, side by side in one run.
+import { benchExpiry } from './expiry.ts';
 import { benchForms } from './forms.ts';
 import { benchProxy } from './proxy.ts';
 
@@ -6,6 +7,10 @@ const benches: Record<string, { about: string; run(): Promise<void> }> = {
   forms: {
     about: 'PUT and GET of answers against a minimal Express handler and the bare SQL: CPU, latency, memory',
     run: benchForms,
+  },
+  expiry: {
+    about: 'drafts locked by the reconciler: outbox rows, scale, memory, the relay, saves during a run (BENCH_DRAFTS)',
+    run: benchExpiry,
   },
   proxy: {
     about: 'target requests with a session against bare relays and nginx: CPU, latency, memory, idle event streams',

@@ -1,20 +1,19 @@
 // What the proxy bench needs around the token handler: the whole of Formgate for its platform, a Redis, an upstream behind
 // a target, and people who have signed in. The token handler is its own main in a process of its own.
-import { spawn } from 'node:child_process';
-import { mkdtemp, open } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { serviceSecretName } from '../../src/embedded/processes/environments.ts';
 import { openSecrets } from '../../src/embedded/secrets.ts';
 import { createFormgate } from '../../src/embedded/start.ts';
-import { freePort, startTestRedis } from '../support/redis.ts';
+import { startTestRedis } from '../support/redis.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
+import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
 
 export interface ProxyWorld {
   /** Of the token handler. */
   url: string;
-  metricsUrl: string;
+  handler: TokenHandlerProcess;
   /** The Cookie headers of sessions. */
   cookies: string[];
   close(): Promise<void>;
@@ -40,14 +39,10 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
   const { publicUrl, forms } = await formgate.start();
   const redis = await startTestRedis();
   const secrets = await openSecrets(join(directory, 'secrets.json'));
-  const [port, metricsPort] = [await freePort(), await freePort()];
-  const url = `http://127.0.0.1:${port}`;
   const databaseUrl = new URL(forms.databaseUrl);
   databaseUrl.pathname = '/token_handler';
-  const child = await startTokenHandler(join(directory, 'bench.log'), {
+  const env = {
     HOST: '127.0.0.1',
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
     ACCESS_SERVICE_URL: `${publicUrl}/auth`,
     DIRECTORY_URL: `${publicUrl}/directory/v2`,
     DATABASE_URL: databaseUrl.href,
@@ -59,42 +54,25 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     TARGET_ADDRESS_LIMIT: '1000000000',
     SIGN_IN_LIMIT: '1000000',
     SESSION_STREAMS: '10000',
-  });
-  const metricsUrl = `http://127.0.0.1:${metricsPort}`;
-  await untilReady(metricsUrl);
+  };
+  // Its log goes to a file, as a container's does.
+  const logFile = join(directory, 'bench.log');
+  const nodeFlags = process.env.BENCH_NODE_FLAGS?.split(' ') ?? [];
+  const handler = await startTokenHandlerProcess({ env, logFile, nodeFlags });
+  const { url } = handler;
   await registerClient(publicUrl, url);
   const cookies: string[] = [];
   for (let index = 0; index < sessions; index += 1) cookies.push(await signIn(url));
   return {
     url,
-    metricsUrl,
+    handler,
     cookies,
     async close() {
-      const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await ended;
+      await handler.stop();
       await formgate.stop();
       await redis.close();
     },
   };
-}
-
-/** Its log goes to a file, as a container's does. */
-async function startTokenHandler(logFile: string, env: Record<string, string>) {
-  const log = await open(logFile, 'a');
-  const main = join(import.meta.dirname, '../../src/token-handler/main.ts');
-  const child = spawn(process.execPath, [main], { env, stdio: ['ignore', log.fd, 'inherit'] });
-  await log.close();
-  return child;
-}
-
-async function untilReady(metricsUrl: string): Promise<void> {
-  for (let waited = 0; waited < 20_000; waited += 100) {
-    const ready = await fetch(`${metricsUrl}/readyz`).catch(() => undefined);
-    if (ready?.ok) return;
-    await delay(100);
-  }
-  throw new Error('the token handler is not ready');
 }
 
 async function registerClient(publicUrl: string, url: string): Promise<void> {

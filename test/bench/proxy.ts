@@ -2,18 +2,24 @@
 // bare undici relay in Express, http-proxy-middleware, express-http-proxy and nginx. They take turns within each round, so
 // that a drift of the machine meets all alike.
 import { type Contender, forkContender, serviceContender } from './contender.ts';
+import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 import { startNginx } from './proxy-nginx.ts';
 import type { RelayKind } from './proxy-relays.ts';
 import { type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
 
-const seconds = Number(process.env.BENCH_SECONDS || 4);
+/** Of a turn. Counted, not timed, so that each contender is as warm as the others. */
+const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
+const warmUp = 30_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);
 const connections = 50;
 const sessions = 20;
 const streams = Number(process.env.BENCH_STREAMS || 5_000);
 const answerBytes = 1_024;
 const prefix = `/token-handler/v1/targets/${target}`;
+const path = `${prefix}/things/1?top=25`;
+const slices = Number(process.env.BENCH_SLICES || 30);
+const sliceMilliseconds = 300;
 
 type Reached = Contender & { url: string };
 
@@ -22,16 +28,20 @@ export async function benchProxy(): Promise<void> {
   const { url: upstreamUrl } = await upstream.ask<{ url: string }>('url');
   const world = await startProxyWorld({ upstreamUrl, sessions });
   try {
-    const service = { ...serviceContender('token handler', world.metricsUrl), url: world.url };
+    const service = { ...serviceContender('token handler', world.handler.metricsUrl), url: world.url };
     const idle = await service.residentBytes();
     const contenders: Reached[] = [service, ...(await startRelays(upstreamUrl))];
-    const rates = await compareCpu(contenders, world);
-    await compareLatency(contenders, world, Math.round(median(rates) / 2));
-    console.log('\nMemory');
-    console.log(
-      `  token handler ${mib(idle)} idle, ${mib(await service.residentBytes())} after ${connections} connections`,
-    );
-    await measureStreams(service, world);
+    const { rate, ratio } = await compareCpu(contenders, world);
+    const busy = await service.residentBytes();
+    // One that cannot bear this rate would only slow the others down.
+    const quick = contenders.filter(({ name }) => name !== 'express-http-proxy');
+    const addedP99 = await compareLatency(quick, world, Math.round(rate / 2));
+    const perStream = await measureStreams(service, world);
+    console.log('\nGoals');
+    console.log(`  of the bare undici relay    at least 0.50        ${ratio.toFixed(2)}`);
+    console.log(`  added p99 at half load      at most 1 ms         ${addedP99.toFixed(2)} ms`);
+    console.log(`  RSS                         under 220 MiB        ${mib(idle)} idle, ${mib(busy)} after the load`);
+    console.log(`  an idle event stream        at most 50 KiB       ${perStream.toFixed(1)} KiB of ${streams}`);
     for (const contender of contenders) await contender.close();
   } finally {
     await world.close();
@@ -41,24 +51,28 @@ export async function benchProxy(): Promise<void> {
 
 async function startRelays(upstreamUrl: string): Promise<Reached[]> {
   const relays: Reached[] = [];
-  for (const kind of ['undici', 'http-proxy-middleware', 'express-http-proxy'] satisfies RelayKind[]) {
+  const all: RelayKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
+  // For a look at the way to the goal only
+  const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => kind === process.env.BENCH_AGAINST) : all;
+  for (const kind of kinds) {
     const name = kind === 'undici' ? 'bare undici relay' : kind;
     const relay = await forkContender(name, 'proxy-relays.ts', { kind, upstreamUrl, prefix, connections: 256 });
     relays.push({ ...relay, ...(await relay.ask<{ url: string }>('url')) });
   }
+  if (process.env.BENCH_AGAINST) return relays;
   const nginx = await startNginx({ upstreamUrl, prefix, connections: 256 });
   if (!nginx) console.log('  nginx is not installed: it does not take part');
   return nginx ? [...relays, nginx] : relays;
 }
 
-/** Prints requests per CPU second and their ratios to the first contender; answers its requests per second. */
-async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<number[]> {
+/** Prints requests per CPU second; answers the first contender's requests per second, and its ratio to the second. */
+async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<{ rate: number; ratio: number }> {
   const perCpuSecond = new Map(contenders.map(({ name }) => [name, [] as number[]]));
   const rates: number[] = [];
   for (let round = -1; round < rounds; round += 1) {
     for (const contender of contenders) {
       const before = await contender.cpuSeconds();
-      const result = await run(contender, world);
+      const result = await run(contender, world, round < 0 ? warmUp : requestsOfTurn);
       const used = (await contender.cpuSeconds()) - before;
       if (round < 0) continue;
       perCpuSecond.get(contender.name)?.push(result.requests / used);
@@ -70,26 +84,29 @@ async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<num
   console.log(
     `\nGET of ${answerBytes} bytes, ${connections} connections, ${sessions} sessions: requests per CPU second (median of ${rounds})`,
   );
+  const ratioTo = (values: number[]) => median(service.map((value, index) => value / (values[index] ?? Number.NaN)));
   for (const [name, values] of perCpuSecond) {
-    const ratio = median(service.map((value, index) => value / (values[index] ?? Number.NaN)));
+    const ratio = ratioTo(values);
     const said = values === service ? '' : `   token handler: ${ratio.toFixed(2)} of it`;
     console.log(`  ${name.padEnd(24)} ${String(Math.round(median(values))).padStart(6)}${said}`);
   }
-  return rates;
+  return { rate: median(rates), ratio: ratioTo([...perCpuSecond.values()][1] ?? []) };
 }
 
-async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: number): Promise<void> {
-  const results = new Map(contenders.map(({ name }) => [name, [] as LoadResult[]]));
-  for (let round = 0; round < rounds; round += 1)
-    for (const contender of contenders) results.get(contender.name)?.push(await run(contender, world, rate));
-  console.log(`\nLatency at half of the token handler's load (${rate}/s), in ms (median of ${rounds})`);
-  for (const [name, values] of results) {
-    const [p50, p99] = [median(values.map((value) => value.p50)), median(values.map((value) => value.p99))];
-    console.log(`  ${name.padEnd(24)} p50 ${p50.toFixed(2)}   p99 ${p99.toFixed(2)}`);
-  }
+async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: number): Promise<number> {
+  const steady = contenders.map(({ url }) => steadyLoad({ url, path, headers: headersOf(world), connections, rate }));
+  const results = await compareSteady(steady, { slices, milliseconds: sliceMilliseconds });
+  await Promise.all(steady.map((contender) => contender.close()));
+  console.log(
+    `\nLatency at half of the token handler's load (${rate}/s), in ms (median of ${slices} slices of ${sliceMilliseconds} ms)`,
+  );
+  for (const [index, { p50, p99 }] of results.entries())
+    console.log(`  ${contenders[index]?.name.padEnd(24)} p50 ${p50.toFixed(2)}   p99 ${p99.toFixed(2)}`);
+  return (results[0]?.p99 ?? Number.NaN) - (results[1]?.p99 ?? Number.NaN);
 }
 
-async function measureStreams(service: Reached, world: ProxyWorld): Promise<void> {
+/** Answers KiB for each. */
+async function measureStreams(service: Reached, world: ProxyWorld): Promise<number> {
   const before = await service.residentBytes();
   const holder = await forkContender('streams', 'proxy-streams.ts', {});
   const headers = { Cookie: world.cookies[0] ?? '' };
@@ -97,16 +114,21 @@ async function measureStreams(service: Reached, world: ProxyWorld): Promise<void
   const after = await service.residentBytes();
   await holder.close();
   const each = (after - before) / streams / 1_024;
-  console.log(`  ${streams} idle event streams: ${mib(before)} to ${mib(after)}, ${each.toFixed(1)} KiB each`);
+  console.log(`\n${streams} idle event streams: ${mib(before)} to ${mib(after)}, ${each.toFixed(1)} KiB each`);
+  return each;
 }
 
-function run({ url }: Reached, world: ProxyWorld, rate?: number): Promise<LoadResult> {
-  const requests = world.cookies.map((cookie) => ({
-    method: 'GET' as const,
-    path: `${prefix}/things/1?top=25`,
-    headers: { Cookie: cookie, Accept: 'application/json', 'User-Agent': 'bench', 'Accept-Encoding': 'gzip, br' },
-  }));
-  return load({ url, requests, connections, seconds, ...(rate !== undefined && { rate }) });
+function run({ url }: Reached, world: ProxyWorld, amount: number): Promise<LoadResult> {
+  const requests = headersOf(world).map((headers) => ({ method: 'GET' as const, path, headers }));
+  return load({ url, requests, connections, seconds: 120, amount });
 }
+
+const headersOf = ({ cookies }: ProxyWorld) =>
+  cookies.map((Cookie) => ({
+    Cookie,
+    Accept: 'application/json',
+    'User-Agent': 'bench',
+    'Accept-Encoding': 'gzip, br',
+  }));
 
 const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;

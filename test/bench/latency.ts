@@ -1,0 +1,72 @@
+// Measures latencies at a steady rate, in slices so short that a busy moment of the machine meets a few of them only: what
+// is told of many slices is their median.
+import { setTimeout as delay } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { median } from './load.ts';
+
+export interface SteadyLoad {
+  url: string;
+  path: string;
+  /** Of the requests by turns. */
+  headers: Record<string, string>[];
+  connections: number;
+  /** Requests a second. */
+  rate: number;
+}
+
+export interface SteadyContender {
+  /** Milliseconds of each request of a slice. */
+  slice(milliseconds: number): Promise<number[]>;
+  close(): Promise<void>;
+}
+
+export function steadyLoad({ url, path, headers, connections, rate }: SteadyLoad): SteadyContender {
+  const pool = new Pool(url, { connections, pipelining: 1 });
+  async function one(index: number): Promise<number> {
+    const started = performance.now();
+    const answer = await pool.request({ path, method: 'GET', headers: headers[index % headers.length] ?? {} });
+    await answer.body.dump();
+    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
+    return performance.now() - started;
+  }
+  return {
+    async slice(milliseconds) {
+      const requests: Promise<number>[] = [];
+      const started = performance.now();
+      for (let passed = 0; passed < milliseconds; passed = performance.now() - started) {
+        while (requests.length < (passed * rate) / 1_000) requests.push(one(requests.length));
+        await delay(1);
+      }
+      return Promise.all(requests);
+    },
+    close: () => pool.close(),
+  };
+}
+
+/** The value below which so much of all values is, `share` from 0 to 1. */
+export function quantile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
+}
+
+export interface Latency {
+  p50: number;
+  p99: number;
+}
+
+/** Medians of the slices, which the contenders take by turns. The first slice of each warms it up. */
+export async function compareSteady(
+  contenders: SteadyContender[],
+  { slices, milliseconds }: { slices: number; milliseconds: number },
+): Promise<Latency[]> {
+  const taken = contenders.map(() => [] as Latency[]);
+  for (let slice = -1; slice < slices; slice += 1)
+    for (const [index, contender] of contenders.entries()) {
+      const values = await contender.slice(milliseconds);
+      if (slice >= 0) taken[index]?.push({ p50: quantile(values, 0.5), p99: quantile(values, 0.99) });
+    }
+  return taken.map((list) => ({
+    p50: median(list.map(({ p50 }) => p50)),
+    p99: median(list.map(({ p99 }) => p99)),
+  }));
+}
