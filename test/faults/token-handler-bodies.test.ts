@@ -1,0 +1,98 @@
+// Large bodies through a target, in a process of its own, so that its memory can be measured: an upload and a download that
+// are streamed, and never kept. BODY_MIB=1024 makes each of them 1 GiB; the memory does not depend on the length, so that
+// a shorter one shows the same in less time.
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTargetWorld, type TargetWorld } from '../support/targets.ts';
+import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
+
+const mebibyte = 1_048_576;
+const length = Number(process.env.BODY_MIB || 96) * mebibyte;
+const mostGrowth = 32 * mebibyte;
+
+let world: TargetWorld;
+let handler: TokenHandlerProcess;
+beforeAll(async () => {
+  world = await startTargetWorld({ store: 'redis' });
+  handler = await startTokenHandlerProcess({ env: world.handler.env });
+});
+afterAll(async () => {
+  await handler.stop();
+  await world.close();
+});
+
+const block = randomBytes(mebibyte);
+
+/** The same blocks each time, each of which differs from the one before. */
+function* blocks(): Generator<Buffer> {
+  for (let sent = 0; sent < length; sent += mebibyte) {
+    block.writeUInt32LE(sent / mebibyte);
+    yield Buffer.from(block);
+  }
+}
+
+const sumOfAll = () => blocks().reduce((sum, one) => crc32(one, sum), 0);
+
+async function sumOf(body: AsyncIterable<Buffer>): Promise<number> {
+  let sum = 0;
+  for await (const chunk of body) sum = crc32(chunk, sum);
+  return sum;
+}
+
+/** Most resident bytes while `work` runs. */
+async function peakOf(work: Promise<unknown>): Promise<number> {
+  let peak = 0;
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    peak = Math.max(peak, await handler.residentBytes());
+    await delay(20);
+  }
+  await over;
+  return Math.max(peak, await handler.residentBytes());
+}
+
+const report = (what: string, before: number, peak: number) =>
+  process.stdout.write(
+    `${what} of ${length / mebibyte} MiB: RSS ${Math.round(before / mebibyte)} to ${Math.round(peak / mebibyte)} MiB\n`,
+  );
+
+it('a large upload and a large download pass byte for byte, and RSS grows by at most 32 MiB', {
+  timeout: 180_000,
+}, async () => {
+  const expected = sumOfAll();
+  let received: Promise<number> | undefined;
+  world.upstream.answer = (request, response) => {
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': length });
+      pipeline(Readable.from(blocks()), response).catch(() => undefined);
+    } else {
+      received = sumOf(request);
+      received.then(() => response.end('stored')).catch(() => response.destroy());
+    }
+  };
+  // What any request takes is there before.
+  for (let call = 0; call < 100; call += 1) await world.send({ url: handler.url, method: 'HEAD' });
+  const before = await handler.residentBytes();
+
+  const upload = world.start({ url: handler.url, method: 'PUT', headers: { 'Content-Length': length } });
+  const uploaded = pipeline(Readable.from(blocks()), upload.request).then(() => upload.answer);
+  const peakOfUpload = await peakOf(uploaded);
+  report('upload', before, peakOfUpload);
+  expect((await uploaded).statusCode).toBe(200);
+  expect(await received).toBe(expected);
+
+  const download = world.start({ url: handler.url });
+  download.request.end();
+  const downloaded = download.answer.then(sumOf);
+  const peakOfDownload = await peakOf(downloaded);
+  report('download', before, peakOfDownload);
+  expect(await downloaded).toBe(expected);
+  expect(Math.max(peakOfUpload, peakOfDownload) - before).toBeLessThanOrEqual(mostGrowth);
+});

@@ -1,0 +1,143 @@
+// The token handler while what it depends on is away, under load: Redis frozen and then gone, the access service gone. Nobody
+// loses a session by either. OUTAGE_SECONDS is the length of the outage of Redis: no time-out of the token handler is longer
+// than 8 s but the refresh's own, so that a longer one shows nothing else; with 30 it takes as long as issue and operators
+// speak of.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningService } from '../../src/service/serve.ts';
+import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
+import { createSiteBrowser } from '../support/site-browser.ts';
+import { type Person, startTargetWorld, type TargetWorld } from '../support/targets.ts';
+import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
+
+const outage = Number(process.env.OUTAGE_SECONDS || 8) * 1_000;
+
+let platform: TestPlatform;
+let redisGate: TcpGate;
+let accessGate: TcpGate;
+let world: TargetWorld;
+/** They reach Redis through the gate, as the access service. */
+let replicas: RunningService[];
+let people: Person[];
+beforeAll(async () => {
+  platform = await startTestPlatform();
+  accessGate = await startTcpGate(Number(new URL(platform.access.url).port));
+  const accessUrl = `http://127.0.0.1:${accessGate.port}/auth`;
+  world = await startTargetWorld({ store: 'redis', platform, accessUrl });
+  redisGate = await startTcpGate(world.redis?.port ?? 0);
+  const env = { REDIS_URL: `redis://127.0.0.1:${redisGate.port}` };
+  replicas = [await world.replica(env), await world.replica(env)];
+  people = [];
+  for (let count = 0; count < 10; count += 1) people.push(await world.enter());
+});
+afterAll(async () => {
+  await Promise.all(replicas.map((replica) => replica.close()));
+  await world.close();
+  await Promise.all([redisGate.close(), accessGate.close(), platform.close()]);
+});
+
+interface Answered {
+  status: number;
+  setCookies: string[];
+  /** When it was asked, in milliseconds. */
+  asked: number;
+}
+
+/** What the frontend of one person does. */
+async function askAs(as: Person, nth: number): Promise<Answered[]> {
+  const url = replicas[nth % replicas.length]?.url ?? '';
+  const asked = performance.now();
+  const sent = await Promise.all([
+    world.send({ as, url }),
+    world.send({ as, url, method: 'POST', body: 'x' }),
+    world.send({ as, url, target: '/token-handler/v1/sessions' }),
+  ]);
+  return sent.map(({ status, headers }) => ({ status, setCookies: headers['set-cookie'] ?? [], asked }));
+}
+
+/** Everybody for so long, each by turns at all replicas. */
+async function load(milliseconds: number): Promise<Answered[]> {
+  const end = performance.now() + milliseconds;
+  const each = people.map(async (person, index) => {
+    const answers: Answered[] = [];
+    for (let nth = index; performance.now() < end; nth += 1) {
+      answers.push(...(await askAs(person, nth)));
+      await delay(50);
+    }
+    return answers;
+  });
+  return (await Promise.all(each)).flat();
+}
+
+function atReplica(address: string): string {
+  const { pathname, search } = new URL(address);
+  return `${replicas[0]?.url}${pathname}${search}`;
+}
+
+const statuses = (answers: Answered[]) => [...new Set(answers.map(({ status }) => status))];
+
+async function untilAll(status: number): Promise<void> {
+  const ask = async () => statuses((await Promise.all(people.map(askAs))).flat());
+  await expect.poll(ask, { timeout: 20_000, interval: 100 }).toEqual([status]);
+}
+
+describe('Redis stopped under load', () => {
+  it('is 503 without a cookie cleared, and everybody is still signed in afterwards', {
+    timeout: 60_000 + 2 * outage,
+  }, async () => {
+    await untilAll(200);
+    const started = performance.now();
+    // First it hangs, then its connections break and new ones are refused.
+    redisGate.freeze();
+    const answers = await load(outage / 2);
+    await redisGate.shut();
+    answers.push(...(await load(outage / 2)));
+    const begin = await createSiteBrowser().request(atReplica(world.authUrl()));
+    const logout = await fetch(atReplica(world.clientUrl('logout')), {
+      headers: { Cookie: people[0]?.cookie ?? '' },
+      redirect: 'manual',
+    });
+    await redisGate.open();
+
+    const late = answers.filter(({ asked }) => asked - started > 4_000);
+    expect(late.length).toBeGreaterThan(50);
+    expect(statuses(late)).toEqual([503]);
+    // Before it is known that Redis is away, what is kept of a session still serves.
+    expect(statuses(answers).toSorted()).toEqual([200, 503]);
+    expect(answers.flatMap(({ setCookies }) => setCookies)).toEqual([]);
+    expect([begin.status, begin.setCookies]).toEqual([503, []]);
+    expect([logout.status, logout.headers.getSetCookie()]).toEqual([503, []]);
+
+    const back = performance.now();
+    await untilAll(200);
+    process.stdout.write(
+      `Redis away for ${outage / 1_000} s: ${answers.length} answers, ${late.length} of them 503 after 4 s; all ${people.length} signed in ${Math.round(performance.now() - back)} ms after its return\n`,
+    );
+  });
+});
+
+describe('the access service stopped under load', () => {
+  it('leaves sessions with valid tokens alone, due ones included, and refreshes those when it is back', {
+    timeout: 60_000,
+  }, async () => {
+    const [due] = people as [Person];
+    await world.shortenToken(due.handle, 45_000);
+    const before = (await world.stored(due.handle)).tokens.accessToken;
+    await accessGate.shut();
+    expect(statuses(await load(3_000))).toEqual([200]);
+    const begin = await createSiteBrowser().request(atReplica(world.authUrl()));
+    expect([302, 502, 503]).toContain(begin.status);
+    expect((await world.stored(due.handle)).tokens.accessToken).toBe(before);
+    await accessGate.open();
+    await expect
+      .poll(
+        async () => {
+          await load(100);
+          return (await world.stored(due.handle)).tokens.accessToken;
+        },
+        { timeout: 20_000, interval: 200 },
+      )
+      .not.toBe(before);
+    expect(statuses(await load(300))).toEqual([200]);
+  });
+});
