@@ -36,7 +36,7 @@ const gauges: Record<string, GaugeOf> = {
   },
   reconciler_last_run_duration_seconds: {
     help: 'Duration of the last run',
-    samples: ({ last }) => [{ labels: {}, value: seconds(last.finished) - seconds(last.started) }],
+    samples: ({ last }) => [{ labels: {}, value: (last.finished.getTime() - last.started.getTime()) / 1_000 }],
   },
   reconciler_last_run_outcome: {
     help: '1 for the outcome of the last run: succeeded, failed or stopped',

@@ -1,0 +1,130 @@
+// The reconciler as a process: exit codes, what it prints, signals, and what it does without its dependencies.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tenant as anyTenant } from '../test/support/expiry.ts';
+import { type FormWorld, startFormWorld } from '../test/support/form-world.ts';
+import { reconcilerEnv, spawnReconciler } from '../test/support/reconciler.ts';
+
+let world: FormWorld;
+let env: Record<string, string>;
+beforeAll(async () => {
+  world = await startFormWorld();
+  env = reconcilerEnv(world.platform, world.databaseUrl);
+});
+afterAll(() => world.close());
+
+const timeout = 60_000;
+
+/** Drafts that nobody has opened for a month, of the definition that the platform has. */
+async function addOverdue(count: number): Promise<void> {
+  await world.pool.query(
+    `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
+      anonymous_applicant, one_per_applicant, applicant, last_accessed)
+    SELECT gen_random_uuid(), $1, 'permit', 'Draft', moment, '{"id":"intake","name":"Intake"}', 'core', true, false,
+      '{"channels":[{"channel":"email","address":"unseen-canary@example.org"}]}', moment
+    FROM generate_series(1, $2::int) n, LATERAL (SELECT $3::timestamptz - n * interval '1 second') AS m (moment)`,
+    [world.platform.tenant.id ?? anyTenant, count, new Date(Date.now() - 30 * 86_400_000)],
+  );
+}
+
+const statuses = async () => {
+  const { rows } = await world.pool.query('SELECT status, count(*)::int AS count FROM forms GROUP BY status');
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+};
+const summaryOf = (lines: Record<string, unknown>[]) => lines.find(({ outcome }) => outcome !== undefined);
+
+describe('the process', () => {
+  it('exits 0 after a run, with one summary in its log and nothing of any applicant', { timeout }, async () => {
+    await addOverdue(25);
+    const { code, lines, stdout, stderr } = await spawnReconciler({ ...env, BATCH_SIZE: '10' }).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(lines.filter(({ outcome }) => outcome !== undefined)).toHaveLength(1);
+    expect(summaryOf(lines)).toMatchObject({ outcome: 'succeeded', counts: { locked: 25 } });
+    expect(summaryOf(lines)?.msg).toMatch(/^Succeeded in .* s: 0 warned, 25 locked, 0 deleted/);
+    expect(await statuses()).toEqual({ Locked: 25 });
+    expect(stdout).not.toContain('unseen-canary');
+  });
+
+  it('exits 0 and says skipped while another run holds the turn', { timeout }, async () => {
+    await world.pool.query('UPDATE reconciler_turn SET held_until = $1', [new Date(Date.now() + 86_400_000)]);
+    const { code, lines } = await spawnReconciler(env).ended;
+    expect(code).toBe(0);
+    expect(summaryOf(lines)).toMatchObject({ outcome: 'skipped' });
+    await world.pool.query('UPDATE reconciler_turn SET held_until = NULL');
+  });
+
+  it('with --dry-run exits 0 and changes nothing', { timeout }, async () => {
+    await addOverdue(3);
+    const { code, lines } = await spawnReconciler(env, ['--dry-run']).ended;
+    expect(code).toBe(0);
+    expect(summaryOf(lines)).toMatchObject({ dryRun: true, counts: { locked: 3 } });
+    expect(await statuses()).toMatchObject({ Draft: 3 });
+  });
+
+  it('exits 1 when the platform is away, after doing what needs no definition', { timeout }, async () => {
+    await world.pool.query("INSERT INTO code_sends (address_hash, sent) VALUES ('a', '2020-01-01')");
+    const away = { DIRECTORY_URL: 'http://127.0.0.1:9/directory/v2', PLATFORM_TIMEOUT: 'PT2S' };
+    const { code, lines } = await spawnReconciler({ ...env, ...away }, ['--only', 'expire']).ended;
+    expect(code).toBe(1);
+    expect(summaryOf(lines)).toMatchObject({ outcome: 'failed', failures: ['1 form definitions could not be read'] });
+    expect(await statuses()).toMatchObject({ Draft: 3 });
+    expect((await world.pool.query('SELECT FROM code_sends')).rowCount).toBe(0);
+  });
+
+  it('exits 1 with one line when the database is away', { timeout }, async () => {
+    const { code, lines } = await spawnReconciler({ ...env, DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }).ended;
+    expect(code).toBe(1);
+    expect(lines.filter(({ level }) => level === 'fatal')).toHaveLength(1);
+  });
+
+  it('exits 1 and names every problem of its environment, before it touches anything', { timeout }, async () => {
+    const { code, stderr } = await spawnReconciler({ LOCK_AFTER: 'soon' }).ended;
+    expect(code).toBe(1);
+    for (const name of ['DATABASE_URL', 'DIRECTORY_URL', 'CLIENT_SECRET', 'LOCK_AFTER']) expect(stderr).toContain(name);
+  });
+
+  it('exits 2 for arguments that are none, and 0 for --help', { timeout }, async () => {
+    const wrong = await spawnReconciler(env, ['--force']).ended;
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--help') });
+    expect(await spawnReconciler({}, ['--help']).ended).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('--dry-run'),
+    });
+  });
+
+  it('ends after its batch on SIGTERM with exit code 0, and the next run does the rest', {
+    timeout: 2 * timeout,
+  }, async () => {
+    await addOverdue(20_000);
+    const running = spawnReconciler({ ...env, BATCH_SIZE: '10', LOG_LEVEL: 'info' });
+    await expect.poll(async () => (await statuses()).Locked ?? 0, { timeout, interval: 20 }).toBeGreaterThan(25);
+    running.kill('SIGTERM');
+    const { code, signal, lines } = await running.ended;
+    expect({ code, signal }).toEqual({ code: 0, signal: null });
+    expect(summaryOf(lines)).toMatchObject({ outcome: 'stopped' });
+    const left = (await statuses()).Draft ?? 0;
+    expect(left).toBeGreaterThan(0);
+    const rest = await spawnReconciler(env).ended;
+    expect(summaryOf(rest.lines)).toMatchObject({ outcome: 'succeeded', counts: { locked: left } });
+    expect((await statuses()).Draft).toBeUndefined();
+  });
+
+  it('that was killed leaves a turn that is free when its lease is over', { timeout: 2 * timeout }, async () => {
+    await addOverdue(20_000);
+    const running = spawnReconciler({ ...env, BATCH_SIZE: '10', TURN_LEASE: 'PT2S' });
+    await expect.poll(async () => (await statuses()).Draft ?? 0, { timeout, interval: 20 }).toBeLessThan(19_990);
+    running.kill('SIGKILL');
+    expect((await running.ended).signal).toBe('SIGKILL');
+    const deadline = Date.now() + timeout;
+    for (;;) {
+      const { code, lines } = await spawnReconciler({ ...env, TURN_LEASE: 'PT2S' }).ended;
+      expect(code).toBe(0);
+      if (summaryOf(lines)?.outcome === 'succeeded') break;
+      expect(Date.now()).toBeLessThan(deadline);
+    }
+    expect((await statuses()).Draft).toBeUndefined();
+    const { rows } = await world.pool.query(
+      `SELECT count(*)::int AS rows, count(DISTINCT form_id)::int AS forms FROM outbox WHERE kind = 'form-locked'`,
+    );
+    expect(rows[0].rows).toBe(rows[0].forms);
+  });
+});

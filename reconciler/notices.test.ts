@@ -1,0 +1,150 @@
+// The whole way of an applicant who forgets a draft: form service, runs of the reconciler, relay, platform server, real
+// mail. Time is moved for the form service and the reconciler.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';
+import { draft, type FormReplica, type FormWorld, startFormWorld } from '../test/support/form-world.ts';
+import { configure, permit } from '../test/support/forms.ts';
+import { call } from '../test/support/platform.ts';
+import { reconcileHere, reconcilerEnv } from '../test/support/reconciler.ts';
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+const patience = 60_000;
+
+let world: FormWorld;
+let forms: FormReplica;
+let moved = 0;
+const clock = () => new Date(Date.now() + moved);
+
+beforeAll(async () => {
+  world = await startFormWorld();
+  forms = await world.start({ clock });
+});
+afterAll(() => world.close());
+
+async function reconcileAfter(milliseconds: number) {
+  moved += milliseconds;
+  const env = reconcilerEnv(world.platform, world.databaseUrl);
+  const result = await reconcileHere(env, { clock, arguments: { only: 'expire' } });
+  expect(result).toMatchObject({ outcome: 'succeeded', failures: [] });
+  await delivered();
+  return result;
+}
+
+/** Resolves when nothing is due any more; the removal of a subscriber falls due later. */
+async function delivered(): Promise<void> {
+  const due = 'SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before <= $1';
+  const count = async () => (await world.pool.query(due, [clock()])).rows[0].count;
+  await expect.poll(count, { timeout: patience }).toBe(0);
+}
+
+const mailTo = (address: string, subject: string) =>
+  world.platform.mailbox.waitFor((mail) => mail.to.includes(address) && mail.subject.includes(subject), patience);
+const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
+const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' }).format(moment);
+
+describe('an applicant who does not come back', () => {
+  const address = 'forgetful@example.org';
+  let id = '';
+
+  it('gets a mail that warns of the lock', { timeout: patience }, async () => {
+    id = await draft(forms, address);
+    const { body } = await forms.ask('PUT', `/${id}/data`, {
+      as: 'intake',
+      body: { data: { name: 'canary-of-an-answer' }, files: {} },
+    });
+    expect(body).toBeDefined();
+    await mailTo(address, 'draft is saved');
+    expect(await reconcileAfter(12 * day + minute)).toMatchObject({ counts: { warned: 1, locked: 0 } });
+    const mail = await mailTo(address, 'will soon be locked');
+    const { rows } = await world.pool.query('SELECT last_accessed FROM forms WHERE id = $1', [id]);
+    expect(mail.text.replaceAll(/\s+/g, ' ')).toContain(onDay(new Date(rows[0].last_accessed.getTime() + 15 * day)));
+  });
+
+  it('gets a mail when the draft is locked, and cannot open it any more', { timeout: patience }, async () => {
+    expect(await reconcileAfter(3 * day)).toMatchObject({ counts: { warned: 0, locked: 1 } });
+    const mail = await mailTo(address, 'draft is locked');
+    expect(mail.text.replaceAll(/\s+/g, ' ')).toContain(onDay(new Date(clock().getTime() + 15 * day)));
+    const answer = await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+    expect(answer).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:form-locked' } });
+  });
+
+  it('gets a last mail when the form is deleted, and each mail once', { timeout: patience }, async () => {
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ counts: { deleted: 1, deletedNotNotified: 0 } });
+    await mailTo(address, 'is deleted');
+    expect(mailsTo(address).map(({ subject }) => subject.replace('Permit', '').trim())).toHaveLength(4);
+    expect(await forms.ask('GET', `/${id}`, { as: 'admin' })).toMatchObject({ status: 410 });
+  });
+
+  it('is known to nobody a quarter of an hour later: no row holds the address or an answer', {
+    timeout: patience,
+  }, async () => {
+    moved += 16 * minute;
+    await delivered();
+    const deadline = Date.now() + patience;
+    for (;;) {
+      const found = [
+        ...placesOf(await dumpDatabase(world.pool), address),
+        ...placesOf(await dumpDatabase(world.pool), 'canary-of-an-answer'),
+        ...placesOf(await dumpDatabase(world.platformPool), address),
+      ];
+      if (found.length === 0) break;
+      if (Date.now() > deadline) expect(found).toEqual([]);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(forms.logText()).not.toContain(address);
+  });
+});
+
+describe('an applicant who comes back', () => {
+  it('after the warning keeps the draft, and is warned again only when it is left alone again', {
+    timeout: 2 * patience,
+  }, async () => {
+    const address = 'careful@example.org';
+    const id = await draft(forms, address);
+    await reconcileAfter(13 * day);
+    await mailTo(address, 'will soon be locked');
+    await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'Ana' }, files: {} } });
+    expect(await reconcileAfter(12 * day - minute)).toMatchObject({ counts: { warned: 0, locked: 0 } });
+    expect(await reconcileAfter(2 * minute)).toMatchObject({ counts: { warned: 1, locked: 0 } });
+    await expect
+      .poll(() => mailsTo(address).filter(({ subject }) => subject.includes('will soon be locked')).length, {
+        timeout: patience,
+      })
+      .toBe(2);
+    await world.pool.query('DELETE FROM forms WHERE id = $1', [id]);
+  });
+});
+
+describe('a definition in the configuration service', () => {
+  it('says how long its drafts are kept', { timeout: patience }, async () => {
+    const retention = { warnBefore: 'P0D', lockAfter: 'PT6H', deleteAfter: 'P1D' };
+    await configure(world.platform, 'platform', 'form-service', { [permit.id]: { ...permit, retention } });
+    const id = await draft(forms, 'quick@example.org');
+    expect(await reconcileAfter(6 * 60 * minute + minute)).toMatchObject({ counts: { warned: 0, locked: 1 } });
+    const { rows } = await world.pool.query('SELECT status FROM forms WHERE id = $1', [id]);
+    expect(rows).toEqual([{ status: 'Locked' }]);
+    expect(await reconcileAfter(day + minute)).toMatchObject({ counts: { deleted: 1 } });
+  });
+
+  it('that is not usable keeps its drafts, and the run says so', { timeout: patience }, async () => {
+    await draft(forms, 'kept@example.org');
+    await configure(world.platform, 'platform', 'form-service', {
+      [permit.id]: { ...permit, retention: { lockAfter: 'P999999D' } },
+    });
+    expect(await reconcileAfter(99 * day)).toMatchObject({ counts: { locked: 0, skippedDefinitions: 1 } });
+  });
+});
+
+describe('the metrics of the form service', () => {
+  it('tell of the last run: when, how long, what it did, and how overdue the oldest draft is', async () => {
+    const { text } = await call(`${forms.metricsUrl}/metrics`);
+    expect(text).toMatch(/^reconciler_last_success_timestamp_seconds\{part="expire"\} \d{10}(?:\.\d+)?$/m);
+    expect(text).toMatch(/^reconciler_last_run_duration_seconds \d/m);
+    expect(text).toContain('reconciler_last_run_outcome{outcome="succeeded"} 1');
+    expect(text).toContain('reconciler_last_run_count{outcome="skippedDefinitions"} 1');
+    const overdue = Number(/^reconciler_oldest_overdue_draft_seconds (.*)$/m.exec(text)?.[1]);
+    expect(overdue).toBeGreaterThan((83 * day) / 1_000);
+    expect(overdue).toBeLessThan((85 * day) / 1_000);
+  });
+});

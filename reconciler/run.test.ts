@@ -1,0 +1,198 @@
+// A run as a whole: what it records, what it does when something fails, when it is asked to stop, and what a dry run is.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { dumpDatabase } from '../test/support/database-dump.ts';
+import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
+import type { ClientSync, SyncOptions } from './core-clients/sync.ts';
+import { exitCodeOf } from './summary.ts';
+
+let world: ExpiryWorld;
+beforeAll(async () => {
+  world = await startExpiryWorld();
+});
+afterAll(() => world.close());
+
+const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, allowPrune: false });
+
+/** A sync that writes down what it was asked. */
+function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
+  const asked: Omit<SyncOptions, 'assertTurn'>[] = [];
+  const clients: ClientSync = {
+    async sync({ assertTurn, ...options }) {
+      asked.push(options);
+      await assertTurn();
+      return { counts: {}, conditions: {}, failures: [], ...outcome };
+    },
+  };
+  return { clients, asked };
+}
+
+const lastRecord = async () => {
+  const { rows } = await world.pool.query('SELECT * FROM reconciler_runs ORDER BY generation DESC LIMIT 1');
+  return rows[0];
+};
+
+describe('a run', () => {
+  it('records when it ran, what it did and how many resources are in which condition', async () => {
+    await Promise.all([world.add({ age: 16 * day }), world.add({ age: 13 * day }), world.add()]);
+    const { clients } = syncOf({ counts: { written: 2 }, conditions: { 'Ready=True': 3, 'Ready=False': 1 } });
+    const result = await world.run({ clients });
+    expect(result).toMatchObject({ outcome: 'succeeded', conditions: { 'Ready=True': 3, 'Ready=False': 1 } });
+    expect(await lastRecord()).toMatchObject({
+      started: world.now(),
+      finished: world.now(),
+      outcome: 'succeeded',
+      expiry_succeeded: true,
+      clients_succeeded: true,
+      counts: { warned: 1, locked: 1, deleted: 0, 'clients.written': 2 },
+      conditions: { 'Ready=True': 3, 'Ready=False': 1 },
+      oldest_overdue: null,
+    });
+  });
+
+  it('records how long the draft that waits longest has been overdue, those of skipped definitions included', async () => {
+    world.breakDefinition('unread', 'invalid');
+    const id = await world.add({ definitionId: 'unread', age: 20 * day });
+    await world.add({ definitionId: 'unread', age: 18 * day });
+    await world.run();
+    expect(await lastRecord()).toMatchObject({ oldest_overdue: new Date(world.now().getTime() - 5 * day) });
+    await world.pool.query("DELETE FROM forms WHERE definition_id = 'unread'");
+    expect(await world.form(id)).toBeUndefined();
+  });
+
+  it.each([
+    ['expire', 0, true, null],
+    ['clients', 1, null, true],
+  ] as const)(
+    'with --only %s leaves the other part out, and says so in its record',
+    async (only, syncs, expiry, clients) => {
+      const id = await world.add({ age: 16 * day });
+      const { clients: sync, asked } = syncOf();
+      await world.run({ arguments: allOf(only), clients: sync });
+      expect(asked).toHaveLength(syncs);
+      expect(await world.form(id)).toMatchObject({ status: only === 'expire' ? 'Locked' : 'Draft' });
+      expect(await lastRecord()).toMatchObject({ expiry_succeeded: expiry, clients_succeeded: clients });
+    },
+  );
+
+  it('hands --allow-prune on to the sync of core clients', async () => {
+    const { clients, asked } = syncOf();
+    await world.run({ arguments: { only: 'clients', dryRun: false, allowPrune: true }, clients });
+    expect(asked).toEqual([{ dryRun: false, allowPrune: true }]);
+  });
+});
+
+describe('a dry run', () => {
+  it('says what would change, and changes nothing: not a row, and not the turn', async () => {
+    await world.run();
+    await Promise.all([
+      world.add({ age: 16 * day }),
+      world.add({ age: 16 * day, definitionId: 'other' }),
+      world.add({ age: 13 * day }),
+      world.add({ lockedFor: 16 * day, noticeAccepted: true }),
+      world.add({ lockedFor: 16 * day, noticeAccepted: false }),
+      world.add({ lockedFor: 31 * day, noticeAccepted: false }),
+    ]);
+    const before = await dumpDatabase(world.pool);
+    const { clients, asked } = syncOf();
+    const result = await world.run({ arguments: allOf(undefined, true), clients, batchSize: 1 });
+    expect(result).toMatchObject({
+      outcome: 'succeeded',
+      dryRun: true,
+      counts: { warned: 1, locked: 2, deleted: 2, deletedNotNotified: 1, waiting: 1 },
+    });
+    expect(asked).toEqual([{ dryRun: true, allowPrune: false }]);
+    expect(await dumpDatabase(world.pool)).toEqual(before);
+    const { counts } = await world.run();
+    // What was deleted leaves a delivered row of the outbox that nothing asks for any more.
+    expect(counts).toMatchObject({ ...result.counts, purged: (result.counts.purged ?? 0) + 1 });
+  });
+
+  it('goes on beside a run that holds the turn', async () => {
+    await world.pool.query('UPDATE reconciler_turn SET held_until = $1', [new Date(world.now().getTime() + day)]);
+    expect(await world.run({ arguments: allOf(undefined, true) })).toMatchObject({ outcome: 'succeeded' });
+    expect(await world.run()).toMatchObject({ outcome: 'skipped' });
+    await world.pool.query('UPDATE reconciler_turn SET held_until = NULL');
+  });
+});
+
+describe('a failure', () => {
+  it('of the configuration service keeps neither the purge nor the sync of core clients from being done', async () => {
+    await world.pool.query("INSERT INTO code_sends (address_hash, sent) VALUES ('a', '2020-01-01')");
+    world.breakDefinition('away', 'unreadable');
+    await world.add({ definitionId: 'away', age: 16 * day });
+    const { clients, asked } = syncOf();
+    const result = await world.run({ clients });
+    expect(result.outcome).toBe('failed');
+    expect((await world.pool.query('SELECT FROM code_sends')).rowCount).toBe(0);
+    expect(result.failures).toEqual(['1 form definitions could not be read']);
+    expect(asked).toHaveLength(1);
+    expect(await lastRecord()).toMatchObject({ outcome: 'failed', expiry_succeeded: false, clients_succeeded: true });
+    await world.pool.query("DELETE FROM forms WHERE definition_id = 'away'");
+  });
+
+  it('of the expiry leaves the sync of core clients to go on, and the run has failed', async () => {
+    const { clients, asked } = syncOf();
+    const store = { ...createExpiryStore(), definitions: () => Promise.reject(new Error('no database')) };
+    const result = await world.run({ store, clients });
+    expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
+    expect(asked).toHaveLength(1);
+    expect(exitCodeOf(result)).toBe(1);
+    // The turn was given back.
+    expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
+  });
+
+  it('of the sync of core clients is the run’s, after drafts were expired', async () => {
+    const id = await world.add({ age: 16 * day });
+    const { clients } = syncOf({ failures: ['the API server does not answer'] });
+    const result = await world.run({ clients });
+    expect(result).toMatchObject({ outcome: 'failed', failures: ['the API server does not answer'] });
+    expect(await world.form(id)).toMatchObject({ status: 'Locked' });
+    expect(await lastRecord()).toMatchObject({ expiry_succeeded: true, clients_succeeded: false });
+  });
+
+  it('for the moment, such as a deadlock, is tried again and no failure', async () => {
+    const id = await world.add({ age: 16 * day });
+    const store = createExpiryStore();
+    let failures = 0;
+    const result = await world.run({
+      store: {
+        ...store,
+        async batch(db, stage, options) {
+          failures += 1;
+          if (failures === 1) await db.query("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$");
+          return store.batch(db, stage, options);
+        },
+      },
+    });
+    expect(result).toMatchObject({ outcome: 'succeeded', counts: { locked: 1 } });
+    expect(await world.form(id)).toMatchObject({ status: 'Locked' });
+  });
+});
+
+describe('a run that is asked to stop', () => {
+  it('ends after the batch that it is in, records that it was stopped, gives the turn back and has not failed', async () => {
+    await Promise.all(Array.from({ length: 12 }, () => world.add({ age: 16 * day })));
+    const stop = new AbortController();
+    const store = createExpiryStore();
+    const { clients, asked } = syncOf();
+    const result = await world.run({
+      signal: stop.signal,
+      batchSize: 5,
+      clients,
+      store: {
+        ...store,
+        async batch(db, stage, options) {
+          const batch = await store.batch(db, stage, options);
+          if (stage === 'lock') stop.abort();
+          return batch;
+        },
+      },
+    });
+    expect(result).toMatchObject({ outcome: 'stopped', counts: { locked: 5 } });
+    expect(exitCodeOf(result)).toBe(0);
+    expect(asked).toEqual([]);
+    expect(await lastRecord()).toMatchObject({ outcome: 'stopped', expiry_succeeded: false, clients_succeeded: null });
+    expect(await world.run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 7 } });
+  });
+});

@@ -1,0 +1,83 @@
+// What a run says: its arguments, its progress and its last line.
+import { describe, expect, it } from 'vitest';
+import { captureLog } from '../test/support/captured-log.ts';
+import { parseRunArguments, UsageError } from './options.ts';
+import { createProgress, describePace, paceOf } from './progress.ts';
+import type { RunResult } from './run.ts';
+import { exitCodeOf, summarise } from './summary.ts';
+
+const result: RunResult = {
+  outcome: 'succeeded',
+  dryRun: false,
+  milliseconds: 12_345,
+  counts: { warned: 120, locked: 3_000, deleted: 250, deletedNotNotified: 2, waiting: 0, purged: 4 },
+  conditions: { 'Ready=True': 3 },
+  failures: [],
+};
+
+describe('the summary', () => {
+  it('is one line that tells what was done, and leaves out what there was none of', () => {
+    expect(summarise({ ...result, counts: { ...result.counts, 'clients.written': 1, 'clients.pruned': 0 } })).toBe(
+      'Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted, 2 of them not notified, 4 rows purged; clients: 1 written, Ready=True 3.',
+    );
+  });
+
+  it('tells a dry run, a skipped one, and why one has failed', () => {
+    expect(summarise({ ...result, dryRun: true })).toMatch(/^Dry run, nothing was changed\. Succeeded/);
+    expect(summarise({ ...result, outcome: 'skipped' })).toBe('Skipped: another run is at work.');
+    expect(summarise({ ...result, outcome: 'failed', failures: ['the expiry failed', 'no cluster'] })).toMatch(
+      /^Failed in .*\. Failed: the expiry failed; no cluster\.$/,
+    );
+  });
+
+  it('goes with exit code 1 only for a run that has failed', () => {
+    const codes = (['succeeded', 'stopped', 'skipped', 'lost', 'failed'] as const).map((outcome) =>
+      exitCodeOf({ outcome }),
+    );
+    expect(codes).toEqual([0, 0, 0, 0, 1]);
+  });
+});
+
+describe('the arguments', () => {
+  it('are flags and one choice', () => {
+    expect(parseRunArguments(['--dry-run', '--only', 'expire', '--allow-prune'])).toEqual({
+      only: 'expire',
+      dryRun: true,
+      allowPrune: true,
+      help: false,
+    });
+    expect(parseRunArguments([])).toEqual({ only: undefined, dryRun: false, allowPrune: false, help: false });
+  });
+
+  it.each([[['--only', 'everything']], [['--force']], [['now']], [['--only']]])('%j are none', (args) => {
+    expect(() => parseRunArguments(args)).toThrow(UsageError);
+  });
+});
+
+describe('progress', () => {
+  it('has a rate and the time that is left', () => {
+    expect(paceOf(12_000, 1_000_000, 3_000)).toEqual({ done: 12_000, total: 1_000_000, rate: 4_000, secondsLeft: 247 });
+    expect(describePace('lock', paceOf(12_000, 1_000_000, 3_000))).toBe(
+      'lock: 12,000 of 1,000,000, 4,000 a second, 4 min 7 s left',
+    );
+    expect(describePace('purge', paceOf(500, undefined, 1_000))).toBe('purge: 500, 500 a second');
+    expect(paceOf(0, 10, 0).secondsLeft).toBeUndefined();
+  });
+
+  it('is one line that is written over on a terminal, and a log line now and then elsewhere', () => {
+    let now = 0;
+    const clock = () => new Date(now);
+    const written: string[] = [];
+    const log = captureLog('info');
+    for (const terminal of [(text: string) => void written.push(text), undefined]) {
+      const progress = createProgress({ clock, log: log.log, terminal });
+      progress.begin('lock', 100);
+      progress.add(10);
+      now += 10_000;
+      progress.add(40);
+      progress.end();
+    }
+    expect(written).toEqual(['\r\u001b[Klock: 50 of 100, 5 a second, 10 s left', '\r\u001b[K']);
+    expect(log.lines()).toMatchObject([{ stage: 'lock', done: 50, total: 100, rate: 5, secondsLeft: 10 }]);
+  });
+});

@@ -1,0 +1,84 @@
+// The reconciler as a cluster runs it: a process of its own with an environment, or one run in this process whose clock
+// the test moves.
+import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { configSchema } from '../../reconciler/config.ts';
+import type { RunResult } from '../../reconciler/run.ts';
+import { type ReconcilerOptions, reconcile } from '../../reconciler/start.ts';
+import { parseConfig } from '../../src/service/config.ts';
+import { testServiceSecret } from './access.ts';
+import { captureLog } from './captured-log.ts';
+import type { TestPlatform } from './platform.ts';
+
+/** What the reconciler of a test needs to know. */
+export function reconcilerEnv({ access, directoryUrl }: TestPlatform, databaseUrl: string): Record<string, string> {
+  return {
+    DATABASE_URL: databaseUrl,
+    DIRECTORY_URL: directoryUrl,
+    ACCESS_SERVICE_URL: access.url,
+    CLIENT_SECRET: testServiceSecret(access.urns.service('form-service')),
+    URN_PREFIX: access.urns.prefix,
+  };
+}
+
+/** One run in this process. */
+export function reconcileHere(
+  env: Record<string, string>,
+  {
+    arguments: args,
+    ...changes
+  }: Partial<Omit<ReconcilerOptions, 'arguments'>> & { arguments?: Partial<ReconcilerOptions['arguments']> } = {},
+): Promise<RunResult> {
+  return reconcile({
+    config: parseConfig(configSchema, env),
+    arguments: { only: undefined, dryRun: false, allowPrune: false, ...args },
+    log: captureLog().log,
+    env,
+    signal: new AbortController().signal,
+    ...changes,
+  });
+}
+
+export interface ReconcilerProcess {
+  kill(signal: NodeJS.Signals): void;
+  /** What it wrote so far. */
+  output(): string;
+  ended: Promise<{
+    code: number | null;
+    signal: NodeJS.Signals | null;
+    lines: Record<string, unknown>[];
+    stdout: string;
+    stderr: string;
+  }>;
+}
+
+const main = join(import.meta.dirname, '../../reconciler/main.ts');
+
+export function spawnReconciler(env: Record<string, string>, args: string[] = []): ReconcilerProcess {
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'formgate-test-compile-cache'), ...env },
+  });
+  let written = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    written += chunk.toString();
+  });
+  const stderr = text(child.stderr);
+  const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code, signal })),
+  );
+  return {
+    kill: (signal) => void child.kill(signal),
+    output: () => written,
+    ended: exit.then(async (how) => ({ ...how, lines: jsonLines(written), stdout: written, stderr: await stderr })),
+  };
+}
+
+function jsonLines(output: string): Record<string, unknown>[] {
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line));
+}
