@@ -203,7 +203,7 @@ export function anonymous(address = `${randomUUID()}@example.org`): object {
 
 /** Merges into a configuration of the test's tenant, as an administrator of configuration would. */
 export async function configure(
-  { access, tenant, url }: TestPlatform,
+  { access, tenant, url }: Pick<TestPlatform, 'access' | 'tenant' | 'url'>,
   namespace: string,
   name: string,
   update: Record<string, unknown>,

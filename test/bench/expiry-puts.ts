@@ -1,0 +1,47 @@
+// Applicants who save their answers at a steady rate, whatever else goes on.
+import { setTimeout as delay } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { permit } from '../support/forms.ts';
+
+export interface Applicants {
+  /** Saves until `over`, for at least so many milliseconds. Milliseconds of each save. */
+  save(options: { over(): boolean; atLeast: number }): Promise<number[]>;
+  close(): Promise<void>;
+}
+
+/** Saves a second. */
+const rate = 100;
+
+export async function createApplicants(url: string, token: string, count: number): Promise<Applicants> {
+  const pool = new Pool(url, { connections: 32, pipelining: 1 });
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const ids: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const applicant = { addressAs: 'Bench', channels: [{ channel: 'email', address: `bench-${index}@example.com` }] };
+    const body = JSON.stringify({ definitionId: permit.id, applicant });
+    const answer = await pool.request({ method: 'POST', path: '/form/v1/forms', headers, body });
+    if (answer.statusCode !== 201) throw new Error(`${answer.statusCode}: ${await answer.body.text()}`);
+    ids.push(((await answer.body.json()) as { id: string }).id);
+  }
+  const body = JSON.stringify({ data: { name: 'x'.repeat(4_000) }, files: {} });
+  async function put(index: number): Promise<number> {
+    const started = performance.now();
+    const path = `/form/v1/forms/${ids[index % ids.length]}/data`;
+    const answer = await pool.request({ method: 'PUT', path, headers, body });
+    await answer.body.dump();
+    if (answer.statusCode !== 200) throw new Error(`a save was answered with ${answer.statusCode}`);
+    return performance.now() - started;
+  }
+  return {
+    async save({ over, atLeast }) {
+      const saves: Promise<number>[] = [];
+      const started = performance.now();
+      for (let passed = 0; passed < atLeast || !over(); passed = performance.now() - started) {
+        while (saves.length < (passed * rate) / 1_000) saves.push(put(saves.length));
+        await delay(1);
+      }
+      return Promise.all(saves);
+    },
+    close: () => pool.close(),
+  };
+}

@@ -1,0 +1,130 @@
+// The expiry bench. Drafts that are due are locked by the reconciler as the CronJob starts it, the relay tells the
+// platform of them, and applicants save meanwhile. What it may cost stands beside each figure.
+import { setTimeout as delay } from 'node:timers/promises';
+import { permit } from '../support/forms.ts';
+import { fillDrafts } from './expiry-drafts.ts';
+import { compareLocks, contenders, definitionsOf } from './expiry-lock.ts';
+import { type Applicants, createApplicants } from './expiry-puts.ts';
+import { type BenchRun, type ExpiryBench, startExpiryBench } from './expiry-world.ts';
+import { quantile } from './latency.ts';
+import { median } from './load.ts';
+
+const drafts = Number(process.env.BENCH_DRAFTS || 100_000);
+const rounds = Number(process.env.BENCH_ROUNDS || 5);
+/** For each contender of the comparison of statements. */
+const compared = Math.min(drafts, 100_000);
+const drainSeconds = 30;
+
+export async function benchExpiry(): Promise<void> {
+  const bench = await startExpiryBench();
+  try {
+    const tenth = await runOn(bench, drafts / 10);
+    const whole = await runOn(bench, drafts);
+    tellRuns(tenth, whole);
+    await compareStatements(bench);
+    const forms = await bench.startForms();
+    await tellDrain(bench, forms.cpuSeconds);
+    const applicants = await createApplicants(forms.url, bench.token, 100);
+    await tellSaves(bench, applicants);
+    await applicants.close();
+  } finally {
+    await bench.close();
+  }
+}
+
+const number = (value: number) => Math.round(value).toLocaleString('en');
+const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;
+
+async function fill({ pool, tenant }: ExpiryBench, count: number, definitions = [permit.id]): Promise<void> {
+  const started = performance.now();
+  await fillDrafts(pool, { tenant, definitions, count });
+  console.error(`  ${number(count)} drafts made in ${number((performance.now() - started) / 1_000)} s`);
+}
+
+async function runOn(bench: ExpiryBench, count: number): Promise<BenchRun> {
+  await fill(bench, count);
+  const run = await bench.reconcile();
+  if (run.counts.locked !== count) throw new Error(`${run.counts.locked} of ${count} drafts were locked`);
+  console.error(`  ${number(count)} drafts locked in ${number(run.milliseconds)} ms`);
+  return run;
+}
+
+function tellRuns(tenth: BenchRun, whole: BenchRun): void {
+  const rate = ({ counts, milliseconds }: BenchRun) => ((counts.locked ?? 0) / milliseconds) * 1_000;
+  console.log(`\nA run of the reconciler on drafts of 4 KiB that are all due`);
+  for (const run of [tenth, whole])
+    console.log(
+      `  ${number(run.counts.locked ?? 0).padStart(9)} locked in ${(run.milliseconds / 1_000).toFixed(1)} s,` +
+        ` ${number(rate(run))} a second, RSS at most ${mib(run.residentBytes)} (goal 150 MiB)`,
+    );
+  console.log(`  ten times the rows: ${(whole.milliseconds / tenth.milliseconds).toFixed(1)} times as long (goal 11)`);
+}
+
+async function compareStatements(bench: ExpiryBench): Promise<void> {
+  await fill(
+    bench,
+    compared * 3,
+    contenders.map((name) => definitionsOf[name]),
+  );
+  const results = await compareLocks(bench.pool, bench.tenant);
+  const [told] = results;
+  console.log(
+    `\nBatches of 1,000 by turns, ${number(compared)} drafts each, ${number(drafts * 1.1)} more in the table`,
+  );
+  for (const { name, total, batch, locked } of results) {
+    const ratios = `ratio ${((told?.total ?? 0) / total).toFixed(2)}, of medians ${((told?.batch ?? 0) / batch).toFixed(2)}`;
+    console.log(
+      `  ${name.padEnd(21)} ${number((locked / total) * 1_000).padStart(7)} a second, ${batch.toFixed(1).padStart(6)} ms` +
+        (name === told?.name ? '' : `   ${ratios} (goal 2)`),
+    );
+  }
+}
+
+/** The backlog of the runs: as many rows as were locked. */
+async function tellDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>): Promise<void> {
+  const left = async () =>
+    (await bench.pool.query('SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL')).rows[0].n as number;
+  const backlog = await left();
+  await bench.pool.query('ANALYZE outbox');
+  while ((await bench.sunk()) < 500) await delay(20);
+  const [from, cpu, started] = [await bench.sunk(), await cpuSeconds(), performance.now()];
+  while (performance.now() - started < drainSeconds * 1_000 && (await bench.sunk()) < backlog) await delay(100);
+  const seconds = (performance.now() - started) / 1_000;
+  const sent = (await bench.sunk()) - from;
+  const byCpu = sent / ((await cpuSeconds()) - cpu);
+  console.log(`\nThe relay of one form service, ${number(backlog)} events to deliver`);
+  console.log(`  ${number(sent / seconds)} a second (goal 1,000), ${number(byCpu)} in a second of its CPU`);
+  await bench.pool.query('TRUNCATE outbox');
+}
+
+/** During each run the relay delivers what it writes. */
+async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<void> {
+  const count = Math.max(drafts / 10, 20_000);
+  const p99 = { quiet: [] as number[], during: [] as number[] };
+  await applicants.save({ over: () => true, atLeast: 3_000 });
+  for (let round = 0; round < rounds; round += 1) {
+    await fill(bench, count);
+    await bench.pool.query('TRUNCATE outbox');
+    await delay(2_000);
+    const quiet = await applicants.save({ over: () => true, atLeast: 8_000 });
+    let isOver = false;
+    const [during] = await Promise.all([
+      applicants.save({ over: () => isOver, atLeast: 0 }),
+      bench.reconcile().finally(() => {
+        isOver = true;
+      }),
+    ]);
+    p99.quiet.push(quantile(quiet, 0.99));
+    p99.during.push(quantile(during, 0.99));
+    const told = [quiet, during].map(
+      (of) => `p50 ${quantile(of, 0.5).toFixed(1)} p99 ${quantile(of, 0.99).toFixed(1)} ms`,
+    );
+    console.error(`  round ${round + 1} of ${rounds}: quiet ${told[0]}, during a run ${told[1]}`);
+  }
+  const ratio = median(p99.during.map((value, index) => value / (p99.quiet[index] ?? Number.NaN)));
+  console.log(`\nSaves of 4 KiB, 100 a second, ${number(count)} drafts locked meanwhile, their events delivered`);
+  console.log(
+    `  p99 without a run ${median(p99.quiet).toFixed(1)} ms, during one ${median(p99.during).toFixed(1)} ms,` +
+      ` ratio ${ratio.toFixed(2)} (goal 2; median of ${rounds})`,
+  );
+}
