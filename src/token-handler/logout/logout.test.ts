@@ -1,6 +1,7 @@
 // Logout by the person: the five rules, against a real access service and with both kinds of store.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
+import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
@@ -14,8 +15,11 @@ afterAll(() => platform.close());
 describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store) => {
   let world: SessionWorld;
   let clients: Record<string, object>;
+  let tap: HttpTap;
   beforeAll(async () => {
-    world = await startSessionWorld({ store, platform });
+    const { origin, pathname } = new URL(platform.access.url);
+    tap = await startHttpTap(origin);
+    world = await startSessionWorld({ store, platform, accessUrl: `${tap.url}${pathname}` });
     const callback = `${world.site}/token-handler/clients`;
     clients = {
       web: { redirectUris: [`${callback}/web/callback`] },
@@ -24,7 +28,10 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     await world.handler.configure(clients);
     await world.handler.register('through');
   });
-  afterAll(() => world.close());
+  afterAll(async () => {
+    await world.close();
+    await tap.close();
+  });
 
   const through = { clientId: 'through' };
   /** Whether the browser is still signed in at the access service: it is then asked nothing. */
@@ -100,17 +107,37 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     }
   });
 
-  it('revokes no token: the refresh token would still be good at the access service', async () => {
+  it('revokes no token: the access service hears nothing of it, and the person is signed in there still', async () => {
     const { browser } = await world.signIn();
-    const calls = world.handler.log.lines().length;
+    const before = tap.exchanges.length;
     await browser.request(world.clientUrl('logout'));
+    expect(tap.exchanges.slice(before)).toEqual([]);
     expect(await isKnown(browser)).toBe(true);
-    expect(JSON.stringify(world.handler.log.lines().slice(calls))).not.toContain('revoke');
   });
 
-  it('is done here although the access service cannot be asked for its address', async () => {
+  it('goes by the session’s client, whichever client the address names', async () => {
     const { browser } = await world.signIn();
-    expect((await browser.request(world.clientUrl('logout', {}, { clientId: 'nothing' }))).status).toBe(302);
+    const gone = await browser.request(world.clientUrl('logout', {}, through));
+    expect([gone.status, gone.headers.get('location')]).toEqual([302, '/']);
     expect((await world.sessions(browser)).status).toBe(401);
+    expect(await isKnown(browser)).toBe(true);
   });
+});
+
+it('a logout is done here although the access service cannot be asked for its address', async () => {
+  const tap = await startHttpTap(new URL(platform.access.url).origin);
+  const accessUrl = `${tap.url}${new URL(platform.access.url).pathname}`;
+  const client = { keycloakLogout: true };
+  const world = await startSessionWorld({ store: 'redis', platform, accessUrl, client });
+  // It has asked for nothing yet.
+  const replica = await world.handler.startReplica();
+  const { browser } = await world.signIn();
+  await tap.shut();
+  const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
+  const url = `${replica.url}/token-handler/clients/web/logout`;
+  const gone = await createSiteBrowser().request(url, { headers: { cookie } });
+  expect([gone.status, gone.headers.get('location')]).toEqual([302, '/']);
+  await expect.poll(async () => (await world.sessions(browser)).status).toBe(401);
+  await replica.close();
+  await world.close();
 });
