@@ -4,6 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/{chart,cluster}/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
     // They share one cluster, and some of them load it.
     fileParallelism: false,
     testTimeout: 180_000,

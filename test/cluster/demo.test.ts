@@ -6,23 +6,43 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runConsoleDemo } from '../../src/embedded/demo/console-steps.ts';
 import { createConversation } from '../../src/embedded/demo/conversation.ts';
 import { runDemo } from '../../src/embedded/demo/steps.ts';
-import { clientAt } from './ingress.ts';
+import { clientAt, openPassage, type Passage } from './ingress.ts';
 import { runProbe } from './probe.ts';
 import { answers, createWorld, fullname, release, type World, writeWorldData } from './world.ts';
 
 const signInLimit = 25;
-const everyMinute = {
-  reconciler: { schedule: '* * * * *' },
-  tokenHandler: { env: { SIGN_IN_LIMIT: String(signInLimit) } },
-};
-
 let world: World;
+let passage: Passage;
+let values: object;
 beforeAll(async () => {
   world = await createWorld('formgate-demo');
-  await world.install(everyMinute);
+  const path = '{.items[0].status.addresses[?(@.type=="InternalIP")].address}';
+  passage = await openPassage(await world.kubectl('get', 'nodes', '-o', `jsonpath=${path}`));
+  values = {
+    reconciler: { schedule: '* * * * *' },
+    tokenHandler: { env: { SIGN_IN_LIMIT: String(signInLimit) } },
+    networkPolicy: { egress: { ingress: { ports: [Number(new URL(passage.url).port || 80)] } } },
+    tests: {
+      url: passage.url,
+      host: world.host,
+      signIn: {
+        tenant: 'demo',
+        clientId: 'demo-console',
+        callbackUrl: `${world.url}/token-handler/clients/demo-console/callback`,
+      },
+      register: {
+        tenantId: 'urn:example:platform:tenant-service:v2:/tenants/65f0c2a9e4b0a1d2c3f4a5b6',
+        name: 'countries',
+      },
+    },
+  };
+  await world.install(values);
   await writeWorldData(world);
 }, 900_000);
-afterAll(() => world?.remove(), 300_000);
+afterAll(async () => {
+  await passage?.close();
+  await world?.remove();
+}, 300_000);
 
 async function demo(): Promise<string> {
   const said: string[] = [];
@@ -38,7 +58,7 @@ describe('a release with bundled.enabled', () => {
     expect(await demo()).toContain('The session is over');
   });
 
-  it('passes helm test', async () => {
+  it('passes helm test through the ingress: sign-in as far as the redirect, and a register without a token', async () => {
     expect(await world.helm('test', release)).toContain('Phase:          Succeeded');
   });
 
@@ -243,7 +263,7 @@ describe('with a HTTPRoute in place of the Ingress', () => {
       },
     ]);
     await world.install({
-      ...everyMinute,
+      ...values,
       ingress: { enabled: false },
       httpRoute: { enabled: true, hostnames: [world.host], parentRefs: [{ name: 'tests', sectionName: 'http' }] },
     });

@@ -47,7 +47,6 @@ export async function createWorld(namespace: string): Promise<World> {
   const remove = async () => {
     await attempt('helm', ['-n', namespace, 'uninstall', release, '--wait']);
     await attempt('kubectl', ['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=180s']);
-    await attempt('kubectl', ['delete', 'crd', 'coreclients.formgate.dev', '--ignore-not-found']);
   };
   const apply = async (manifests: object[]) => {
     const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests });

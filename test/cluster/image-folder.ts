@@ -1,0 +1,74 @@
+// The file system of an image that buildah built, as a folder, and its processes run in it by chroot: what can be seen of
+// an image without a cluster. Needs root.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findFreePort } from '../../src/embedded/listen.ts';
+import { attempt, type Outcome, run } from './commands.ts';
+
+const buildah = { BUILDAH_ISOLATION: 'chroot', STORAGE_DRIVER: process.env.STORAGE_DRIVER || 'overlay' };
+
+export interface ImageConfig {
+  User: string;
+  ExposedPorts: Record<string, object>;
+  Env: string[];
+  Entrypoint: string[];
+  WorkingDir: string;
+  Labels: Record<string, string>;
+}
+
+export interface ImageFolder {
+  path: string;
+  config: ImageConfig;
+  /** Runs a command of the image to its end. */
+  command(args: string[], env?: Record<string, string>): Promise<Outcome>;
+  /** Milliseconds from the start of a process that serves until it says that it is ready; it is ended then. */
+  timeToReady(command: string, env: Record<string, string>): Promise<number>;
+  close(): Promise<void>;
+}
+
+export async function openImage(image: string): Promise<ImageFolder> {
+  const container = (await run('buildah', ['from', '--pull-never', image], { env: buildah })).trim();
+  const path = (await run('buildah', ['mount', container], { env: buildah })).trim();
+  const format = ['--format', '{{json .OCIv1.Config}}'];
+  const inspected = await run('buildah', ['inspect', '--type', 'image', ...format, image], { env: buildah });
+  const config: ImageConfig = JSON.parse(inspected);
+  const chroot = [`--userspec=${config.User}`, path, ...config.Entrypoint];
+  const own = Object.fromEntries(config.Env.map((line) => line.split(/=(.*)/s) as [string, string]));
+  return {
+    path,
+    config,
+    command: (args, env = {}) => attempt('/usr/sbin/chroot', [...chroot, ...args], { env: { ...own, ...env } }),
+    timeToReady: async (command, env) => {
+      const [port, metricsPort] = [await findFreePort(), await findFreePort()];
+      const ports = { HOST: '127.0.0.1', PORT: String(port), METRICS_PORT: String(metricsPort) };
+      const started = performance.now();
+      const child = spawn('/usr/sbin/chroot', [...chroot, command], {
+        env: { ...own, ...env, ...ports },
+        stdio: 'ignore',
+      });
+      try {
+        await becomeReady(child, `http://127.0.0.1:${metricsPort}/readyz`);
+        return performance.now() - started;
+      } finally {
+        const exit = new Promise((done) => child.once('exit', done));
+        if (child.exitCode === null && child.kill('SIGKILL')) await exit;
+      }
+    },
+    close: async () => {
+      await run('buildah', ['umount', container], { env: buildah });
+      await run('buildah', ['rm', container], { env: buildah });
+    },
+  };
+}
+
+async function becomeReady(child: ChildProcess, url: string): Promise<void> {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(5)) {
+    const isReady = await fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isReady) return;
+    if (child.exitCode !== null) throw new Error(`The process ended with ${child.exitCode}.`);
+  }
+  throw new Error('The process was not ready within 30 s.');
+}

@@ -1,0 +1,121 @@
+// What the image is made of, and that each of its commands runs from it as it is: without a shell, as nobody in
+// particular, writing nothing.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { run } from './commands.ts';
+import { type ImageFolder, openImage } from './image-folder.ts';
+import { imageOf } from './world.ts';
+
+let image: ImageFolder;
+let databases: Record<'forms' | 'token-handler' | 'platform-server', TestDatabase>;
+beforeAll(async () => {
+  image = await openImage(imageOf('IMAGE'));
+  databases = {
+    forms: await createTestDatabase(),
+    'token-handler': await createTestDatabase(),
+    'platform-server': await createTestDatabase(),
+  };
+});
+afterAll(async () => {
+  await image?.close();
+  for (const database of Object.values(databases ?? {})) await database.drop();
+});
+
+const files = () => readdirSync(image.path, { recursive: true, encoding: 'utf8' });
+const surroundings = (command: keyof typeof databases) => ({
+  ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth',
+  DIRECTORY_URL: 'http://127.0.0.1:9/directory/v2',
+  CLIENT_SECRET: 'a secret of nobody',
+  CODE_KEY: 'a key of codes that is long enough',
+  KEY_RING: `one:${Buffer.alloc(32, 1).toString('base64')}`,
+  SESSION_STORE: 'memory',
+  SMTP_URL: 'smtp://127.0.0.1:9',
+  MAIL_FROM: 'no-reply@example.com',
+  DATABASE_URL: databases[command].url,
+});
+
+describe('the image', () => {
+  it('is smaller than 250 MB', async () => {
+    const [bytes] = (await run('du', ['-s', '--apparent-size', '--block-size=1', image.path])).split(/\s/);
+    expect(Number(bytes)).toBeLessThan(250_000_000);
+  });
+
+  it('holds what runs, and no tests, parts of npm start, development packages, types or caches of npm', () => {
+    const inside = files();
+    expect(inside).toContain('app/src/forms/main.ts');
+    expect(inside).toContain('app/reconciler/main.ts');
+    const unwanted =
+      /\.test\.ts$|^app\/(src\/embedded|test|docs)\b|node_modules\/(typescript|vitest|oidc-provider)$|\.d\.ts$|_cacache/;
+    expect(inside.filter((path) => unwanted.test(path))).toEqual([]);
+  });
+
+  it('runs as a user without a name, from /app, and says what it is', () => {
+    const { User, WorkingDir, ExposedPorts, Labels } = image.config;
+    expect({ User, WorkingDir, ports: Object.keys(ExposedPorts).sort() }).toEqual({
+      User: '65532:65532',
+      WorkingDir: '/app',
+      ports: ['8080/tcp', '9090/tcp'],
+    });
+    for (const name of ['title', 'description', 'licenses', 'source', 'version', 'revision'])
+      expect(Labels[`org.opencontainers.image.${name}`]).toMatch(/./);
+  });
+
+  it('starts Node with the flags that keep its memory small', () => {
+    expect(image.config.Entrypoint).toEqual([
+      '/nodejs/bin/node',
+      '--max-semi-space-size=8',
+      '--heap-growing-percent=30',
+      '/app/src/image/main.ts',
+    ]);
+  });
+
+  it('names its commands to whoever names none, or one that is none', async () => {
+    const outcome = await image.command(['form']);
+    expect(outcome.code).toBe(2);
+    expect(outcome.stderr).toMatch(
+      /no command "form"[\s\S]*forms[\s\S]*token-handler[\s\S]*platform-server[\s\S]*reconcile[\s\S]*migrate/,
+    );
+  });
+});
+
+describe('a command of the image', () => {
+  it.each(['forms', 'token-handler', 'platform-server'] as const)(
+    'migrate %s migrates its database, once',
+    async (name) => {
+      const env = { DATABASE_URL: databases[name].url };
+      const first = await image.command(['migrate', name], env);
+      expect(first).toMatchObject({ code: 0 });
+      expect(first.stdout).toContain('migration applied');
+      const second = await image.command(['migrate', name], env);
+      expect(second).toMatchObject({ code: 0 });
+      expect(second.stdout).not.toContain('migration applied');
+    },
+  );
+
+  it('reconcile --help tells of itself', async () => {
+    const outcome = await image.command(['reconcile', '--help']);
+    expect(outcome).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each(['forms', 'token-handler', 'platform-server'] as const)(
+    '%s is ready within 0.6 s of its start, and writes nothing into the image',
+    async (name) => {
+      const before = files().length;
+      const times: number[] = [];
+      // Whatever else the machine does takes its time from some of them.
+      const deadline = Date.now() + 120_000;
+      do times.push(await image.timeToReady(name, surroundings(name)));
+      while (Math.min(...times) > 600 && Date.now() < deadline);
+      expect(Math.min(...times)).toBeLessThan(600);
+      expect(files().length).toBe(before);
+    },
+  );
+
+  it('finds its code compiled', () => {
+    const [folder = ''] = readdirSync(join(image.path, 'app/compile-cache'));
+    expect(folder).toMatch(/-65532$/);
+    expect(readdirSync(join(image.path, 'app/compile-cache', folder)).length).toBeGreaterThan(500);
+  });
+});
