@@ -22,23 +22,36 @@ const id = z
   // The one key that JSON readers drop or refuse.
   .refine((text) => text !== '__proto__', 'must be another name');
 
-export function parseCoreClient(resource: Pick<CoreClientResource, 'name' | 'spec'>, rules: CoreClientRules) {
+export type CoreClientParser = (resource: Pick<CoreClientResource, 'name' | 'spec'>) => ParsedCoreClient;
+
+/** A schema costs more to make than a thousand specs to read: one parser is for all of them. */
+export function createCoreClientParser(rules: CoreClientRules): CoreClientParser {
+  const schema = specSchema(rules);
+  return (resource) => parseCoreClient(resource, schema);
+}
+
+function parseCoreClient(
+  resource: Pick<CoreClientResource, 'name' | 'spec'>,
+  schema: ReturnType<typeof specSchema>,
+): ParsedCoreClient {
   const clientId = clientIdOf(resource);
-  const parsed = specSchema(rules).safeParse(resource.spec);
+  const parsed = schema.safeParse(resource.spec);
   const problems = parsed.success ? [] : parsed.error.issues.map(describe);
   const idProblems = id.safeParse(clientId).error?.issues ?? [];
   problems.unshift(...idProblems.map(({ message }) => `clientId: ${message}`));
   if (!parsed.success || problems.length > 0)
-    return { clientId: idProblems.length === 0 ? clientId : undefined, problems } satisfies ParsedCoreClient;
+    return { clientId: idProblems.length === 0 ? clientId : undefined, problems };
   const { description, redirectUris, targets, keycloakLogout } = parsed.data;
   const text = description === undefined ? {} : { description };
   const entry = { id: clientId, name: clientId, ...text, redirectUris, targets, keycloakLogout };
-  return { clientId, entry } satisfies ParsedCoreClient;
+  return { clientId, entry };
 }
+
+const givenId = z.object({ clientId: z.string() });
 
 /** The one in the spec, else the resource's name. */
 function clientIdOf({ name, spec }: Pick<CoreClientResource, 'name' | 'spec'>): string {
-  const given = z.object({ clientId: z.string() }).safeParse(spec);
+  const given = givenId.safeParse(spec);
   return given.success ? given.data.clientId : name;
 }
 

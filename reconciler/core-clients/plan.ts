@@ -1,7 +1,7 @@
 // Decides which resource may have which client, and what has to be written for it: pure. It reads nothing and writes
 // nothing, and plans no change to a client that is not ours.
 import type { ClientEntry } from '../../src/service/client-rules.ts';
-import { type CoreClientRules, hashEntry, parseCoreClient } from './core-client.ts';
+import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';
 
@@ -62,9 +62,10 @@ export function planReserved({ clients }: CoreDocument, reserved: ClientEntry | 
 
 /** The oldest resource of an id wins, also while it is invalid: a newer one never takes over what it did not have. */
 function judge(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Verdict[] {
+  const parse = createCoreClientParser(options);
   const winners = new Map<string, CoreClientResource>();
   return [...resources].sort(byAge).map((resource): Verdict => {
-    const { clientId, entry, problems } = parseCoreClient(resource, options);
+    const { clientId, entry, problems } = parse(resource);
     const winner = clientId === undefined ? undefined : winners.get(clientId);
     if (clientId !== undefined && !winner) winners.set(clientId, resource);
     const refusal =

@@ -72,7 +72,7 @@ const resource = z
       resourceVersion: z.string().catch(''),
       deletionTimestamp: z.string().optional(),
     }),
-    spec: z.unknown(),
+    spec: z.unknown().optional(),
     status: status.catch({ conditions: [] }),
   })
   .transform(({ metadata, spec, status: current }) => ({

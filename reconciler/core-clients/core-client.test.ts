@@ -1,0 +1,127 @@
+// What a CoreClient says the configuration should hold, and that the token handler reads it as it was meant.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseClient } from '../../src/token-handler/clients/client.ts';
+import { createCoreClientParser, hashEntry } from './core-client.ts';
+
+const rules = { urnPrefix: 'urn:example', allowInsecureRedirectUris: false };
+const parse = createCoreClientParser(rules);
+const problems = (spec: unknown, name = 'permits') => parse({ name, spec }).problems;
+
+describe('a CoreClient', () => {
+  it('becomes a client with every field that the token handler reads', () => {
+    const spec = {
+      clientId: 'Permits',
+      description: 'Permits of the province',
+      redirectUris: ['https://permits.example.org/cb'],
+      targets: [
+        { id: 'forms', upstream: 'form-service' },
+        { id: 'files', upstream: 'urn:example:platform:file-service:v1' },
+      ],
+      keycloakLogout: true,
+    };
+    const { entry } = parse({ name: 'permits', spec });
+    expect(entry).toEqual({
+      id: 'Permits',
+      name: 'Permits',
+      description: 'Permits of the province',
+      redirectUris: ['https://permits.example.org/cb'],
+      targets: [
+        { id: 'forms', upstream: 'urn:example:platform:form-service' },
+        { id: 'files', upstream: 'urn:example:platform:file-service:v1' },
+      ],
+      keycloakLogout: true,
+    });
+    expect(parseClient('Permits', entry, { ...rules, core: true }).client).toMatchObject({ ...entry, core: true });
+  });
+
+  it('has its name for an id, and nothing else, where nothing else is said', () => {
+    expect(parse({ name: 'permits', spec: {} })).toEqual({
+      clientId: 'permits',
+      entry: { id: 'permits', name: 'permits', redirectUris: [], targets: [], keycloakLogout: false },
+    });
+  });
+
+  it.each([
+    ['an id with a dot', { clientId: 'a.b' }, 'clientId: must be 1 to 50'],
+    ['an empty id', { clientId: '' }, 'clientId: must be 1 to 50'],
+    ['a name that readers of JSON refuse', { clientId: '__proto__' }, 'clientId: must be another name'],
+    ['an http redirect URI', { redirectUris: ['http://a.example.org/'] }, 'redirectUris[0]: must be https'],
+    [
+      'a fragment',
+      { redirectUris: ['https://a.example.org/', 'https://a.example.org/#x'] },
+      'redirectUris[1]: must not',
+    ],
+    [
+      'a URN of another prefix',
+      { targets: [{ id: 'a', upstream: 'urn:ads:platform:x' }] },
+      'targets[0].upstream: must',
+    ],
+    ['an address', { targets: [{ id: 'a', upstream: 'https://a.example.org' }] }, 'targets[0].upstream: must'],
+    [
+      'two targets of one id',
+      { targets: ['x', 'y'].map((upstream) => ({ id: 'a', upstream })) },
+      'targets: must have one',
+    ],
+    ['another type', { keycloakLogout: 'yes' }, 'keycloakLogout: '],
+    ['no spec', undefined, 'spec: '],
+  ])('with %s is none, and the problem names the field', (_, spec, problem) => {
+    expect(problems(spec)?.[0]).toContain(problem);
+  });
+
+  it('whose name could be no id is none, and has none', () => {
+    expect(parse({ name: 'permits.example.org', spec: {} })).toMatchObject({
+      clientId: undefined,
+      problems: [expect.stringContaining('clientId')],
+    });
+  });
+
+  it('may have http redirect URIs of any host where that is allowed', () => {
+    const lenient = createCoreClientParser({ ...rules, allowInsecureRedirectUris: true });
+    expect(lenient({ name: 'a', spec: { redirectUris: ['http://a.example.org/'] } }).problems).toBeUndefined();
+  });
+
+  it('never repeats a value in a problem', () => {
+    const secret = 'kept-to-itself';
+    const spec = {
+      clientId: `${secret}.`,
+      redirectUris: [`https://me:${secret}@a.example.org/`],
+      targets: [{ id: `${secret}/`, upstream: `https://${secret}` }],
+      keycloakLogout: secret,
+    };
+    const found = problems(spec) ?? [];
+    expect(found.length).toBeGreaterThanOrEqual(5);
+    expect(found.join('\n')).not.toContain(secret);
+  });
+
+  it('that is accepted is always one that the token handler accepts, whatever the spec', () => {
+    const text = fc.oneof(
+      fc.constantFrom('form-service', 'a b', 'https://a.example.org/', 'urn:example:a:b'),
+      fc.string(),
+    );
+    const spec = fc.record(
+      {
+        clientId: text,
+        description: text,
+        redirectUris: fc.array(text),
+        targets: fc.array(fc.record({ id: text, upstream: text })),
+        keycloakLogout: fc.boolean(),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(spec, (given) => {
+        const { entry } = parse({ name: 'permits', spec: given });
+        if (entry) expect(parseClient(entry.id, entry, { ...rules, core: true }).problems).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('the hash of an entry', () => {
+  it('does not depend on the order of members, and tells different entries apart', () => {
+    expect(hashEntry({ a: 1, b: { c: [1, 2], d: null } })).toBe(hashEntry({ b: { d: null, c: [1, 2] }, a: 1 }));
+    const others = [{ a: 1 }, { a: '1' }, { a: [1] }, { a: null }, {}, [], undefined, { a: 1, b: 1 }, { a: [1, 2] }];
+    expect(new Set(others.map(hashEntry)).size).toBe(others.length);
+  });
+});

@@ -1,0 +1,177 @@
+// Which resource gets which client, and what that takes: for any resources and any configuration.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { builderPreview } from '../../src/service/client-rules.ts';
+import { createUrns } from '../../src/service/urn.ts';
+import { createCoreClientParser, hashEntry } from './core-client.ts';
+import type { CoreDocument } from './document.ts';
+import { type PlanOptions, planSync } from './plan.ts';
+import type { CoreClientResource } from './resource.ts';
+
+const now = new Date('2026-11-21T12:00:00Z');
+const rules = { urnPrefix: 'urn:example', allowInsecureRedirectUris: false };
+const options: PlanOptions = { ...rules, reserved: undefined, allowPrune: false, now };
+
+function resource(name: string, fields: Partial<CoreClientResource> = {}): CoreClientResource {
+  return {
+    name,
+    uid: name,
+    generation: 1,
+    created: '2026-11-01T00:00:00Z',
+    resourceVersion: '1',
+    spec: {},
+    status: {},
+    ...fields,
+  };
+}
+
+const entryOf = (name: string) => createCoreClientParser(rules)(resource(name)).entry;
+
+function documentOf(clients: Record<string, unknown>, owned: string[] = [], atTop: string[] = []): CoreDocument {
+  return {
+    revision: 3,
+    clients: new Map(Object.entries(clients)),
+    atTop: new Set(atTop),
+    owned: new Map(owned.map((id) => [id, '2026-11-01T00:00:00.000Z'])),
+  };
+}
+
+const changes = (resources: CoreClientResource[], document: CoreDocument, given = options) =>
+  Object.fromEntries(
+    planSync(resources, document, given).verdicts.map(({ resource: { name }, refusal, change }) => [
+      name,
+      refusal?.reason ?? change,
+    ]),
+  );
+
+describe('a client', () => {
+  it('is created, updated, repaired or left as it is', () => {
+    const status = (hash: string) => ({ syncedHash: hash });
+    const document = documentOf(
+      { same: entryOf('same'), changed: { id: 'changed', name: 'earlier' }, edited: { name: 'by hand' } },
+      ['same', 'changed', 'edited', 'removed'],
+    );
+    const resources = [
+      resource('new'),
+      resource('same'),
+      resource('changed', { status: status(hashEntry({ id: 'changed', name: 'earlier' })) }),
+      resource('edited', { status: status(hashEntry(entryOf('edited'))) }),
+      resource('removed', { status: status(hashEntry(entryOf('removed'))) }),
+    ];
+    expect(changes(resources, document)).toEqual({
+      new: 'created',
+      same: 'none',
+      changed: 'updated',
+      edited: 'repaired',
+      removed: 'repaired',
+    });
+  });
+
+  it('that was written before a crash and is not in any status yet is no repair', () => {
+    expect(changes([resource('a')], documentOf({ a: entryOf('a') }, ['a']))).toEqual({ a: 'none' });
+    expect(changes([resource('a')], documentOf({}, ['a']))).toEqual({ a: 'created' });
+  });
+
+  it('belongs to the older of two resources, and among equally old ones to the first by name, also while it is invalid', () => {
+    const late = { created: '2026-11-02T00:00:00Z', spec: { clientId: 'x' } };
+    const early = { created: '2026-11-01T00:00:00Z', spec: { clientId: 'x' } };
+    expect(changes([resource('a', late), resource('b', early)], documentOf({}))).toEqual({
+      a: 'Duplicate',
+      b: 'created',
+    });
+    expect(changes([resource('b', early), resource('a', early)], documentOf({}))).toEqual({
+      a: 'created',
+      b: 'Duplicate',
+    });
+    const invalid = { ...early, spec: { clientId: 'x', keycloakLogout: 1 } };
+    expect(changes([resource('a', late), resource('b', invalid)], documentOf({}))).toEqual({
+      a: 'Duplicate',
+      b: 'Invalid',
+    });
+  });
+
+  it('of others is not touched, wherever it stands', () => {
+    const plan = planSync([resource('a'), resource('b')], documentOf({ a: {} }, [], ['b']), options);
+    expect(plan.verdicts.map(({ refusal }) => refusal?.reason)).toEqual(['NotOwned', 'NotOwned']);
+    expect([...plan.claim]).toEqual([]);
+  });
+
+  it('that is ours stays ours when somebody adds its id at the top as well', () => {
+    expect(changes([resource('a')], documentOf({ a: entryOf('a') }, ['a'], ['a']))).toEqual({ a: 'none' });
+  });
+});
+
+describe('builder-preview', () => {
+  const reserved = builderPreview('https://builder.example.org', createUrns('urn:example'));
+
+  it('is written where it differs, and no resource has it', () => {
+    const plan = planSync([resource('builder-preview')], documentOf({}), { ...options, reserved });
+    expect(plan.verdicts[0]?.refusal?.reason).toBe('Reserved');
+    expect(plan.reserved).toEqual({ before: undefined, after: reserved });
+    const kept = planSync([], documentOf({ [reserved.id]: reserved }), { ...options, reserved });
+    expect(kept.reserved).toBeUndefined();
+  });
+
+  it('that was a resource’s is let go and not removed', () => {
+    const plan = planSync([], documentOf({ [reserved.id]: {} }, [reserved.id]), {
+      ...options,
+      reserved,
+      allowPrune: true,
+    });
+    expect(plan.prune).toEqual([]);
+    expect([...plan.claim]).toEqual([]);
+  });
+});
+
+describe('what is removed', () => {
+  const owned = ['a', 'b', 'c', 'd'];
+  const document = documentOf(Object.fromEntries(owned.map((id) => [id, {}])), owned);
+  const removed = (names: string[], allowPrune = false) => {
+    const { prune, held } = planSync(
+      names.map((name) => resource(name)),
+      document,
+      { ...options, allowPrune },
+    );
+    return { prune, held };
+  };
+
+  it.each([
+    { left: ['a', 'b', 'c', 'd'], prune: [], held: [] },
+    { left: ['a', 'b', 'c'], prune: ['d'], held: [] },
+    { left: ['a', 'b'], prune: ['c', 'd'], held: [] },
+    { left: ['a'], prune: [], held: ['b', 'c', 'd'] },
+    { left: [], prune: [], held: ['a', 'b', 'c', 'd'] },
+  ])('is held back when it is more than half or everything: with $left left of four', ({ left, prune, held }) => {
+    expect(removed(left)).toEqual({ prune, held });
+    expect(removed(left, true)).toEqual({ prune: [...prune, ...held], held: [] });
+  });
+
+  it('is not what an invalid or a refused resource still describes', () => {
+    const resources = [
+      resource('a', { spec: { keycloakLogout: 1 } }),
+      ...['b', 'c', 'd'].map((name) => resource(name)),
+    ];
+    expect(planSync(resources, document, { ...options, allowPrune: true }).prune).toEqual([]);
+  });
+
+  it('is only ever ours, whatever stands in the configuration and whoever describes it', () => {
+    const ids = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e', 'builder-preview'));
+    fc.assert(
+      fc.property(ids, ids, ids, ids, fc.boolean(), (standing, ours, top, named, allowPrune) => {
+        const given = documentOf(Object.fromEntries(standing.map((id) => [id, {}])), ours, top);
+        const plan = planSync(
+          named.map((name) => resource(name)),
+          given,
+          { ...options, allowPrune },
+        );
+        for (const id of [...plan.prune, ...plan.held]) {
+          expect(ours).toContain(id);
+          expect(named).not.toContain(id);
+        }
+        for (const { entry, change } of plan.verdicts)
+          if (entry && change !== 'none') expect(!standing.includes(entry.id) || ours.includes(entry.id)).toBe(true);
+        for (const id of plan.claim.keys()) expect([...ours, ...named]).toContain(id);
+      }),
+    );
+  });
+});

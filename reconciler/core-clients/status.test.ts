@@ -1,0 +1,124 @@
+// What a status says, and which transitions are told.
+import { describe, expect, it } from 'vitest';
+import type { ClientEntry } from '../../src/service/client-rules.ts';
+import type { Change, Verdict } from './plan.ts';
+import { type CoreClientResource, parsePage } from './resource.ts';
+import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
+
+const first = new Date('2026-11-21T12:00:00.500Z');
+const later = new Date('2026-11-21T13:00:00.500Z');
+const entry: ClientEntry = { id: 'a', name: 'a', redirectUris: [], targets: [], keycloakLogout: false };
+const synced: SyncResult = { kind: 'synced', revision: 4 };
+
+function resource(status: CoreClientResource['status'] = {}, generation = 1): CoreClientResource {
+  return { name: 'a', uid: 'u', generation, created: '', resourceVersion: '1', spec: {}, status };
+}
+const accepted = (status: CoreClientResource['status'] = {}, change: Change = 'created', generation = 1): Verdict => ({
+  resource: resource(status, generation),
+  clientId: 'a',
+  entry,
+  change,
+  hash: 'hash',
+});
+const refused = (status: CoreClientResource['status'] = {}): Verdict => ({
+  resource: resource(status),
+  clientId: 'a',
+  refusal: { reason: 'Duplicate', message: 'The older resource b has the same client id.' },
+});
+const told = (verdict: Verdict, result?: SyncResult) =>
+  eventsOf(verdict, nextStatus(verdict, result, later)).map(({ type, reason }) => `${type} ${reason}`);
+
+const ready = nextStatus(accepted(), synced, first);
+const notReady = nextStatus(refused(), undefined, first);
+const failed = nextStatus(accepted(), { kind: 'failed' }, first);
+
+describe('a status', () => {
+  it('keeps the time of a condition that keeps its value, and takes that of the sync for one that changes', () => {
+    const next = nextStatus(accepted(ready, 'updated', 2), { kind: 'failed' }, later);
+    expect(next.conditions).toMatchObject([
+      { type: 'Accepted', status: 'True', lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
+      { type: 'Synced', status: 'False', lastTransitionTime: '2026-11-21T13:00:00Z', observedGeneration: 2 },
+      { type: 'Ready', status: 'False', lastTransitionTime: '2026-11-21T13:00:00Z', observedGeneration: 2 },
+    ]);
+  });
+
+  it('keeps revision and hash of what was written last while the client cannot be written', () => {
+    expect(nextStatus(accepted(ready), { kind: 'failed' }, later)).toMatchObject({ revision: 4, syncedHash: 'hash' });
+  });
+
+  it('has neither where the client is somebody else’s', () => {
+    expect(nextStatus(refused(ready), undefined, later)).not.toHaveProperty('syncedHash');
+    expect(nextStatus(refused(ready), undefined, later)).not.toHaveProperty('revision');
+  });
+
+  it('is the same as the one before where nothing changed, and not where anything did', () => {
+    expect(
+      isSameStatus(ready, nextStatus(accepted(ready, 'none'), { kind: 'synced', revision: undefined }, later)),
+    ).toBe(true);
+    expect(isSameStatus(ready, nextStatus(accepted(ready, 'none', 2), synced, later))).toBe(false);
+    expect(isSameStatus({ ...ready, revision: 5 }, ready)).toBe(false);
+    expect(isSameStatus({ ...ready, conditions: ready.conditions.slice(1) }, ready)).toBe(false);
+    expect(isSameStatus({}, ready)).toBe(false);
+    expect(isSameStatus(failed, ready)).toBe(false);
+  });
+});
+
+describe('Events', () => {
+  it.each<{ title: string; verdict: Verdict; result?: SyncResult; events: string[] }>([
+    { title: 'a first sync', verdict: accepted(), result: synced, events: ['Normal Synced'] },
+    { title: 'nothing new', verdict: accepted(ready, 'none'), result: synced, events: [] },
+    { title: 'a change', verdict: accepted(ready, 'updated', 2), result: synced, events: [] },
+    { title: 'a repair', verdict: accepted(ready, 'repaired'), result: synced, events: ['Warning Repaired'] },
+    {
+      title: 'a repair that fails',
+      verdict: accepted(ready, 'repaired'),
+      result: { kind: 'failed' },
+      events: ['Warning WriteFailed'],
+    },
+    { title: 'a refusal', verdict: refused(), events: ['Warning Duplicate'] },
+    { title: 'a refusal again', verdict: refused(notReady), events: [] },
+    { title: 'a refusal of what was ready', verdict: refused(ready), events: ['Warning Duplicate'] },
+    {
+      title: 'an acceptance after it',
+      verdict: accepted(notReady),
+      result: synced,
+      events: ['Normal Accepted', 'Normal Synced'],
+    },
+    { title: 'a failure', verdict: accepted(), result: { kind: 'failed' }, events: ['Warning WriteFailed'] },
+    { title: 'a failure again', verdict: accepted(failed), result: { kind: 'failed' }, events: [] },
+    { title: 'another failure', verdict: accepted(failed), result: { kind: 'refused' }, events: ['Warning Refused'] },
+    { title: 'success after it', verdict: accepted(failed), result: synced, events: ['Normal Synced'] },
+  ])('of $title: $events', ({ verdict, result, events }) => {
+    expect(told(verdict, result)).toEqual(events);
+  });
+});
+
+describe('what the API server answers', () => {
+  const metadata = {
+    name: 'a',
+    uid: 'u',
+    generation: 1,
+    creationTimestamp: '2026-11-21T12:00:00Z',
+    resourceVersion: '1',
+  };
+
+  it('is read tolerantly: a strange status is as none', () => {
+    const items = [
+      { metadata, spec: {}, status: { conditions: [{ type: 'Other' }, 1], revision: 'x' } },
+      { metadata, status: 7 },
+    ];
+    const page = parsePage({ metadata: { continue: '' }, items });
+    expect(page?.next).toBeUndefined();
+    expect(page?.resources.map(({ status }) => status.conditions)).toEqual([[], []]);
+  });
+
+  it('leaves out what is being deleted', () => {
+    const going = { ...metadata, deletionTimestamp: '2026-11-21T12:00:00Z' };
+    expect(parsePage({ metadata: {}, items: [{ metadata: going, spec: {} }] })?.resources).toEqual([]);
+  });
+
+  it('is no list without items', () => {
+    expect(parsePage({ metadata: {} })).toBeUndefined();
+    expect(parsePage('text')).toBeUndefined();
+  });
+});

@@ -1,0 +1,134 @@
+// The sync where there is no Kubernetes: builder-preview is kept right, on a real configuration service. With one:
+// test/kubernetes.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createPlatform, type Platform } from '../../src/platform/platform.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
+import { testServiceSecret } from '../../test/support/access.ts';
+import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
+import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
+import { call, roleToken, startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
+import { findCluster } from './cluster.ts';
+import { createClientSync } from './sync.ts';
+
+const path = '/configuration/v2/configuration/platform/token-handler';
+const builderUrl = 'https://builder.example.org';
+let test: TestPlatform;
+let proxy: FaultProxy;
+let platform: Platform;
+let log: CapturedLog;
+
+beforeAll(async () => {
+  test = await startTestPlatform();
+  proxy = await startFaultProxy(test.url);
+  const { urns } = test.access;
+  platform = createPlatform({
+    config: {
+      ACCESS_SERVICE_URL: test.access.url,
+      DIRECTORY_URL: test.directoryUrl,
+      CLIENT_SECRET: testServiceSecret(urns.service('form-service')),
+      PLATFORM_CACHE_TTL: 60_000,
+      PLATFORM_TIMEOUT: 5_000,
+    },
+    service: 'form-service',
+    urns,
+    metrics: createMetrics(),
+    log: captureLog().log,
+    env: { DIR_PLATFORM_CONFIGURATION_SERVICE_V2: `${proxy.url}/configuration/v2` },
+  });
+});
+afterAll(async () => {
+  await platform.close();
+  await proxy.close();
+  await test.close();
+});
+beforeEach(async () => {
+  log = captureLog();
+  await proxy.heal();
+  await configure({ clients: { other: { name: 'Other' } } });
+});
+
+async function administer(method: string, suffix: string, body?: unknown) {
+  const token = await roleToken(test.access, { 'configuration-service': ['configured-service'] });
+  const { body: answer } = await call(`${test.url}${path}${suffix}`, { method, token, body });
+  return answer as { clients: Record<string, unknown> };
+}
+const configure = (configuration: unknown) => administer('PATCH', '', { operation: 'REPLACE', configuration });
+const clients = async () => (await administer('GET', '/latest')).clients;
+const writes = () => proxy.calls.filter((line) => !line.startsWith('GET')).length;
+
+function sync(options: {
+  builderUrl?: string;
+  dryRun?: boolean;
+  assertTurn?: () => Promise<void>;
+  env?: NodeJS.ProcessEnv;
+}) {
+  const { dryRun = false, assertTurn = async () => undefined, env = {} } = options;
+  return createClientSync({
+    configuration: platform.configuration,
+    urns: test.access.urns,
+    builderUrl: options.builderUrl,
+    allowInsecureRedirectUris: false,
+    findCluster: () => findCluster({ env, timeout: 2_000 }),
+    clock: () => new Date(),
+    log: log.log,
+  }).sync({ dryRun, allowPrune: true, assertTurn });
+}
+
+describe('where there is no Kubernetes', () => {
+  it('the sync says so, and leaves every client as it is', async () => {
+    const outcome = await sync({});
+    expect(outcome).toEqual({
+      counts: {},
+      conditions: {},
+      failures: [],
+      skipped: expect.stringContaining('no Kubernetes'),
+    });
+    expect(await clients()).toEqual({ other: { name: 'Other' } });
+  });
+
+  it('builder-preview is written beside the others where BUILDER_APP_URL is set, and not twice', async () => {
+    expect(await sync({ builderUrl })).toMatchObject({ counts: { builderPreview: 1 }, failures: [] });
+    const preview = { redirectUris: [`${builderUrl}/token-handler/clients/builder-preview/callback`] };
+    expect(await clients()).toMatchObject({ other: { name: 'Other' }, 'builder-preview': preview });
+    expect(writes()).toBe(1);
+    expect(await sync({ builderUrl })).toMatchObject({ counts: { builderPreview: 0 } });
+    expect(writes()).toBe(1);
+  });
+
+  it('builder-preview is put right when it drifted, and the log has both sides', async () => {
+    await sync({ builderUrl });
+    const after = (await clients())['builder-preview'];
+    const before = { id: 'builder-preview', targets: [] };
+    await configure({ clients: { 'builder-preview': before } });
+    await sync({ builderUrl });
+    expect(await clients()).toEqual({ 'builder-preview': after });
+    expect(log.lines()).toContainEqual(expect.objectContaining({ msg: 'builder-preview is put right', before, after }));
+  });
+
+  it('a dry run says that builder-preview differs, and writes nothing', async () => {
+    expect(await sync({ builderUrl, dryRun: true })).toMatchObject({ counts: { builderPreview: 1 } });
+    expect(writes()).toBe(0);
+  });
+
+  it('a sync that lost its turn rejects and writes nothing', async () => {
+    const lost = new Error('the turn is lost');
+    await expect(sync({ builderUrl, assertTurn: () => Promise.reject(lost) })).rejects.toBe(lost);
+    expect(writes()).toBe(0);
+  });
+
+  it.each([
+    ['read', 1, 'core clients cannot be read: The configuration service failed.'],
+    ['written', 3, 'core clients cannot be written: The configuration service failed.'],
+  ])('a configuration service that cannot be %s is one failure', async (_, at, failure) => {
+    await proxy.break(500, { at });
+    expect((await sync({ builderUrl })).failures).toEqual([failure]);
+  });
+});
+
+describe('a kubeconfig that is none', () => {
+  it('is a failure that does not say what it holds, and builder-preview is kept right', async () => {
+    const { failures, counts } = await sync({ builderUrl, env: { KUBECONFIG: '/nowhere/kubeconfig' } });
+    expect(failures).toEqual(['cannot read KUBECONFIG: it is missing, no kubeconfig, or has no current context']);
+    expect(counts).toEqual(expect.objectContaining({ builderPreview: 1 }));
+  });
+});
