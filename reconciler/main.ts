@@ -27,7 +27,8 @@ await runMain(name, async () => {
   // A person sees the progress and the summary; what goes wrong is logged in either case.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
   const stop = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
+  // SIGHUP: nobody is at the terminal, or reads the log, any more.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   const result = await reconcile({
     config,
     arguments: args,
