@@ -103,6 +103,7 @@ export interface Container {
 export interface PodSpec {
   serviceAccountName: string;
   automountServiceAccountToken: boolean;
+  priorityClassName?: string;
   terminationGracePeriodSeconds?: number;
   securityContext: Record<string, unknown>;
   containers: Container[];

@@ -210,6 +210,17 @@ describe('secrets', () => {
   });
 });
 
+test('labels of pods may be any but those that select them', async () => {
+  const labels = { 'app.kubernetes.io/component': 'other', 'example.org/team': 'forms' };
+  const objects = await rendered({ 'pods.labels': labels, 'forms.pods': { priorityClassName: 'high' } });
+  const pods = podTemplates(objects);
+  expect(new Set(pods.map(({ component }) => component))).toContain('forms');
+  expect(pods.map((pod) => pod.component)).not.toContain('other');
+  for (const pod of pods) expect(pod.labels['example.org/team'], pod.of).toBe('forms');
+  const priorities = pods.map(({ component, spec }) => [component, spec.priorityClassName]);
+  expect(priorities.filter(([, priority]) => priority !== undefined)).toEqual([['forms', 'high']]);
+});
+
 test('a user, a group and a group of volumes that are null are left to the cluster', async () => {
   const objects = await render(helm, { files: [join(chart, 'ci/named-values.yaml')] });
   for (const { of, spec } of podTemplates(objects))

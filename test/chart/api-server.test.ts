@@ -1,6 +1,6 @@
-// Every object of every set of values is one that a real API server takes: asked of the cluster of KUBECONFIG without
-// changing it, in a namespace that admits only what Pod Security calls restricted. Needs the definitions of Traefik,
-// Gateway API and Prometheus Operator there.
+// Every object of every set of values is one that a real API server takes, and stores as it is written: asked of the
+// cluster of KUBECONFIG, in a namespace that admits only what Pod Security calls restricted. No pod is made. Needs the
+// definitions of Traefik, Gateway API and Prometheus Operator there.
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -35,13 +35,41 @@ function onlyItself(object: KubeObject): KubeObject {
   return { ...object, spec };
 }
 
-test.each(valueSets().map((file) => [basename(file), file]))('%s', async (_name, file) => {
+/** What can be made for real without a pod or a namespace coming of it. */
+function withoutPods(object: KubeObject): KubeObject[] {
+  const { kind } = object;
+  if (['Pod', 'CronJob', 'HorizontalPodAutoscaler', 'CustomResourceDefinition', 'Secret'].includes(kind)) return [];
+  if (kind !== 'Deployment' && kind !== 'StatefulSet') return [object];
+  return [{ ...object, spec: { ...(object.spec as object), replicas: 0 } }];
+}
+
+const sets = valueSets().map((file) => [basename(file), file] as const);
+
+test.each(sets)('every object of %s is taken', async (_name, file) => {
   const objects = (await render(helm, { files: [file], namespace })).map(onlyItself);
   const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount');
   await kubectl(['-n', namespace, 'apply', '--server-side', '--force-conflicts', '-f', '-'], list(accounts));
   const apply = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-o', 'name', '-f', '-'];
   const taken = await kubectl(['-n', namespace, ...apply], list(objects));
   expect(taken.trim().split('\n')).toHaveLength(objects.length);
+});
+
+// An empty list that is stored as none, for one, would be a change at every upgrade.
+test.each(sets)('every object of %s is stored as it is written: a second time changes none', async (_name, file) => {
+  const objects = (await render(helm, { files: [file], namespace })).flatMap(withoutPods);
+  const apply = async () => {
+    const args = ['apply', '--server-side', '--force-conflicts', '-o', 'json', '-f', '-'];
+    const { items } = JSON.parse(await kubectl(['-n', namespace, ...args], list(objects))) as { items: KubeObject[] };
+    return items.map(({ kind, metadata }) => {
+      const { generation, resourceVersion } = metadata as { generation?: number; resourceVersion?: string };
+      return [kind, metadata.name, generation ?? resourceVersion];
+    });
+  };
+  const before = await apply();
+  expect(before).toHaveLength(objects.length);
+  expect(await apply()).toEqual(before);
+  const args = ['delete', '--ignore-not-found', '--wait=false', '-f', '-'];
+  await kubectl(['-n', namespace, ...args], list(objects));
 });
 
 test('a pod that may become root is refused there, so that the namespace proves something', async () => {
