@@ -164,6 +164,11 @@ async function waitForResources(admin: KubeConfig): Promise<void> {
 async function refuseOthers(admin: KubeConfig): Promise<void> {
   const objects = admin.makeApiClient(CustomObjectsApi);
   try {
+    const name = coreClientsDefinition().metadata?.name ?? '';
+    const { metadata } = await admin.makeApiClient(ApiextensionsV1Api).readCustomResourceDefinition({ name });
+    const release = metadata?.annotations?.['meta.helm.sh/release-name'];
+    if (release)
+      throw new Error(`The definition of CoreClients belongs to the release ${release}: tests would remove it.`);
     const list: { items: { metadata: { namespace: string } }[] } = await objects.listCustomObjectForAllNamespaces({
       group: apiGroup,
       version: apiVersion,

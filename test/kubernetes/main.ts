@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { KubeConfig, VersionApi } from '@kubernetes/client-node';
 import { kubeconfigVariable } from './cluster-of-run.ts';
 
 const project = join(import.meta.dirname, '../..');
@@ -32,17 +33,31 @@ async function findCluster(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
   const scripts = join(resolve(project, env.LAB || '../shared/lab'), 'cluster');
   const script = join(scripts, 'up.sh');
   if (!existsSync(script)) return undefined;
+  const kubeconfig = join(env.LAB_HOME || '/var/lib/lab-cluster', 'admin.conf');
+  // One that runs already is let be.
+  if (await answers(kubeconfig)) return { kubeconfig, stop: async () => undefined };
   const started = Date.now();
   process.stdout.write('Starting a cluster…\n');
   const stop = async () => void (await run('bash', [join(scripts, 'down.sh')], {}));
   const code = await run('bash', [script], {});
-  const kubeconfig = join(env.LAB_HOME || '/var/lib/lab-cluster', 'admin.conf');
   if (code !== 0 || !existsSync(kubeconfig)) {
     await stop();
     throw new Error(`${script} did not start a cluster.`);
   }
   process.stdout.write(`It runs after ${Math.round((Date.now() - started) / 1000)} s.\n`);
   return { kubeconfig, stop };
+}
+
+async function answers(kubeconfig: string): Promise<boolean> {
+  if (!existsSync(kubeconfig)) return false;
+  try {
+    const config = new KubeConfig();
+    config.loadFromFile(kubeconfig);
+    await config.makeApiClient(VersionApi).getCode();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** One file after the other: the definition of CoreClients is there once in a cluster, and a test removes it. */
