@@ -168,6 +168,7 @@ describe('a deleted form', () => {
       'definition_id',
       'deleted',
       'form_id',
+      'notified',
       'tenant_id',
     ]);
   });
