@@ -82,6 +82,8 @@ export interface FormWorldOptions {
   definition?: Record<string, unknown>;
   /** `host:port` of a way to Postgres for the platform server. */
   databaseVia?: string;
+  /** Environment variables of the platform server that differ. */
+  platformEnv?: Record<string, string>;
 }
 
 const tenYears = 10 * 365 * 24 * 3600;
@@ -92,6 +94,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
     startTestPlatform({
       ...(options.log && { log: options.log.log }),
       ...(options.databaseVia !== undefined && { databaseVia: options.databaseVia }),
+      ...(options.platformEnv && { env: options.platformEnv }),
     }),
     createTestDatabase(migrationsDirectory),
   ]);

@@ -1,0 +1,59 @@
+// A mail server that keeps who was written to, the subject and the Message-ID of every message, however many there are,
+// and that can be shut and opened again. It keeps no text.
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { SMTPServer } from 'smtp-server';
+
+export interface CountedMail {
+  to: string;
+  subject: string;
+  messageId: string;
+}
+
+export interface MailCounter {
+  /** For SMTP_URL. */
+  url: string;
+  mails: CountedMail[];
+  /** Refuses connections, and cuts those that stand. */
+  shut(): Promise<void>;
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startMailCounter(): Promise<MailCounter> {
+  const mails: CountedMail[] = [];
+  const header = (message: string, name: string) =>
+    new RegExp(`^${name}: *(.*(?:\\r?\\n[ \\t].*)*)`, 'im').exec(message)?.[1]?.replaceAll(/\s+/g, ' ') ?? '';
+  const create = () => {
+    const server = new SMTPServer({
+      authOptional: true,
+      hideSTARTTLS: true,
+      disableReverseLookup: true,
+      closeTimeout: 50,
+      onData: (stream, { envelope }, done) => {
+        text(stream).then((message) => {
+          const to = envelope.rcptTo.map(({ address }) => address).join(', ');
+          mails.push({ to, subject: header(message, 'Subject'), messageId: header(message, 'Message-ID') });
+          done();
+        }, done);
+      },
+    });
+    server.on('error', () => undefined);
+    return server;
+  };
+  let server = create();
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await listen(0);
+  const { port } = server.server.address() as AddressInfo;
+  const shut = () => new Promise<void>((resolve) => server.close(() => resolve()));
+  return {
+    url: `smtp://127.0.0.1:${port}`,
+    mails,
+    shut,
+    async open() {
+      server = create();
+      await listen(port);
+    },
+    close: shut,
+  };
+}
