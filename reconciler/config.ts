@@ -38,6 +38,17 @@ export const configSchema = z.object({
     .string()
     .optional()
     .describe('The namespace of the CoreClient resources; default that of the Pod, or of the context'),
+  CORE_CLIENTS: z
+    .enum(['cluster', 'off'])
+    .default('cluster')
+    .describe('off where no cluster is to be asked for CoreClient resources, whatever KUBECONFIG says'),
+  CORE_CLIENTS_OWNER: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/, 'must be 1 to 200 letters, digits, dots, slashes and hyphens')
+    .optional()
+    .describe(
+      'Whose core clients these are in the record of the core configuration, where several clusters share a platform; default the namespace',
+    ),
   BUILDER_APP_URL: httpUrl().optional().describe('Where the builder is; the client builder-preview is kept for it'),
   ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe('Whether redirect URIs of other hosts than this one may be http'),
 });

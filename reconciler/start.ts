@@ -73,7 +73,11 @@ function createClients({ config, log, env }: ReconcilerOptions, platform: Platfo
     urns: createUrns(config.URN_PREFIX),
     builderUrl: config.BUILDER_APP_URL,
     allowInsecureRedirectUris: config.ALLOW_INSECURE_REDIRECT_URIS,
-    findCluster: () => findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT }),
+    findCluster: async () => {
+      if (config.CORE_CLIENTS === 'off') return undefined;
+      return findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT });
+    },
+    owner: config.CORE_CLIENTS_OWNER,
     clock,
     log,
   });

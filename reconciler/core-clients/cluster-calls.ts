@@ -1,5 +1,6 @@
 // Calls to the API server: each within a time limit, repeated where that promises something, on one set of
 // connections. Every failure is a ClusterError.
+import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
 import { ClusterError, type ClusterErrorKind, statusError } from './cluster-error.ts';
@@ -85,15 +86,19 @@ function codeOf(error: unknown): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Loads `kubeconfig`, a file, or what a Pod is given. Throws ClusterError without what the file holds. */
+/** Loads `kubeconfig`, one file or several as KUBECONFIG names them, or what a Pod is given. Throws ClusterError without what the file holds. */
 export function loadKubeConfig(
-  { KubeConfig: Loader }: typeof import('@kubernetes/client-node'),
+  { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,
 ): KubeConfig {
   const config = new Loader();
   try {
-    if (kubeconfig) config.loadFromFile(kubeconfig);
-    else config.loadFromCluster();
+    const [first, ...others] = (kubeconfig ?? '').split(delimiter).filter((path) => path !== '');
+    if (first === undefined) config.loadFromCluster();
+    else config.loadFromFile(first);
+    // As kubectl has it: the first file that names a context decides.
+    for (const path of others)
+      config.mergeConfig(loadKubeConfig({ KubeConfig: Loader }, path), Boolean(config.getCurrentContext()));
     if (!config.getCurrentCluster()) throw new Error('no current context');
     return config;
   } catch {

@@ -78,7 +78,7 @@ async function syncAll(sync: Sync): Promise<void> {
   try {
     cluster = await sync.findCluster();
     if (cluster) return await syncResources(sync, cluster, await cluster.list());
-    sync.outcome.skipped = 'there is no Kubernetes: neither KUBECONFIG nor the service account of a Pod';
+    sync.outcome.skipped = 'there is no Kubernetes to ask';
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     fail(sync, error.message);

@@ -54,12 +54,13 @@ export async function processEnvironments(
       SESSION_STORE: 'memory',
     },
     reconciler: {
-      LOG_LEVEL: logLevel(),
       URN_PREFIX: urns.prefix,
       ACCESS_SERVICE_URL: around.accessUrl,
       DATABASE_URL: around.forms.databaseUrl,
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
+      // A cluster that somebody works with is not this one's.
+      CORE_CLIENTS: 'off',
     },
   };
 }
@@ -78,17 +79,13 @@ function common({ urns, accessUrl, publicUrl }: Surroundings, place: Place): Env
     HOST: '127.0.0.1',
     PORT: String(place.port),
     METRICS_PORT: String(place.metricsPort),
-    LOG_LEVEL: logLevel(),
+    LOG_LEVEL: process.env.LOG_LEVEL || 'info',
     URN_PREFIX: urns.prefix,
     ACCESS_SERVICE_URL: accessUrl,
     ACCESS_SERVICE_PUBLIC_URL: `${publicUrl}/auth`,
     DATABASE_URL: place.databaseUrl,
     DRAIN_DEADLINE: 'PT5S',
   };
-}
-
-function logLevel(): string {
-  return process.env.LOG_LEVEL || 'info';
 }
 
 /** An environment as `node --env-file` reads it. */
