@@ -18,6 +18,8 @@ export type ApiFault = 'hang' | 'reset' | { status: number; reason?: string; ret
 
 export interface ApiProxy {
   url: string;
+  /** Connections that were opened so far. */
+  connections(): number;
   /** Calls so far, broken ones included; a test may empty it. */
   calls: ApiCall[];
   /** Asked of each call; undefined passes it on. Undefined in its place heals. */
@@ -30,6 +32,11 @@ export async function startApiProxy(target: { server: string; ca: string | undef
   let faultOf: ((call: ApiCall) => ApiFault | undefined) | undefined;
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch(() => response.destroy());
+  });
+
+  let connections = 0;
+  server.on('connection', () => {
+    connections += 1;
   });
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -47,6 +54,7 @@ export async function startApiProxy(target: { server: string; ca: string | undef
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    connections: () => connections,
     calls,
     breakWith(fault) {
       faultOf = fault;

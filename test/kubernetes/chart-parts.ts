@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { V1CustomResourceDefinition, V1PolicyRule } from '@kubernetes/client-node';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 
 const chart = join(import.meta.dirname, '../../charts/formgate');
 
@@ -13,6 +13,12 @@ export function coreClientsDefinition(): V1CustomResourceDefinition {
 
 export function reconcilerRules(): V1PolicyRule[] {
   return plainYaml('templates/_reconciler-rules.tpl') as V1PolicyRule[];
+}
+
+/** The CoreClients that the chart shows as examples. */
+export function coreClientExamples(): { metadata: { name: string }; spec: Record<string, unknown> }[] {
+  const text = readFileSync(join(chart, 'examples/core-clients.yaml'), 'utf8');
+  return parseAllDocuments(text).map((document) => document.toJS());
 }
 
 function plainYaml(path: string): unknown {

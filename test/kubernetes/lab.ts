@@ -41,6 +41,8 @@ export interface Lab {
   namespace: string;
   /** Path of a kubeconfig of the reconciler's account, through the proxy. */
   kubeconfig: string;
+  /** The same account's, straight to the API server. */
+  directKubeconfig: string;
   proxy: ApiProxy;
   objects: CustomObjectsApi;
   /** Creates a CoreClient. Throws ApiException. */
@@ -73,10 +75,13 @@ export async function startLab(): Promise<Lab> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-kubernetes-'));
   const kubeconfig = join(folder, 'kubeconfig');
   await writeFile(kubeconfig, kubeconfigText({ server: proxy.url, token, namespace }), { mode: 0o600 });
+  const directKubeconfig = join(folder, 'direct');
+  await writeFile(directKubeconfig, kubeconfigText({ server, ca, token, namespace }), { mode: 0o600 });
   return {
     admin,
     namespace,
     kubeconfig,
+    directKubeconfig,
     proxy,
     objects,
     ...createActions(admin, namespace),
@@ -218,14 +223,25 @@ async function clusterOf(admin: KubeConfig): Promise<{ server: string; ca: strin
   return { server, ca: caFile ? await readFile(caFile, 'utf8') : undefined };
 }
 
-/** The library speaks plain HTTP only where certificates are not to be verified. */
-function kubeconfigText({ server, token, namespace }: { server: string; token: string; namespace: string }): string {
+interface Access {
+  server: string;
+  ca?: string | undefined;
+  token: string;
+  namespace: string;
+}
+
+function kubeconfigText({ server, ca, token, namespace }: Access): string {
+  // The library speaks plain HTTP only where certificates are not to be verified.
+  const trust = server.startsWith('http:') ? { 'insecure-skip-tls-verify': true } : trusting(ca);
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name: 'lab', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    clusters: [{ name: 'lab', cluster: { server, ...trust } }],
     users: [{ name: account, user: { token } }],
     contexts: [{ name: 'lab', context: { cluster: 'lab', user: account, namespace } }],
     'current-context': 'lab',
   });
 }
+
+const trusting = (ca: string | undefined) =>
+  ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };

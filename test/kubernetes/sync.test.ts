@@ -5,6 +5,7 @@ import type { Condition } from '../../reconciler/core-clients/resource.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createClientCatalog } from '../../src/token-handler/clients/catalog.ts';
 import { captureLog } from '../support/captured-log.ts';
+import { coreClientExamples } from './chart-parts.ts';
 import { type SyncWorld, startSyncWorld } from './sync-world.ts';
 
 let world: SyncWorld;
@@ -84,6 +85,35 @@ describe('a new CoreClient', () => {
     const clients = await world.clients();
     expect(clients).toEqual({ 'Permits of 2026': { ...entry, id: 'Permits of 2026', name: 'Permits of 2026' } });
     expect((await world.lab.read('permits')).status).toMatchObject({ clientId: 'Permits of 2026' });
+  });
+});
+
+describe('the examples of the chart', () => {
+  it('are all accepted and ready', async () => {
+    const examples = coreClientExamples();
+    for (const { metadata, spec: given } of examples) await world.lab.create(metadata.name, given);
+    const { conditions: counted, failures } = await world.sync();
+    expect(failures).toEqual([]);
+    expect(counted).toMatchObject({ 'Ready=True': examples.length });
+    expect(Object.keys(await world.clients()).sort()).toEqual(['Public records', 'permits', 'portal']);
+  });
+});
+
+describe('the API server', () => {
+  it('is spoken with over TLS, trusting the authority that the kubeconfig names', async () => {
+    await world.lab.create('permits', spec);
+    const { failures, counts } = await world.sync({ kubeconfig: world.lab.directKubeconfig });
+    expect(failures).toEqual([]);
+    expect(counts).toMatchObject({ statuses: 1, events: 1 });
+    expect(await conditions('permits')).toMatchObject({ Ready: 'True Ready' });
+  });
+
+  it('is spoken with on a handful of connections, however many resources there are', async () => {
+    for (let n = 0; n < 40; n += 1) await world.lab.create(`c${n}`, spec);
+    const before = world.lab.proxy.connections();
+    expect((await world.sync()).clusterWrites).toHaveLength(80);
+    // Of 81 requests.
+    expect(world.lab.proxy.connections() - before).toBeLessThanOrEqual(20);
   });
 });
 
