@@ -1,8 +1,11 @@
 // A run as a whole: what it records, what it does when something fails, when it is asked to stop, and what a dry run is.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { createMetrics } from '../src/service/metrics.ts';
+import { createPool } from '../src/service/postgres.ts';
 import { dumpDatabase } from '../test/support/database-dump.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
+import { startTransactionPool } from '../test/support/transaction-pool.ts';
 import type { ClientSync, SyncOptions } from './core-clients/sync.ts';
 import { exitCodeOf } from './summary.ts';
 
@@ -79,6 +82,25 @@ describe('a run', () => {
     const { clients, asked } = syncOf();
     await world.run({ arguments: { only: 'clients', dryRun: false, allowPrune: true }, clients });
     expect(asked).toEqual([{ dryRun: false, allowPrune: true }]);
+  });
+});
+
+describe('behind a pooler that gives each transaction another connection', () => {
+  it('a run does the same, and needs nothing that a session keeps', async () => {
+    const pooler = await startTransactionPool(world.url, 2);
+    const url = new URL(world.url);
+    url.host = pooler.host;
+    const pool = createPool({ url: url.href, size: 2, log: world.log.log, metrics: createMetrics() });
+    await world.run();
+    const ids = await Promise.all(Array.from({ length: 9 }, () => world.add({ age: 16 * day })));
+    // Both server connections are open from here on, and take turns.
+    await Promise.all([1, 2].map(() => pool.query('SELECT pg_sleep(0.1)')));
+    expect(await world.run({ pool, batchSize: 2 })).toMatchObject({ outcome: 'succeeded', counts: { locked: 9 } });
+    for (const id of ids) expect(await world.form(id)).toMatchObject({ status: 'Locked' });
+    expect(pooler.switches()).toBeGreaterThan(0);
+    expect(pooler.prepared).toEqual([]);
+    await pool.end();
+    await pooler.close();
   });
 });
 

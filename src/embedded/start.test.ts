@@ -1,6 +1,6 @@
 // `npm start` and `npm run demo` as a newcomer uses them: from nothing, again, after being killed, and from the beginning.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -31,8 +31,8 @@ afterEach(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-function run(script: string, args: string[] = [], env: Record<string, string> = {}): Started {
-  const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
+function run(script: string, args: string[] = [], env: Record<string, string> = {}, flags: string[] = []): Started {
+  const child = spawn(process.execPath, [...flags, join(import.meta.dirname, script), ...args], {
     env: { ...process.env, PORT: String(port), FORMGATE_DATA: join(directory, 'data'), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -108,6 +108,24 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     expect(before).toBeGreaterThanOrEqual(2);
     expect((await demo()).code).toBe(0);
     expect(await mail()).toBeGreaterThan(before);
+  });
+
+  it('lets npm run reconcile find everything while it runs, and nothing afterwards', async () => {
+    const started = await start();
+    const file = join(directory, 'data/reconciler.env');
+    const reconcile = async () => {
+      const once = run('../../reconciler/main.ts', [], {}, [`--env-file-if-exists=${file}`]);
+      await new Promise((done) => once.child.on('close', done));
+      return { code: once.child.exitCode, output: once.output() };
+    };
+    expect(await reconcile()).toEqual({
+      code: 0,
+      output: expect.stringMatching(/"outcome":"succeeded".*Succeeded in/),
+    });
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await started.end('SIGINT')).toBe(0);
+    const after = await reconcile();
+    expect(after).toEqual({ code: 1, output: expect.stringContaining('DATABASE_URL: is required') });
   });
 
   it('restarts a form service that is killed', async () => {

@@ -1,0 +1,92 @@
+// How long the forms of a definition are kept, as its configuration says it.
+import { describe, expect, it } from 'vitest';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { dueBounds, noticeGrace } from './expiry.ts';
+import { createRetentionReader } from './retention.ts';
+
+const day = 86_400_000;
+const defaults = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
+
+/** Reads definitions out of one document for each tenant; an Error in place of a definition is thrown. */
+function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
+  return createRetentionReader({
+    defaults,
+    configuration: {
+      async activeOrLatest(namespace, _name, { tenantId = '' }) {
+        const document = tenants[tenantId];
+        if (document instanceof Error) throw document;
+        const configuration = namespace === 'platform' ? document : {};
+        return { value: { revision: 1, configuration }, at: 0, stale: false };
+      },
+    },
+  });
+}
+
+const key = (definitionId: string, tenantId = 'tenant') => ({ tenantId, definitionId });
+
+describe('the periods of a definition', () => {
+  it.each([
+    [undefined, {}],
+    [null, {}],
+    [{}, {}],
+    [{ lockAfter: 'P30D' }, { lockAfter: 30 * day }],
+    [{ warnBefore: 'P0D' }, { warnBefore: 0 }],
+    [{ deleteAfter: 'P2W' }, { deleteAfter: 14 * day }],
+    [
+      { warnBefore: 'PT12H', lockAfter: 'P1DT1S', deleteAfter: 'PT1M' },
+      { warnBefore: day / 2, lockAfter: day + 1_000, deleteAfter: 60_000 },
+    ],
+  ])('are, by %j, the defaults but for %j', async (retention, changes) => {
+    const read = readerOf({ tenant: { permit: { name: 'Permit', retention } } });
+    expect(await read([key('permit')])).toEqual({
+      policies: [{ ...key('permit'), retention: { ...defaults, ...changes } }],
+      skipped: [],
+    });
+  });
+});
+
+describe('a definition that cannot be read', () => {
+  it('is skipped with the reason, and the others are read', async () => {
+    const read = readerOf({
+      tenant: {
+        permit: {},
+        wrong: { retention: { lockAfter: 'P1Y' } },
+        endless: { retention: { lockAfter: 'P999999D' } },
+      },
+      away: new PlatformError('configuration', 'unreachable'),
+      refused: new PlatformError('configuration', 'rejected'),
+    });
+    const keys = [key('wrong'), key('x', 'away'), key('absent'), key('x', 'refused'), key('endless'), key('permit')];
+    // One that has members of its own is a definition; an empty one is none.
+    const { policies, skipped } = await read([...keys, key('named')]);
+    expect(skipped.map(({ definitionId, tenantId, reason }) => `${tenantId} ${definitionId} ${reason}`)).toEqual([
+      'tenant wrong invalid',
+      'away x unreadable',
+      'tenant absent missing',
+      'refused x invalid',
+      'tenant endless invalid',
+      'tenant named missing',
+    ]);
+    expect(policies).toEqual([{ ...key('permit'), retention: defaults }]);
+  });
+});
+
+describe('the bounds at a moment', () => {
+  const now = new Date('2026-03-20T10:00:00.123Z');
+  const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
+
+  it('are the periods before it, and fifteen days more for a deletion without notice', () => {
+    expect(dueBounds(defaults, now)).toEqual({
+      lockBefore: ago(15 * day),
+      warnBefore: ago(12 * day),
+      deleteBefore: ago(15 * day),
+      deleteAnyhowBefore: ago(15 * day + noticeGrace),
+      deleteOn: ago(-15 * day),
+    });
+    expect(noticeGrace).toBe(15 * day);
+  });
+
+  it('of a warning that is longer than the period before the lock are the moment itself', () => {
+    expect(dueBounds({ ...defaults, warnBefore: 99 * day }, now).warnBefore).toEqual(now);
+  });
+});
