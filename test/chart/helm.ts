@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 const root = join(import.meta.dirname, '../..');
 export const chart = join(root, 'charts/formgate');
 /** Of every rendering, so that snapshots and names do not depend on the machine. */
-export const release = { name: 'formgate', namespace: 'forms' };
+const release = { name: 'formgate', namespace: 'forms' };
 /** What clusters offer that charts ask for. */
 const apiVersions = ['gateway.networking.k8s.io/v1', 'monitoring.coreos.com/v1', 'traefik.io/v1alpha1'];
 
