@@ -14,7 +14,7 @@ import { createTestDatabase } from './postgres.ts';
 const minute = 60_000;
 export const day = 24 * 60 * minute;
 
-export const defaults: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
+const defaults: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
 /** A form as the database has it. */
 export interface FormState {

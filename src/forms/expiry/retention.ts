@@ -72,7 +72,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
 }
 
 /** The defaults with a definition's own periods; undefined when one of those cannot be used. */
-export function retentionOf(
+function retentionOf(
   overrides: RetentionOverrides | null | undefined,
   defaults: Retention,
 ): Retention | undefined {
