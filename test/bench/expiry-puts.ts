@@ -4,8 +4,8 @@ import { Pool } from 'undici';
 import { permit } from '../support/forms.ts';
 
 export interface Applicants {
-  /** Saves until `over`, for at least so many milliseconds. Milliseconds of each save. */
-  save(options: { over(): boolean; atLeast: number }): Promise<number[]>;
+  /** Saves for so many milliseconds. Milliseconds of each save. */
+  save(milliseconds: number): Promise<number[]>;
   close(): Promise<void>;
 }
 
@@ -33,10 +33,10 @@ export async function createApplicants(url: string, token: string, count: number
     return performance.now() - started;
   }
   return {
-    async save({ over, atLeast }) {
+    async save(milliseconds) {
       const saves: Promise<number>[] = [];
       const started = performance.now();
-      for (let passed = 0; passed < atLeast || !over(); passed = performance.now() - started) {
+      for (let passed = 0; passed < milliseconds; passed = performance.now() - started) {
         while (saves.length < (passed * rate) / 1_000) saves.push(put(saves.length));
         await delay(1);
       }

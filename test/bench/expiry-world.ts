@@ -35,7 +35,8 @@ export interface ExpiryBench {
   tenant: string;
   /** Of an intake application. */
   token: string;
-  reconcile(): Promise<BenchRun>;
+  /** `onStart` is told how to signal the process. */
+  reconcile(onStart?: (signal: (name: NodeJS.Signals) => void) => void): Promise<BenchRun>;
   startForms(): Promise<Contender & { url: string }>;
   /** Requests that the sink has taken. */
   sunk(): Promise<number>;
@@ -88,7 +89,7 @@ export async function startExpiryBench(): Promise<ExpiryBench> {
     pool,
     tenant: access.urns.tenant(tenantKey),
     token: await roleToken(access, role, { realm: 'demo', claims: { sub: 'bench', exp } }),
-    reconcile: () => reconcileOnce(env),
+    reconcile: (onStart) => reconcileOnce(env, onStart),
     async startForms() {
       const [port, metricsPort] = [await findFreePort(), await findFreePort()];
       const places = { HOST: '127.0.0.1', PORT: String(port), METRICS_PORT: String(metricsPort) };
@@ -216,11 +217,12 @@ async function startSink() {
 }
 
 /** One run in a process of its own, as the CronJob starts it. */
-async function reconcileOnce(env: Record<string, string>): Promise<BenchRun> {
+async function reconcileOnce(env: Record<string, string>, onStart: Parameters<ExpiryBench['reconcile']>[0]) {
   const child = spawn(process.execPath, [...flags, join(root, 'reconciler/main.ts'), '--only', 'expire'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env,
   });
+  onStart?.((name) => void child.kill(name));
   let peak = Number.NaN;
   const sampling = setInterval(async () => {
     peak = (await peakOf(child.pid ?? 0).catch(() => undefined)) ?? peak;
