@@ -12,6 +12,7 @@ const project = join(import.meta.dirname, '../..');
 /** Sign-in, registration and update, refresh, logout and back-channel logout, and a client's whole life. */
 const suites = [
   'src/token-handler/sign-in/sign-in-flow.test.ts',
+  'src/token-handler/sign-in/lost-client.test.ts',
   'src/token-handler/clients/routes.test.ts',
   'src/token-handler/sessions/refresh.test.ts',
   'src/token-handler/logout/logout.test.ts',

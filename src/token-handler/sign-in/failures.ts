@@ -34,7 +34,7 @@ export function signInProblem(error: unknown): unknown {
   // The access service does not take the code (any more).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant')
     return new Problem('invalid-request', 'The access service does not accept this sign-in. Sign in again.');
-  if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_client')
+  if (isUnknownClient(error))
     return new Problem('registration-required', 'The access service does not know the client any more.', {
       cause: error,
     });
@@ -44,4 +44,17 @@ export function signInProblem(error: unknown): unknown {
   if (error instanceof oidc.ClientError && invalidAnswers.has(error.code ?? ''))
     return invalidRequest([{ pointer: '/query', detail: 'is not the answer to this sign-in' }]);
   return new Problem('dependency-failed', 'The access service failed.', { cause: error });
+}
+
+/**
+ * Whether the client, or its secret, is not the access service's any more (RFC 6749 section 5.2). A refusal of HTTP Basic
+ * may come as a challenge, and Keycloak says unauthorized_client of a wrong secret.
+ */
+function isUnknownClient(error: unknown): boolean {
+  if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;
+  return (
+    error instanceof oidc.ResponseBodyError &&
+    error.status === 401 &&
+    ['invalid_client', 'unauthorized_client'].includes(error.error)
+  );
 }

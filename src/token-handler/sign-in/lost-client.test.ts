@@ -1,0 +1,60 @@
+// Sign-ins and sessions of a client that an administrator has deleted, or given another secret, in the access service's
+// console: the token handler hears of it when it next shows its credentials.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
+import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
+import { createSiteBrowser } from '../../../test/support/site-browser.ts';
+import { createKeyRing } from '../../service/key-ring.ts';
+import { type RegistrationRow, type StoredRegistration, toRegistration, toRow } from '../clients/registration-row.ts';
+
+let platform: TestPlatform;
+let tap: HttpTap;
+let world: SessionWorld;
+beforeAll(async () => {
+  platform = await startTestPlatform();
+  const { origin, pathname } = new URL(platform.access.url);
+  tap = await startHttpTap(origin);
+  world = await startSessionWorld({ platform, accessUrl: `${tap.url}${pathname}` });
+});
+afterAll(async () => {
+  await world.close();
+  await tap.close();
+  await platform.close();
+});
+
+async function registration(): Promise<StoredRegistration> {
+  const [row] = await world.handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  if (!row) throw new Error('the client is not registered');
+  return toRegistration(createKeyRing(world.handler.config.KEY_RING), row);
+}
+
+const typeOf = (text: string) => (JSON.parse(text) as { type: string }).type;
+const required = 'urn:formgate:problem:registration-required';
+
+it('a callback of a client whose secret is not the right one any more is 409 registration-required, until it is registered again', async () => {
+  const { rows, config, register } = world.handler;
+  const { client_secret: other } = toRow(createKeyRing(config.KEY_RING), {
+    ...(await registration()),
+    clientSecret: 'another secret',
+  });
+  const browser = createSiteBrowser();
+  const callback = await world.toCallback(browser);
+  await rows('UPDATE client_registrations SET client_secret = $1', [other]);
+  const refused = await browser.request(callback);
+  expect([refused.status, typeOf(refused.text)]).toEqual([409, required]);
+  expect((await register('web')).status).toBe(200);
+  await world.signIn(browser);
+});
+
+it('a callback of a client that was deleted is 409 registration-required, until it is registered again', async () => {
+  const browser = createSiteBrowser();
+  const callback = await world.toCallback(browser);
+  const { registrationAccessToken: token, registrationClientUri } = await registration();
+  const { pathname } = new URL(registrationClientUri);
+  expect((await call(`${tap.url}${pathname}`, { method: 'DELETE', token })).status).toBe(204);
+  const refused = await browser.request(callback);
+  expect([refused.status, typeOf(refused.text)]).toEqual([409, required]);
+  expect((await world.handler.register('web')).status).toBe(200);
+  await world.signIn(browser);
+});
