@@ -43,6 +43,12 @@ const mailTo = (address: string, subject: string) =>
 const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
 const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' }).format(moment);
 
+it('the metrics of the form service tell of no run before there was one', async () => {
+  const { text } = await call(`${forms.metricsUrl}/metrics`);
+  expect(text).toContain('# TYPE reconciler_last_run_timestamp_seconds gauge');
+  expect(text).not.toMatch(/^reconciler_/m);
+});
+
 describe('an applicant who does not come back', () => {
   const address = 'forgetful@example.org';
   let id = '';

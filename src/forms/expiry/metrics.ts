@@ -90,8 +90,9 @@ export function registerRunMetrics(options: { metrics: Metrics; pool: Queryable;
       async collect() {
         const history = await read();
         this.reset();
-        // A gauge without labels would show a zero that nobody measured.
-        if (!history) return void this.remove();
+        // Emptied, a gauge without labels shows a zero, which nobody measured.
+        if (!label) this.remove();
+        if (!history) return;
         for (const { labels, value } of samples(history, clock().getTime())) this.set(labels, value);
       },
     });

@@ -72,10 +72,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
 }
 
 /** The defaults with a definition's own periods; undefined when one of those cannot be used. */
-function retentionOf(
-  overrides: RetentionOverrides | null | undefined,
-  defaults: Retention,
-): Retention | undefined {
+function retentionOf(overrides: RetentionOverrides | null | undefined, defaults: Retention): Retention | undefined {
   const period = (name: keyof Retention) => {
     const text = overrides?.[name];
     return text === undefined ? defaults[name] : parseDuration(text);
