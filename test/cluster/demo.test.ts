@@ -8,14 +8,14 @@ import { createConversation } from '../../src/embedded/demo/conversation.ts';
 import { runDemo } from '../../src/embedded/demo/steps.ts';
 import { clientAt, openPassage, type Passage } from './ingress.ts';
 import { runProbe } from './probe.ts';
-import { answers, createWorld, fullname, release, type World, writeWorldData } from './world.ts';
+import { answers, createWorld, fullname, newestHelm, release, type World, writeWorldData } from './world.ts';
 
 const signInLimit = 25;
 let world: World;
 let passage: Passage;
 let values: object;
 beforeAll(async () => {
-  world = await createWorld('formgate-demo');
+  world = await createWorld('formgate-demo', await newestHelm());
   const path = '{.items[0].status.addresses[?(@.type=="InternalIP")].address}';
   passage = await openPassage(await world.kubectl('get', 'nodes', '-o', `jsonpath=${path}`));
   values = {
