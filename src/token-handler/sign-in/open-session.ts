@@ -10,10 +10,11 @@ import type { Client } from '../clients/client.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { issueCsrfCookie } from '../sessions/csrf.ts';
 import { handleOf } from '../sessions/records.ts';
-import type { Session, SessionLimits, SessionUser } from '../sessions/session.ts';
+import type { Session, SessionLimits } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { claimsOf, tokenSetOf } from '../sessions/token-set.ts';
 import { renewSession, saveSession } from './browser-session.ts';
+import { describePerson, textOf } from './person.ts';
 import type { Redeemed } from './relying-party.ts';
 
 export interface OpenSessionParts {
@@ -67,7 +68,8 @@ function describeSession(
   limits: SessionLimits,
 ): Session {
   const { claims, answer } = redeemed;
-  const sid = text(claims.sid) ?? text(claimsOf(answer.access_token).sid);
+  const accessClaims = claimsOf(answer.access_token);
+  const sid = textOf(claims.sid) ?? textOf(accessClaims.sid);
   return {
     handle,
     tenantId: tenant.id,
@@ -76,7 +78,7 @@ function describeSession(
     clientId: client.id,
     core: client.core,
     oidcClientId,
-    user: describeUser(claims, claimsOf(answer.access_token)),
+    user: describePerson(claims, accessClaims),
     site: new URL(callbackUrl).origin,
     callbackUrl,
     created: now,
@@ -84,20 +86,4 @@ function describeSession(
     csrfSecret: randomBytes(32).toString('base64url'),
     ...(sid !== undefined && { sid }),
   };
-}
-
-function describeUser(claims: Redeemed['claims'], ofAccessToken: Record<string, unknown>): SessionUser {
-  const email = text(claims.email) ?? text(ofAccessToken.email);
-  const authenticatedBy = text(claims.identity_provider) ?? text(ofAccessToken.identity_provider);
-  return {
-    id: claims.sub,
-    name: text(claims.name) ?? text(claims.preferred_username) ?? claims.sub,
-    ...(email !== undefined && { email }),
-    roles: [],
-    ...(authenticatedBy !== undefined && { authenticatedBy }),
-  };
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }
