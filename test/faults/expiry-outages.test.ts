@@ -1,0 +1,162 @@
+// What is down while drafts expire. Without the event service nobody can be told of a lock, so nothing is deleted until
+// the hard limit; without mail the platform server keeps what it accepted. Time is moved for the form service and the
+// runs.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { captureLog } from '../support/captured-log.ts';
+import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
+import { call } from '../support/platform.ts';
+import { reconcileHere, reconcilerEnv } from '../support/reconciler.ts';
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+const patience = 60_000;
+const timeout = 3 * patience;
+let moved = 0;
+const clock = () => new Date(Date.now() + moved);
+let world: FormWorld;
+let forms: FormReplica;
+let mail: MailCounter;
+beforeAll(async () => {
+  mail = await startMailCounter();
+  world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url } });
+  forms = await world.start({ clock });
+  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 30_000);
+});
+afterAll(async () => {
+  await world.close();
+  await mail.close();
+});
+
+async function reconcileAfter(milliseconds: number) {
+  moved += milliseconds;
+  const log = captureLog();
+  const env = reconcilerEnv(world.platform, world.databaseUrl);
+  const result = await reconcileHere(env, { clock, log: log.log, arguments: { only: 'expire' } });
+  expect(result).toMatchObject({ outcome: 'succeeded', failures: [] });
+  const notNotified = log.lines().filter(({ audit }) => audit === 'not notified');
+  return { ...result.counts, audited: notNotified.map(({ form }) => form) };
+}
+
+const statusOf = async (id: string) => {
+  const { status, body } = await forms.ask('GET', `/${id}`, { as: 'admin' });
+  return status === 200 ? (body as { status: string }).status : status;
+};
+const eventsOf = (id: string) =>
+  world.events.exchanges
+    .filter(({ body, status }) => status === 200 && body.includes(id))
+    .map(({ body }) => (JSON.parse(body) as { name: string }).name);
+const subjectsTo = (address: string) =>
+  mail.mails.filter(({ to }) => to === address).map(({ subject }) => subject.replace(/^.*(?:is|be) /, ''));
+
+/** Everything is delivered but removals that are not due yet. */
+async function delivered(): Promise<void> {
+  const sql = `SELECT count(*)::int AS n FROM outbox
+    WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
+  const due = async () => (await world.pool.query<{ n: number }>(sql, [clock()])).rows[0]?.n;
+  await expect.poll(due, { timeout: patience }).toBe(0);
+}
+
+/** After an outage the relay waits a little, by the clock that the test moves. */
+async function backToWork(): Promise<void> {
+  moved += 5 * minute;
+  await delivered();
+}
+
+const lagOf = async (kind: string) => {
+  const { text } = await call(`${forms.metricsUrl}/metrics`);
+  return Number(new RegExp(`^outbox_oldest_undelivered_seconds\\{kind="${kind}"\\} (.*)$`, 'm').exec(text)?.[1]);
+};
+
+describe('while the event service is down', { timeout }, () => {
+  it('a locked form outlives deleteAfter, and is deleted once its notice was accepted', async () => {
+    const address = `${randomUUID()}@example.org`;
+    const id = await draft(forms, address);
+    await delivered();
+    await world.events.shut();
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ locked: 1 });
+    expect(await reconcileAfter(29 * day)).toMatchObject({ deleted: 0, waiting: 1, audited: [] });
+    expect(await statusOf(id)).toBe('Locked');
+    expect(await lagOf('form-locked')).toBeGreaterThanOrEqual((29 * day) / 1_000);
+
+    await world.events.open();
+    await backToWork();
+    expect(eventsOf(id)).toEqual(['form-created', 'form-locked']);
+    expect(await reconcileAfter(minute)).toMatchObject({ deleted: 1, deletedNotNotified: 0, audited: [] });
+    expect(await statusOf(id)).toBe(410);
+    await expect.poll(() => subjectsTo(address).length, { timeout: patience }).toBe(3);
+    await delivered();
+  });
+
+  it('for longer than the hard limit, the form is deleted fifteen days after deleteAfter and not before, and the audit says so', async () => {
+    const address = `${randomUUID()}@example.org`;
+    const id = await draft(forms, address);
+    await delivered();
+    await world.events.shut();
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ locked: 1 });
+    const locked = clock().getTime();
+    for (const days of [1, 14, 15, 16, 29])
+      expect(await reconcileAfter(locked + days * day - clock().getTime())).toMatchObject({ deleted: 0, audited: [] });
+    expect(await reconcileAfter(locked + 30 * day - minute - clock().getTime())).toMatchObject({
+      deleted: 0,
+      waiting: 1,
+      audited: [],
+    });
+    expect(await statusOf(id)).toBe('Locked');
+    expect(await reconcileAfter(2 * minute)).toMatchObject({ deleted: 1, deletedNotNotified: 1, audited: [id] });
+    expect(await statusOf(id)).toBe(410);
+    const { rows } = await world.pool.query('SELECT notified FROM tombstones WHERE form_id = $1', [id]);
+    expect(rows).toEqual([{ notified: false }]);
+
+    // Nothing of what could not be told is given up; the applicant learns it late, and is forgotten then.
+    await world.events.open();
+    await backToWork();
+    expect(eventsOf(id)).toEqual(['form-created', 'form-locked', 'form-deleted']);
+    await expect.poll(() => subjectsTo(address).length, { timeout: patience }).toBe(3);
+    moved += 16 * minute;
+    await delivered();
+    const urn = world.platform.access.urns.form(id);
+    expect((await world.platformPool.query('SELECT FROM subscribers WHERE user_id = $1', [urn])).rowCount).toBe(0);
+  });
+
+  it('a form that was unlocked and locked again waits for the notice of the second lock', async () => {
+    const id = await draft(forms);
+    await delivered();
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ locked: 1 });
+    await delivered();
+    const unlocked = await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'unlock' } });
+    expect(unlocked.status).toBe(200);
+    await delivered();
+    await world.events.shut();
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ locked: 1 });
+    expect(await reconcileAfter(16 * day)).toMatchObject({ deleted: 0, waiting: 1 });
+    await world.events.open();
+    await backToWork();
+    expect(await reconcileAfter(minute)).toMatchObject({ deleted: 1, deletedNotNotified: 0 });
+    await delivered();
+  });
+});
+
+describe('while only mail is down', { timeout }, () => {
+  it('the event service accepts the notices, nothing is held up, and the platform server sends them when mail is back', async () => {
+    const addresses = Array.from({ length: 5 }, () => `${randomUUID()}@example.org`);
+    for (const address of addresses) await draft(forms, address);
+    await delivered();
+    for (const address of addresses) await expect.poll(() => subjectsTo(address).length, { timeout: patience }).toBe(1);
+    await mail.shut();
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ locked: 5 });
+    await delivered();
+    expect(await reconcileAfter(15 * day + minute)).toMatchObject({ deleted: 5, deletedNotNotified: 0 });
+    await delivered();
+    const kept = async () => (await world.platformPool.query('SELECT FROM deliveries')).rowCount;
+    await expect.poll(kept, { timeout: patience }).toBe(10);
+    await mail.open();
+    await expect.poll(kept, { timeout: 2 * patience, interval: 200 }).toBe(0);
+    for (const address of addresses) {
+      const mails = mail.mails.filter(({ to }) => to === address);
+      expect(mails).toHaveLength(3);
+      expect(new Set(mails.map(({ messageId }) => messageId)).size).toBe(3);
+    }
+  });
+});

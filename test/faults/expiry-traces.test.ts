@@ -1,0 +1,159 @@
+// What is left of applicants whose forms the expiry has deleted: nothing of their addresses, names, answers and codes, in
+// no table of either database, jobs and subscriptions included, and in no log line, event or metric of anything that had
+// to do with them. Time is moved for the form service and the runs.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { captureLog } from '../support/captured-log.ts';
+import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
+import { codeFor, draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { permit } from '../support/forms.ts';
+import { call } from '../support/platform.ts';
+import { reconcileHere, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+const patience = 60_000;
+const platformLog = captureLog('trace');
+const runLog = captureLog('trace');
+let moved = 0;
+const clock = () => new Date(Date.now() + moved);
+let world: FormWorld;
+let forms: FormReplica;
+let processOutput = '';
+
+const key = randomUUID();
+const address = `canary-${key}@example.org`;
+const lateAddress = `canary-late-${key}@example.org`;
+const phone = '+15550104478';
+const name = `Canaria ${key}`;
+const answer = `canary-answer-${key}`;
+const fileName = `canary-file-${key}.pdf`;
+const file = `urn:example:platform:file-service:v1:/files/${randomUUID()}`;
+let code = '';
+const secrets = () => ({ address, lateAddress, phone, name, answer, fileName, code });
+const ids: string[] = [];
+
+async function reconcileAfter(milliseconds: number): Promise<Record<string, number>> {
+  moved += milliseconds;
+  const env = reconcilerEnv(world.platform, world.databaseUrl);
+  const { outcome, counts } = await reconcileHere(env, { clock, log: runLog.log, arguments: { only: 'expire' } });
+  expect(outcome).toBe('succeeded');
+  return counts;
+}
+
+/** What is due is delivered, and the platform has sent what it was told. */
+async function settled(): Promise<void> {
+  const sql = `SELECT count(*)::int AS n FROM outbox
+    WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
+  const left = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS n';
+  await vi.waitFor(
+    async () => {
+      expect((await world.pool.query(sql, [clock()])).rows).toEqual([{ n: 0 }]);
+      expect((await world.platformPool.query(left)).rows).toEqual([{ n: '0' }]);
+    },
+    { timeout: patience, interval: 50 },
+  );
+}
+
+const dumps = () => Promise.all([dumpDatabase(world.pool), dumpDatabase(world.platformPool)]);
+const placesIn = async (secret: string) => (await dumps()).flatMap((dump) => placesOf(dump, secret)).sort();
+
+/** A draft with answers, a file, two channels and a used code. */
+async function createFullDraft(): Promise<string> {
+  const applicant = {
+    addressAs: name,
+    channels: [
+      { channel: 'email', address },
+      { channel: 'sms', address: phone },
+    ],
+  };
+  const created = await forms.ask('POST', '', {
+    as: 'intake',
+    body: { definitionId: permit.id, applicant },
+    headers: { 'idempotency-key': key },
+  });
+  const { id } = created.body as { id: string };
+  await settled();
+  expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } })).status).toBe(202);
+  code = await codeFor(world.platform, address);
+  const read = await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
+  expect(read.status).toBe(200);
+  const body = { data: { name: answer, more: [{ deep: answer }] }, files: { [fileName]: file } };
+  expect((await forms.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
+  return id;
+}
+
+beforeAll(async () => {
+  world = await startFormWorld({ log: platformLog });
+  forms = await world.start({ clock });
+  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 30_000);
+  ids.push(await createFullDraft());
+  // This one is locked and deleted before its applicant could be subscribed.
+  await world.notifications.shut();
+  ids.push(await draft(forms, lateAddress));
+}, 120_000);
+afterAll(() => world.close());
+
+describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }, () => {
+  it('is to be found before that, so that the search proves something', async () => {
+    expect(await placesIn(address)).toEqual([
+      'public.codes.address',
+      'public.forms.applicant',
+      'public.subscriber_channels.address',
+    ]);
+    expect(await placesIn(lateAddress)).toEqual(['public.forms.applicant']);
+    expect(await placesIn(answer)).toEqual(['public.forms.data']);
+    expect(await placesIn(fileName)).toEqual(['public.forms.files']);
+  });
+
+  it('is warned of, locked out and deleted with everything', async () => {
+    expect(await reconcileAfter(13 * day)).toMatchObject({ warned: 2 });
+    await world.notifications.open();
+    moved += 5 * minute;
+    await settled();
+    expect(await reconcileAfter(3 * day)).toMatchObject({ locked: 2 });
+    await world.notifications.shut();
+    await settled();
+    expect(await reconcileAfter(16 * day)).toMatchObject({ deleted: 2, deletedNotNotified: 0 });
+    await settled();
+    await world.notifications.open();
+    moved += 20 * minute;
+    await settled();
+    for (const id of ids) expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(410);
+    // A process at its most talkative, on a database in which all this has happened.
+    const env = { ...reconcilerEnv(world.platform, world.databaseUrl), LOG_LEVEL: 'trace' };
+    const { code: exitCode, stdout, stderr } = await spawnReconciler(env, ['--only', 'expire']).ended;
+    expect(exitCode).toBe(0);
+    processOutput = stdout + stderr;
+  });
+
+  it('is in no row, job, subscription, subscriber or code', async () => {
+    for (const [what, secret] of Object.entries(secrets())) expect([what, await placesIn(secret)]).toEqual([what, []]);
+    for (const table of ['subscribers', 'subscriber_channels', 'subscriptions', 'subscription_criteria', 'codes'])
+      expect([table, (await world.platformPool.query(`SELECT FROM ${table}`)).rowCount]).toEqual([table, 0]);
+    for (const table of ['forms', 'used_codes', 'idempotency_keys'])
+      expect([table, (await world.pool.query(`SELECT FROM ${table}`)).rowCount]).toEqual([table, 0]);
+    const jobs = await world.platformPool.query('SELECT FROM graphile_worker.jobs');
+    expect(jobs.rowCount).toBe(0);
+  });
+
+  it('was in no log line of the runs, the form service and the platform server at level trace', () => {
+    const logs = { run: runLog.text(), process: processOutput, forms: forms.logText(), platform: platformLog.text() };
+    for (const [whose, text] of Object.entries(logs)) {
+      if (whose !== 'run') expect([whose, text.length > 100]).toEqual([whose, true]);
+      for (const [what, secret] of Object.entries(secrets()))
+        expect([whose, what, tells(text, secret)]).toEqual([whose, what, false]);
+    }
+  });
+
+  it('was in no event but for the name by which the applicant is addressed, and in no metric', async () => {
+    const events = world.events.exchanges.filter(({ body }) => ids.some((id) => body.includes(id)));
+    expect(events.length).toBeGreaterThanOrEqual(6);
+    const metrics = await Promise.all(
+      [forms.metricsUrl, world.platform.metricsUrl].map(async (url) => (await call(`${url}/metrics`)).text),
+    );
+    const { name: _addressedAs, ...rest } = secrets();
+    for (const secret of Object.values(rest))
+      for (const text of [...events.map(({ body }) => body), ...metrics]) expect(tells(text, secret)).toBe(false);
+  });
+});
