@@ -11,13 +11,13 @@ import { attempt, type Outcome, run } from './commands.ts';
 import { ingressOrigin, reachIngress } from './ingress.ts';
 import { partsManifests } from './parts-manifests.ts';
 
-export const chart = join(import.meta.dirname, '../../charts/formgate');
+const chart = join(import.meta.dirname, '../../charts/formgate');
 export const release = 'trial';
 /** What the names of the release's objects begin with. */
 export const fullname = 'trial-formgate';
 
 /** Of every service account of the world's access service. */
-export const serviceSecret = 'a secret of the service accounts of the cluster tests';
+const serviceSecret = 'a secret of the service accounts of the cluster tests';
 
 export interface World {
   namespace: string;
