@@ -9,7 +9,7 @@ let lab: Lab;
 beforeAll(async () => {
   lab = await startLab();
 });
-afterAll(() => lab.close());
+afterAll(() => lab?.close());
 afterEach(() => lab.removeAll());
 
 /** The words of the refusal, or nothing for what is accepted. */

@@ -89,6 +89,7 @@ export async function startLab(): Promise<Lab> {
     async close() {
       await proxy.close();
       await rm(folder, { recursive: true });
+      await removeDefinition(admin);
       await admin.makeApiClient(CoreV1Api).deleteNamespace({ name: namespace, gracePeriodSeconds: 0 });
     },
   };
@@ -144,6 +145,22 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error('The definition of CoreClients was not established within a minute.');
+}
+
+/** With every CoreClient. Waits until it is gone. */
+export async function removeDefinition(admin: KubeConfig): Promise<void> {
+  const api = admin.makeApiClient(ApiextensionsV1Api);
+  const name = coreClientsDefinition().metadata?.name ?? '';
+  for (let waited = 0; waited < 600; waited += 1) {
+    try {
+      await api.deleteCustomResourceDefinition({ name });
+    } catch (error) {
+      if (error instanceof ApiException && error.code === 404) return;
+      throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error('The definition of CoreClients was not removed within a minute.');
 }
 
 async function waitForResources(admin: KubeConfig): Promise<void> {

@@ -7,7 +7,7 @@ let lab: Lab;
 beforeAll(async () => {
   lab = await startLab();
 });
-afterAll(() => lab.close());
+afterAll(() => lab?.close());
 
 interface Deed {
   verb: string;

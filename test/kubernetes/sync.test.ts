@@ -12,7 +12,7 @@ let world: SyncWorld;
 beforeAll(async () => {
   world = await startSyncWorld();
 });
-afterAll(() => world.close());
+afterAll(() => world?.close());
 beforeEach(() => world.reset());
 
 const redirectUris = ['https://permits.example.org/token-handler/clients/permits/callback'];
