@@ -1,5 +1,6 @@
 // Finds the URLs of services by their URNs. A URN matches exactly or not at all; the one substitution is that a
 // platform API without an entry of its own is found below its service's URL at its well-known path.
+import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
@@ -45,6 +46,17 @@ interface Parsed {
   path: string;
 }
 
+/** Where a URN is looked up, worked out once: targets are asked for by the same few again and again. */
+interface Place {
+  namespace: string;
+  /** The operator's own URL. */
+  own: string | undefined;
+  serviceUrn: string;
+  exact: string;
+  apiPath: string | undefined;
+  path: string;
+}
+
 /** What is appended to a platform service's URL when its API has no entry: platform-contracts.md, 2. */
 const apiPaths: Readonly<Record<string, string>> = {
   'tenant-service:v2': '/api/tenant/v2',
@@ -65,6 +77,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   const base = options.url.endsWith('/directory/v2') ? options.url : `${options.url}/directory/v2`;
   const client = createPlatformClient({ ...options, service: 'directory', baseUrl: () => Promise.resolve(base) });
   const cache = createCache<Entries>({ ...options, service: 'directory', maxEntries: 1_000 });
+  const places = new LRUCache<string, Place>({ max: 5_000 });
 
   async function load(namespace: string): Promise<Entries> {
     const items = await client.request<unknown[]>({
@@ -85,15 +98,19 @@ export function createDirectory(options: DirectoryOptions): Directory {
     return entries;
   }
 
-  async function find(urn: string, { namespace, service, api }: Parsed): Promise<string> {
+  function placeOf({ namespace, service, api, path }: Parsed): Place {
     const isPlatform = namespace === 'platform';
     const apiPath = isPlatform && api !== undefined ? apiPaths[`${service}:${api}`] : undefined;
     const variable = variableOf(namespace, service);
-    const own = overrides[api === undefined ? variable : `${variable}_${variableOf(api)}`];
-    if (own !== undefined) return own;
-    if (apiPath !== undefined && overrides[variable] !== undefined) return `${overrides[variable]}${apiPath}`;
+    const ownService = appended(apiPath === undefined ? undefined : overrides[variable], apiPath ?? '');
+    const own = overrides[api === undefined ? variable : `${variable}_${variableOf(api)}`] ?? ownService;
     const serviceUrn = `${urns.prefix}:${namespace}:${service}`;
     const exact = api === undefined ? serviceUrn : `${serviceUrn}:${api}`;
+    return { namespace, own, serviceUrn, exact, apiPath, path };
+  }
+
+  async function find(urn: string, { namespace, own, serviceUrn, exact, apiPath }: Place): Promise<string> {
+    if (own !== undefined) return own;
     const url = await cache.find(
       namespace,
       () => load(namespace),
@@ -107,9 +124,14 @@ export function createDirectory(options: DirectoryOptions): Directory {
 
   return {
     async resolve(urn) {
-      const parsed = parseUrn(urns.prefix, urn);
-      if (!parsed) throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
-      return (await find(urn, parsed)) + parsed.path;
+      let place = places.get(urn);
+      if (!place) {
+        const parsed = parseUrn(urns.prefix, urn);
+        if (!parsed) throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
+        place = placeOf(parsed);
+        places.set(urn, place);
+      }
+      return (await find(urn, place)) + place.path;
     },
     close: () => client.close(),
   };

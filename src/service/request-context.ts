@@ -10,8 +10,6 @@ declare global {
   namespace Express {
     interface Locals {
       requestId: string;
-      /** Writes the request's id, and its trace where it has one, into each line. */
-      log: Logger;
       /** The pattern of the matched route. */
       route?: string;
       traceparent?: string;
@@ -39,18 +37,17 @@ export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }
     const requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
     const traceparent = request.headers.traceparent;
     locals.requestId = requestId;
-    if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) {
-      locals.traceparent = traceparent;
-      locals.log = log.child({ requestId, traceparent });
-    } else locals.log = log.child({ requestId });
+    if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) locals.traceparent = traceparent;
     response.setHeader('X-Request-Id', requestId);
     response.setHeader('X-Content-Type-Options', 'nosniff');
     response.setHeader('Cache-Control', 'no-store');
-    response.once('close', () => finishRequest(request.method, response, started, metrics));
+    response.once('close', () => finishRequest(request.method, response, started, { log, metrics }));
   };
 }
 
 interface RequestLine {
+  requestId: string;
+  traceparent?: string;
   method: string;
   route: string;
   status: number;
@@ -60,13 +57,21 @@ interface RequestLine {
   err?: unknown;
 }
 
-function finishRequest(method: string, response: Response, started: number, metrics: Metrics): void {
+/** A logger of its own for each request, which would write these members into other lines, costs more than the line. */
+function finishRequest(
+  method: string,
+  response: Response,
+  started: number,
+  { log, metrics }: { log: Logger; metrics: Metrics },
+): void {
   const { locals } = response;
   const milliseconds = (locals.began ?? performance.now()) - started;
   const status = finalStatus(response);
   const route = locals.route ?? 'unmatched';
   metrics.requestDuration.observe({ method, route, status }, milliseconds / 1000);
-  const line: RequestLine = { method, route, status, ms: Math.round(milliseconds * 10) / 10 };
+  const { requestId, traceparent } = locals;
+  const line: RequestLine = { requestId, method, route, status, ms: Math.round(milliseconds * 10) / 10 };
+  if (traceparent !== undefined) line.traceparent = traceparent;
   if (locals.tenant) line.tenant = locals.tenant.id;
   if (locals.caller) line.caller = locals.caller.subject;
   if (locals.signedIn) {
@@ -74,11 +79,11 @@ function finishRequest(method: string, response: Response, started: number, metr
     line.caller = locals.signedIn.subject;
   }
   if (locals.failure === undefined) {
-    locals.log.info(line, 'request');
+    log.info(line, 'request');
     return;
   }
   line.err = locals.failure;
-  locals.log.error(line, 'request failed');
+  log.error(line, 'request failed');
 }
 
 /**

@@ -119,7 +119,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     return { cookie: `${cookieName}=${signed(id, cookie.secrets[0] ?? '')}`, session: opened, tokens };
   }
 
-  const read = (header: string) => reader.read(requestWith(header));
+  const read = async (header: string) => reader.read(requestWith(header));
   return {
     sessions,
     store,

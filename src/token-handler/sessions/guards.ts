@@ -28,9 +28,11 @@ export interface SessionGuardOptions {
  * tenant's domain, `forbidden` where CSRF protection refuses, `unavailable` when the store cannot say.
  */
 async function admitSession(request: IncomingMessage, options: SessionGuardOptions): Promise<LiveSession> {
-  const live = await options.reader.read(request);
+  const read = options.reader.read(request);
+  const live = read instanceof Promise ? await read : read;
   if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
-  await checkSessionTenant(request, live.session, { tenants: options.tenants, header: options.tenantHeader });
+  const checked = checkSessionTenant(request, live.session, { tenants: options.tenants, header: options.tenantHeader });
+  if (checked) await checked;
   checkCsrf(request, live.session);
   return live;
 }

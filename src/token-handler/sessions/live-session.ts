@@ -20,7 +20,7 @@ export interface LiveSession {
 export interface SessionReader {
   /**
    * The live session of the request's cookie, undefined when it has none. Throws Problem `unavailable` when the session
-   * store cannot say. A steady request makes no round trip to the store.
+   * store cannot say. A steady request makes no round trip to the store, and is answered at once.
    */
-  read(request: IncomingMessage): Promise<LiveSession | undefined>;
+  read(request: IncomingMessage): LiveSession | undefined | Promise<LiveSession | undefined>;
 }

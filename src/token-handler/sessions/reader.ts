@@ -39,16 +39,19 @@ export function createSessionReader(options: SessionReaderOptions): SessionReade
     };
   }
 
+  function serve(found: FoundSession | undefined): LiveSession | undefined {
+    if (!found) return undefined;
+    mark(found);
+    refresher.begin(found);
+    return live(found);
+  }
+
   return {
-    async read(request: IncomingMessage) {
+    read(request: IncomingMessage) {
       const handle = cookie.handleOf(request.headers.cookie);
       if (handle === undefined) return undefined;
       const kept = sessions.find(handle);
-      const found = kept instanceof Promise ? await kept : kept;
-      if (!found) return undefined;
-      mark(found);
-      refresher.begin(found);
-      return live(found);
+      return kept instanceof Promise ? kept.then(serve) : serve(kept);
     },
   };
 }

@@ -15,7 +15,7 @@ const firstByte = 400;
 
 beforeAll(async () => {
   world = await startTargetWorld({ store: 'redis' });
-  hasty = await world.replica({ UPSTREAM_TIMEOUT: `PT${firstByte / 1_000}S`, UPSTREAM_CONNECTIONS: '2' });
+  hasty = await world.replica({ UPSTREAM_TIMEOUT: `PT${firstByte / 1_000}S` });
 });
 afterAll(async () => {
   await hasty.close();
@@ -345,28 +345,34 @@ describe('an upstream', () => {
   });
 
   it('gets no more than its connections at once; what is more waits, and what is too much is a 503', async () => {
+    const narrow = await world.replica({ UPSTREAM_CONNECTIONS: '2' });
     let running = 0;
     let most = 0;
+    const held = Promise.withResolvers<void>();
     world.upstream.answer = (_request, response) => {
       running += 1;
       most = Math.max(most, running);
-      setTimeout(() => {
+      const answer = () => {
         running -= 1;
         response.end();
-      }, 30);
+      };
+      held.promise.then(answer, answer);
     };
-    const sent = await Promise.all(Array.from({ length: 15 }, () => world.send({ url: hasty.url })));
-    const statuses = sent.map(({ status }) => status);
+    const refused: unknown[] = [];
+    const sent = Array.from({ length: 15 }, async () => {
+      const { status, headers } = await world.send({ url: narrow.url });
+      if (status === 503) refused.push(headers['retry-after']);
+      return status;
+    });
+    // Two at the upstream and four that wait for each of them: the other five are told at once.
+    await expect.poll(() => refused.length, { timeout: 10_000 }).toBe(5);
+    held.resolve();
+    const statuses = await Promise.all(sent);
     expect(most).toBe(2);
     expect(statuses.filter((status) => status === 200)).toHaveLength(10);
-    expect(sent.filter(({ status }) => status === 503).map(({ headers }) => headers['retry-after'])).toEqual([
-      '1',
-      '1',
-      '1',
-      '1',
-      '1',
-    ]);
-    expect((await world.send({ url: hasty.url })).status).toBe(200);
+    expect(refused).toEqual(['1', '1', '1', '1', '1']);
+    expect((await world.send({ url: narrow.url })).status).toBe(200);
+    await narrow.close();
   });
 
   it('that is no HTTP server, or has a head without end, makes it a 502', async () => {

@@ -95,8 +95,12 @@ export function isTargetRequest({ url = '' }: IncomingMessage): boolean {
 
 function describeRequest(request: Request, { locals }: Response) {
   const { traceparent, clientAddress = '' } = locals;
+  const { headers } = request;
+  // Most requests that come directly need no look into lists of proxies.
+  const host = headers['x-forwarded-host'] === undefined ? headers.host : request.host;
+  const isDirect = headers['x-forwarded-proto'] === undefined && !('encrypted' in request.socket);
   return {
-    forwarded: { address: clientAddress, host: request.host, protocol: request.protocol },
+    forwarded: { address: clientAddress, host, protocol: isDirect ? 'http' : request.protocol },
     traceparent: traceparent ?? newTraceparent(locals.requestId),
     isNewTrace: traceparent === undefined,
   };
