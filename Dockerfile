@@ -25,7 +25,7 @@ COPY package.json ./
 COPY src ./src
 COPY reconciler ./reconciler
 USER 65532:65532
-ENTRYPOINT ["/bin/sh", "-c", "mkdir -p /tmp/app && cp -R package.json src reconciler /tmp/app && ln -sfn /app/node_modules /tmp/app/node_modules && exec node --watch --watch-preserve-output --max-semi-space-size=8 --heap-growing-percent=30 /tmp/app/src/image/main.ts \"$@\"", "formgate"]
+ENTRYPOINT ["/bin/sh", "-c", "mkdir -p /tmp/app && cp -R /app/package.json /app/src /app/reconciler /tmp/app && ln -sfn /app/node_modules /tmp/app/node_modules && exec node --watch --watch-preserve-output --max-semi-space-size=8 --heap-growing-percent=30 /tmp/app/src/image/main.ts \"$@\"", "formgate"]
 
 FROM ${RUN_IMAGE}
 ARG VERSION=0.1.0
