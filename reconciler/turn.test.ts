@@ -83,6 +83,19 @@ describe('the turn', () => {
     await giveBack(turn);
   });
 
+  it('that was given back is free, though a sign of life was on its way', async () => {
+    const turn = await take();
+    let late: Promise<unknown> | undefined;
+    await turn.release(async () => {
+      // It waits for the row that the release has locked.
+      late = turn.assert().catch((error: unknown) => error);
+      const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await expect.poll(async () => (await world.pool.query(waits)).rowCount, { timeout: 10_000 }).toBe(1);
+    });
+    expect(await late).toBeInstanceOf(TurnLostError);
+    await giveBack(await take());
+  });
+
   it('cannot be taken from a holder that is in the middle of a transaction, however late', async () => {
     const turn = await take();
     await turn.transact(async () => {

@@ -42,7 +42,8 @@ UPDATE reconciler_turn t SET generation = t.generation + 1, held_until = $2
 FROM free WHERE t.only_row = free.only_row
 RETURNING t.generation`;
 
-const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = $1';
+// A turn that was given back is not held again by a sign of life that was on its way.
+const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = $1 AND held_until IS NOT NULL';
 
 /** Undefined when another run holds the turn. */
 export async function takeTurn({ pool, clock, lease }: TurnOptions): Promise<Turn | undefined> {
