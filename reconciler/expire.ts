@@ -49,14 +49,15 @@ const pauses = [200, 1_000, 3_000];
 /** Rejects with TurnLostError, and when the database fails for good; then `outcome` tells how far it came. */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { pool, store, signal, clock } = options;
-  const { policies, skipped } = await options.readRetentions(await store.definitions(pool));
+  const keys = await patiently(options, () => store.definitions(pool));
+  const { policies, skipped } = await options.readRetentions(keys);
   reportSkipped(skipped, options, outcome);
   for (const stage of stages) await walk(stage, policies, options, outcome);
   if (!signal.aborted) await purgeAll(options, outcome);
   const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
   const moments: Date[] = [];
   for (const part of inParts(all)) {
-    const moment = await store.oldestOverdue(pool, part, clock());
+    const moment = await patiently(options, () => store.oldestOverdue(pool, part, clock()));
     if (moment) moments.push(moment);
   }
   outcome.oldestOverdue = moments.sort((a, b) => a.getTime() - b.getTime())[0];
@@ -163,7 +164,7 @@ async function patiently<T>({ log, signal }: ExpiryOptions, work: () => Promise<
       return await work();
     } catch (error) {
       if (!databaseProblem(error) || signal.aborted) throw error;
-      log.warn({ err: error }, 'a batch failed and is tried again');
+      log.warn({ err: error }, 'a statement failed for the moment and is tried again');
       await sleep(pause);
     }
   }

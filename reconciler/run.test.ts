@@ -1,5 +1,6 @@
 // A run as a whole: what it records, what it does when something fails, when it is asked to stop, and what a dry run is.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createRunStore } from '../src/forms/expiry/run-store.ts';
 import { createExpiryStore } from '../src/forms/expiry/store.ts';
 import { createMetrics } from '../src/service/metrics.ts';
 import { createPool } from '../src/service/postgres.ts';
@@ -19,10 +20,10 @@ const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, 
 
 /** A sync that writes down what it was asked. */
 function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
-  const asked: Omit<SyncOptions, 'assertTurn'>[] = [];
+  const asked: Pick<SyncOptions, 'dryRun' | 'allowPrune'>[] = [];
   const clients: ClientSync = {
-    async sync({ assertTurn, ...options }) {
-      asked.push(options);
+    async sync({ assertTurn, dryRun, allowPrune }) {
+      asked.push({ dryRun, allowPrune });
       await assertTurn();
       return { counts: {}, conditions: {}, failures: [], ...outcome };
     },
@@ -61,6 +62,18 @@ describe('a run', () => {
     expect(await lastRecord()).toMatchObject({ oldest_overdue: new Date(world.now().getTime() - 5 * day) });
     await world.pool.query("DELETE FROM forms WHERE definition_id = 'unread'");
     expect(await world.form(id)).toBeUndefined();
+  });
+
+  it('that failed before it could look leaves what was last known of the oldest overdue draft', async () => {
+    await world.add({ definitionId: 'unread', age: 20 * day });
+    await world.run();
+    const store = { ...createExpiryStore(), definitions: () => Promise.reject(new Error('no database')) };
+    await world.run({ store });
+    expect(await createRunStore().history(world.pool)).toMatchObject({
+      last: { outcome: 'failed' },
+      oldestOverdue: new Date(world.now().getTime() - 5 * day),
+    });
+    await world.pool.query("DELETE FROM forms WHERE definition_id = 'unread'");
   });
 
   it.each([

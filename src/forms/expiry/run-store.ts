@@ -28,7 +28,7 @@ export interface RunHistory {
   clientsSuccess: Date | null;
   /** Of the last run that looked. */
   conditions: Record<string, number> | null;
-  /** Of the last run that had to do with drafts. */
+  /** Of the last run that came to look at the end of its expiry. */
   oldestOverdue: Date | null;
 }
 
@@ -49,8 +49,8 @@ SELECT generation, started, finished, outcome, counts,
   (SELECT max(finished) FROM reconciler_runs WHERE expiry_succeeded) AS "expirySuccess",
   (SELECT max(finished) FROM reconciler_runs WHERE clients_succeeded) AS "clientsSuccess",
   (SELECT conditions FROM reconciler_runs WHERE conditions IS NOT NULL ORDER BY generation DESC LIMIT 1) AS conditions,
-  (SELECT oldest_overdue FROM reconciler_runs WHERE expiry_succeeded IS NOT NULL ORDER BY generation DESC LIMIT 1)
-    AS "oldestOverdue"
+  (SELECT oldest_overdue FROM reconciler_runs WHERE expiry_succeeded OR oldest_overdue IS NOT NULL
+    ORDER BY generation DESC LIMIT 1) AS "oldestOverdue"
 FROM reconciler_runs ORDER BY generation DESC LIMIT 1`;
 
 type HistoryRow = Omit<RunRecord, 'conditions' | 'oldestOverdue'> & Omit<RunHistory, 'last'>;
