@@ -1,0 +1,92 @@
+// Applicants and administrators at the form service while a reconciler of another process goes through the same forms:
+// what they were answered is what became of the form, and nothing in between. Races of single rows are proved beside the
+// reconciler.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { addOverdue } from '../support/overdue.ts';
+import type { Answered } from '../support/platform.ts';
+import { reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
+
+const patience = 60_000;
+let world: FormWorld;
+let forms: FormReplica;
+beforeAll(async () => {
+  world = await startFormWorld();
+  forms = await world.start();
+});
+afterAll(() => world.close());
+
+const add = (count: number, name: string) =>
+  addOverdue(world.pool, { tenantId: world.platform.tenant.id, count, days: 16, name });
+const kindsOf = async (id: string) => {
+  const sql = "SELECT kind FROM outbox WHERE form_id = $1 AND kind LIKE 'form-%' ORDER BY sequence";
+  return (await world.pool.query<{ kind: string }>(sql, [id])).rows.map(({ kind }) => kind);
+};
+const formOf = async (id: string) =>
+  (await world.pool.query('SELECT status, held, data FROM forms WHERE id = $1', [id])).rows[0];
+const begun = async (sql: string) => (await world.pool.query(sql)).rowCount ?? 0;
+
+/** Asks for each form, from the newest on, while a run comes from the oldest; both meet somewhere. */
+async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) => Promise<Answered>) {
+  const env = { ...reconcilerEnv(world.platform, world.databaseUrl), BATCH_SIZE: '1' };
+  const running = spawnReconciler(env, ['--only', 'expire']);
+  await expect.poll(() => begun(hasBegun), { timeout: patience, interval: 2 }).toBeGreaterThan(0);
+  const answers = new Map<string, Answered>();
+  for (const id of ids) answers.set(id, await ask(id));
+  const { code, lines } = await running.ended;
+  expect([code, lines.find(({ outcome }) => outcome !== undefined)]).toMatchObject([0, { outcome: 'succeeded' }]);
+  return answers;
+}
+
+describe('while a run goes', { timeout: 3 * patience }, () => {
+  it('a save is answered 200 and the draft is kept, or 409 form-locked and nothing is saved', async () => {
+    const ids = await add(80, 'saving');
+    const answers = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
+      forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'saved' }, files: {} } }),
+    );
+    for (const [id, { status, body }] of answers) {
+      expect([200, 409]).toContain(status);
+      if (status === 409) expect(body).toMatchObject({ type: 'urn:formgate:problem:form-locked' });
+      const saved = { status: 'Draft', data: { name: 'saved' } };
+      expect(await formOf(id)).toMatchObject(status === 200 ? saved : { status: 'Locked', data: { name: 'Ana' } });
+      expect(await kindsOf(id)).toEqual(status === 200 ? [] : ['form-locked']);
+    }
+    expect([...answers.values()].some(({ status }) => status === 200)).toBe(true);
+  });
+
+  it('a hold protects the form in the status that it answers', async () => {
+    await world.pool.query('DELETE FROM forms');
+    const ids = await add(80, 'holding');
+    const answers = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
+      forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'hold' } }),
+    );
+    for (const [id, { status, body }] of answers) {
+      expect(status).toBe(200);
+      const { status: found } = body as { status: string };
+      expect(await formOf(id)).toMatchObject({ status: found, held: true });
+      expect(await kindsOf(id)).toEqual(found === 'Draft' ? [] : ['form-locked']);
+    }
+    expect([...answers.values()].some(({ body }) => (body as { status: string }).status === 'Draft')).toBe(true);
+  });
+
+  it('an unlock is answered 200 and the form is a draft again, or 410 and the form is gone', async () => {
+    await world.pool.query('DELETE FROM forms');
+    const ids = await add(80, 'unlocking');
+    await world.pool.query(
+      `UPDATE forms SET status = 'Locked', locked = last_accessed - interval '16 days', revision = 2`,
+    );
+    await world.pool.query(
+      `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
+      SELECT id, tenant_id, 'form-locked', '{"definitionId":"permit"}', locked, locked, locked FROM forms`,
+    );
+    const answers = await whileRunning(ids, 'SELECT FROM tombstones', (id) =>
+      forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'unlock' } }),
+    );
+    for (const [id, { status }] of answers) {
+      expect([200, 410]).toContain(status);
+      expect((await formOf(id))?.status).toBe(status === 200 ? 'Draft' : undefined);
+      expect(await kindsOf(id)).toEqual(['form-locked', status === 200 ? 'form-unlocked' : 'form-deleted']);
+    }
+    expect([...answers.values()].some(({ status }) => status === 200)).toBe(true);
+  });
+});
