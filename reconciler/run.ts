@@ -106,10 +106,15 @@ async function doExpiry(options: RunOptions, work: Work, writer: Writer): Promis
 }
 
 async function doClients(options: RunOptions, work: Work, { dryRun, assert }: Holder): Promise<boolean> {
-  const { clients, log } = options;
+  const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
   try {
-    const { counts, conditions, failures, skipped } = await clients.sync({ dryRun, allowPrune, assertTurn: assert });
+    const { counts, conditions, failures, skipped } = await clients.sync({
+      dryRun,
+      allowPrune,
+      assertTurn: assert,
+      signal,
+    });
     for (const [name, value] of Object.entries(counts)) work.counts[`clients.${name}`] = value;
     if (skipped === undefined) work.conditions = conditions;
     else log.info({ reason: skipped }, 'resources were not looked at');

@@ -77,7 +77,7 @@ function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCal
   const code = codeOf(error instanceof TypeError ? error.cause : error);
   if (code !== undefined)
     return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
-  return new ClusterError('failed', what);
+  return new ClusterError('failed', what, { why: 'it could not be asked, or its answer is none' });
 }
 
 /** The code only: messages of network errors hold addresses. */

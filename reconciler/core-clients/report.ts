@@ -26,6 +26,7 @@ export interface TellOptions {
   clock: Clock;
   log: Logger;
   assertTurn(): Promise<void>;
+  signal?: AbortSignal | undefined;
 }
 
 /** Requests at a time: a thousand changes take seconds, and the API server is not flooded. */
@@ -90,7 +91,8 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
   }
 
   const worker = async () => {
-    for (let report = waiting.shift(); report && !state.statusFailed; report = waiting.shift()) await tell(report);
+    const isOver = () => state.statusFailed || options.signal?.aborted;
+    for (let report = waiting.shift(); report && !isOver(); report = waiting.shift()) await tell(report);
   };
   await allOf(Array.from({ length: parallel }, worker));
   return told;

@@ -89,7 +89,7 @@ function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date):
   };
 }
 
-export function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type']): Condition | undefined {
+function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type']): Condition | undefined {
   return status.conditions?.find((condition) => condition.type === type);
 }
 

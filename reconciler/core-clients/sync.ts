@@ -34,6 +34,8 @@ export interface SyncOptions {
   allowPrune: boolean;
   /** Asked before every write. Rejects when the run has lost its turn; then so does the sync, at once. */
   assertTurn(): Promise<void>;
+  /** Aborted when the sync is to end early: statuses that are not written by then follow in the next one. */
+  signal?: AbortSignal | undefined;
 }
 
 export interface ClientSync {

@@ -220,6 +220,24 @@ describe('a status that cannot be written', () => {
   });
 });
 
+describe('a sync that is asked to end', () => {
+  it('writes no further status, which is no failure, and the next one writes what is left', async () => {
+    for (let n = 0; n < 30; n += 1) await world.lab.create(`c${n}`, spec);
+    const ending = new AbortController();
+    world.lab.proxy.breakWith((call) => {
+      if (isStatus(call)) ending.abort();
+      return undefined;
+    });
+    const { failures, counts } = await world.sync({ signal: ending.signal });
+    expect(failures).toEqual([]);
+    expect(counts.created).toBe(30);
+    expect(counts.statuses).toBeLessThanOrEqual(8);
+    const { counts: later, conditions } = await world.sync();
+    expect(later).toMatchObject({ unchanged: 30, statuses: 30 - (counts.statuses ?? 0) });
+    expect(conditions).toMatchObject({ 'Ready=True': 30 });
+  });
+});
+
 describe('an Event that cannot be made', () => {
   it('is one failure, and the statuses are written all the same', async () => {
     for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
