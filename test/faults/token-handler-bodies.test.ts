@@ -64,7 +64,7 @@ const report = (what: string, before: number, peak: number) =>
   );
 
 it('a large upload and a large download pass byte for byte, and RSS grows by at most 32 MiB', {
-  timeout: 180_000,
+  timeout: 600_000,
 }, async () => {
   const expected = sumOfAll();
   let received: Promise<number> | undefined;
