@@ -37,6 +37,8 @@ async function start(settings: RelaySettings): Promise<string> {
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');
+  // Between two turns; Node's 5 s would cut connections that are still in use by the other side's clock.
+  server.keepAliveTimeout = 65_000;
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
