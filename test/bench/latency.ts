@@ -44,12 +44,12 @@ export function steadyLoad({ url, path, headers, connections, rate }: SteadyLoad
 }
 
 /** The value below which so much of all values is, `share` from 0 to 1. */
-export function quantile(values: number[], share: number): number {
+function quantile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
 }
 
-export interface Latency {
+interface Latency {
   p50: number;
   p99: number;
 }
