@@ -44,7 +44,7 @@ export function steadyLoad({ url, path, headers, connections, rate }: SteadyLoad
 }
 
 /** The value below which so much of all values is, `share` from 0 to 1. */
-function quantile(values: number[], share: number): number {
+export function quantile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
 }
