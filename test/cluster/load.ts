@@ -1,7 +1,7 @@
 // Load by wrk, and what it found.
 import { run } from './commands.ts';
 
-export interface LoadOptions {
+interface LoadOptions {
   url: string;
   /** Sent in place of the URL's own host, which no DNS knows. */
   host: string;
@@ -9,7 +9,7 @@ export interface LoadOptions {
   seconds: number;
 }
 
-export interface LoadResult {
+interface LoadResult {
   requests: number;
   /** Answers other than 2xx and 3xx. */
   refused: number;
@@ -18,10 +18,22 @@ export interface LoadResult {
 }
 
 /** Few connections, as the machine does everything else as well. */
-export async function load({ url, host, headers = {}, seconds }: LoadOptions): Promise<LoadResult> {
+async function load({ url, host, headers = {}, seconds }: LoadOptions): Promise<LoadResult> {
   const sent = Object.entries({ Host: host, ...headers }).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const args = ['-t1', '-c6', `-d${seconds}s`, '--timeout', '20s', ...sent, url];
   return parseResult(await run('wrk', args, { timeout: (seconds + 60) * 1_000 }));
+}
+
+/** Load in stretches of ten seconds until it is over, and what they found together. */
+export async function loadUntil(isOver: () => boolean, options: Omit<LoadOptions, 'seconds'>): Promise<LoadResult> {
+  const sum: LoadResult = { requests: 0, refused: 0, broken: 0 };
+  do {
+    const { requests, refused, broken } = await load({ ...options, seconds: 10 });
+    sum.requests += requests;
+    sum.refused += refused;
+    sum.broken += broken;
+  } while (!isOver());
+  return sum;
 }
 
 function parseResult(said: string): LoadResult {

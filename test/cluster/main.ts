@@ -1,6 +1,11 @@
 // `npm run test:cluster`: the chart on a real cluster. It takes the cluster of KUBECONFIG, or the lab's, which it starts
 // where it does not run and then stops again; builds the images, brings them in, and runs the suites of test/chart and
-// test/cluster. Arguments go to vitest.
+// test/cluster. Arguments go to vitest. For another cluster than the lab's:
+//   INGRESS_URL       where its ingress is reached from here, such as http://127.0.0.1:80
+//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   what it is called; traefik unless told
+//   POD_INGRESS_URL   where pods reach it
+//   IMAGE_LOADER      a command that brings an image, by its name, into the cluster; kind needs none
+//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images in place of those that base-images.sh makes
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { attempt, run } from './commands.ts';

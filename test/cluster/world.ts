@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createCountriesRegister } from '../../src/embedded/demo-data/countries.ts';
-import { platformSeed, waitForNotices, writeDemoData } from '../../src/embedded/demo-data/demo-data.ts';
+import { demoConsoleId, platformSeed, waitForNotices, writeDemoData } from '../../src/embedded/demo-data/demo-data.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { attempt, type Outcome, run } from './commands.ts';
 import { ingressOrigin, reachIngress } from './ingress.ts';
@@ -88,6 +88,17 @@ export async function writeWorldData({ url, token }: World): Promise<void> {
   await writeDemoData({ url, token: admin, urns, publicUrl: url });
   await createCountriesRegister({ formsUrl: url, platformUrl: url, token: admin });
   await waitForNotices({ url, token: admin });
+  await untilClientsAreKnown(url, admin);
+}
+
+/** Every replica keeps what it read for a while: all of them have to have read the new client. */
+async function untilClientsAreKnown(url: string, token: string): Promise<void> {
+  let inARow = 0;
+  for (const deadline = Date.now() + 90_000; Date.now() < deadline && inARow < 8; await delay(250)) {
+    const response = await fetch(`${url}/token-handler/v1/clients`, { headers: { Authorization: `Bearer ${token}` } });
+    inARow = (await response.text()).includes(`"${demoConsoleId}"`) ? inARow + 1 : 0;
+  }
+  if (inARow < 8) throw new Error(`The token handler does not know ${demoConsoleId} after 90 s.`);
 }
 
 /** Waits until the ingress answers so. */
@@ -133,7 +144,11 @@ function worldValues({ namespace, host, url }: World): object {
     image: { repository, tag },
     access: { url: `http://test-parts.${namespace}.svc:8080/auth`, publicUrl: `${url}/auth` },
     forms: { account: { secret: { value: serviceSecret } } },
-    tokenHandler: { account: { secret: { value: serviceSecret } }, allowInsecureRedirectUris: true },
+    tokenHandler: {
+      account: { secret: { value: serviceSecret } },
+      allowInsecureRedirectUris: true,
+      env: { PLATFORM_CACHE_TTL: 'PT1S' },
+    },
     platformServer: {
       enabled: true,
       mailFrom: 'Formgate <no-reply@example.com>',
@@ -142,7 +157,13 @@ function worldValues({ namespace, host, url }: World): object {
     },
     bundled: { enabled: true, postgres: { image, storage }, redis: { image, storage } },
     networkPolicy: { egress: { smtp: { ports: [2525] } } },
-    ingress: { enabled: true, preset: 'traefik', className: 'traefik', hosts: [host], platformServer: true },
+    ingress: {
+      enabled: true,
+      preset: process.env.INGRESS_PRESET || 'traefik',
+      className: process.env.INGRESS_CLASS || 'traefik',
+      hosts: [host],
+      platformServer: true,
+    },
     crds: { keep: false },
   };
 }
