@@ -13,6 +13,7 @@ import { liveSession, type SessionGuardOptions } from './sessions/guards.ts';
 import { createConnections } from './targets/connections.ts';
 import { addressLimit, sessionLimit } from './targets/guards.ts';
 import { createRequestCounters } from './targets/limit.ts';
+import { createPassingBuffers } from './targets/passing-buffers.ts';
 import { createRelay } from './targets/relay.ts';
 import { createRequestHeaders } from './targets/request-headers.ts';
 import { isTargetRequest, targetRoutes } from './targets/routes.ts';
@@ -52,7 +53,13 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
       guards: [addressLimit(ofAddress), liveSession(options.guards), sessionLimit(ofSession)],
       catalog,
       upstreams: createUpstreams({ directory, urnPrefix: urns.prefix, allowed }),
-      relay: createRelay({ connections, streams, metrics, firstByte: config.UPSTREAM_TIMEOUT }),
+      relay: createRelay({
+        connections,
+        streams,
+        buffers: createPassingBuffers(),
+        metrics,
+        firstByte: config.UPSTREAM_TIMEOUT,
+      }),
       requestHeaders: createRequestHeaders(config.TENANT_HEADER),
     }),
     mayUpgrade: isTargetRequest,

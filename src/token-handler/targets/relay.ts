@@ -8,6 +8,8 @@ import type { Metrics } from '../../service/metrics.ts';
 import { Problem } from '../../service/problem.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
 import type { Connections, Lease } from './connections.ts';
+import { endWith } from './last-piece.ts';
+import type { PassingBuffers } from './passing-buffers.ts';
 import { failureProblem, isRepeatable, lateProblem } from './relay-failure.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
 import type { HeaderList } from './request-headers.ts';
@@ -18,6 +20,7 @@ import { openTunnel } from './tunnel.ts';
 export interface RelayOptions {
   connections: Connections;
   streams: Streams;
+  buffers: PassingBuffers;
   metrics: Pick<Metrics, 'dependencyFailures'>;
   /** Milliseconds that an upstream may take, once it can answer, to begin. */
   firstByte: number;
@@ -86,10 +89,10 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #prepare(): void {
     const { isStream, origin, session } = this.#outgoing;
-    const { connections, streams } = this.#options;
+    const { connections, streams, buffers } = this.#options;
     if (isStream) this.#endStream = streams.open(session, this.end);
     this.#lease = isStream ? connections.own(origin) : connections.share(origin);
-    this.#body = outgoingBody(this.#request);
+    this.#body = outgoingBody(this.#request, buffers);
   }
 
   #dispatch(): void {
@@ -133,9 +136,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     const response = this.#response;
     this.#hasBegun = true;
     this.#remaining -= chunk.length;
-    // With a text, Node writes head and body in one piece; Latin-1 is each byte as it is.
-    if (this.#remaining === 0 && chunk.length <= smallAnswer) response.end(chunk.toString('latin1'), 'latin1');
-    else if (this.#remaining === 0) response.end(chunk);
+    this.#options.buffers.note(chunk.length);
+    if (this.#remaining === 0) endWith(response, chunk);
     else if (!response.write(chunk)) {
       controller.pause();
       response.once('drain', () => controller.resume());
@@ -246,5 +248,3 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 const eventStream = 'text/event-stream';
-/** Bytes up to which a copy costs less than a second piece to write. */
-const smallAnswer = 8_192;

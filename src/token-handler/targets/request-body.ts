@@ -3,14 +3,17 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem } from '../../service/problem.ts';
+import type { PassingBuffers } from './passing-buffers.ts';
 
 export class RequestBody extends Readable {
   readonly #source: IncomingMessage;
+  readonly #buffers: PassingBuffers;
   #isAtEnd = false;
 
-  constructor(source: IncomingMessage) {
+  constructor(source: IncomingMessage, buffers: PassingBuffers) {
     super({ highWaterMark: 65_536 });
     this.#source = source;
+    this.#buffers = buffers;
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
     source.on('close', this.#onClose);
@@ -22,6 +25,7 @@ export class RequestBody extends Readable {
   }
 
   readonly #onData = (chunk: Buffer): void => {
+    this.#buffers.note(chunk.length);
     if (!this.push(chunk)) this.#source.pause();
   };
 
@@ -48,14 +52,14 @@ export class RequestBody extends Readable {
  * The body as undici takes it: one that has arrived as a whole is sent as one piece, any other one is streamed. Throws
  * Problem `invalid-request` for a transfer coding that ends here but is not understood here (RFC 9112 section 6.1).
  */
-export function outgoingBody(request: IncomingMessage): Buffer | RequestBody | null {
+export function outgoingBody(request: IncomingMessage, buffers: PassingBuffers): Buffer | RequestBody | null {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked')
     throw new Problem('invalid-request', 'The body has a transfer coding other than chunked.');
-  if (coding !== undefined) return new RequestBody(request);
+  if (coding !== undefined) return new RequestBody(request, buffers);
   const bytes = Number(length);
   if (bytes === 0) return null;
-  return request.readableLength === bytes ? readWhole(request) : new RequestBody(request);
+  return request.readableLength === bytes ? readWhole(request) : new RequestBody(request, buffers);
 }
 
 /** All that is there; one read may answer less. */
