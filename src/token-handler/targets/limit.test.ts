@@ -131,8 +131,9 @@ describe.concurrent('a count of requests among replicas', () => {
     other.close();
   });
 
-  it('goes on in memory while Redis is away, and is told when it is back', async () => {
+  it('goes on in memory while Redis is away, and is told when it is back', async ({ onTestFinished }) => {
     const paused = await startTestRedis();
+    onTestFinished(() => paused.close());
     const [one, other] = [replica(paused), replica(paused)];
     one.session.count('before');
     await untilTold('before', 1, paused);
@@ -150,7 +151,6 @@ describe.concurrent('a count of requests among replicas', () => {
     expect(last.isAllowed).toBe(false);
     one.close();
     other.close();
-    await paused.close();
   });
 });
 
