@@ -13,7 +13,8 @@ npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 [ "$("$node" -p 'process.versions.node.split(".")[0] >= 26')" = true ] || { echo "base-images.sh: $node is older than 26" >&2; exit 1; }
 # shellcheck disable=SC1091
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+# From where this machine gets its packages.
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | sed -n 1p)}
 tag=$( (cat "$0"; "$node" --version; cat "$npm/package.json"; echo "$suite") | sha256sum | head -c 12)
 debian=localhost/formgate-tests/debian:$tag
 distroless=localhost/formgate-tests/nodejs:$tag
@@ -40,7 +41,7 @@ if ! present "$debian" || ! present "$distroless"; then
   # npm has to trust what this machine trusts.
   if [ -e "${NODE_EXTRA_CA_CERTS:-}" ]; then cat "$NODE_EXTRA_CA_CERTS" >>"$root/etc/ssl/certs/ca-certificates.crt"; fi
   if [ -e /etc/ssl/certs/ca-certificates.crt ]; then cat /etc/ssl/certs/ca-certificates.crt >>"$root/etc/ssl/certs/ca-certificates.crt"; fi
-  # The images of the chart's defaults defaults know their users by these ids.
+  # The images of the chart's defaults know their users by these ids.
   sed -i -E '/^(postgres|redis):/d' "$root/etc/passwd"
   echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >>"$root/etc/passwd"
 

@@ -3,6 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import pino from 'pino';
 import { inject } from 'vitest';
@@ -29,8 +30,21 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
   if (migrationsDirectory !== undefined) await migrate({ url, directory: migrationsDirectory, log: silentLog });
   return {
     url,
-    drop: () => asAdministrator(async (client) => void (await client.query(`DROP DATABASE ${name} WITH (FORCE)`))),
+    drop: () =>
+      asAdministrator(async (client) => {
+        await untilLeft(client, name);
+        await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      }),
   };
+}
+
+/** A pool's end resolves before its connections have gone, and one that is cut off then is an error that nobody hears. */
+async function untilLeft(client: pg.Client, name: string): Promise<void> {
+  for (let tries = 0; tries < 40; tries += 1) {
+    const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name]);
+    if (rowCount === 0) return;
+    await sleep(25);
+  }
 }
 
 const silentLog = pino({ level: 'silent' });
