@@ -9,8 +9,7 @@ export default defineConfig({
     exclude: ['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
     globalSetup: ['test/support/global-setup.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
-    // Continuous integration has Redis and Chromium, whose tests compute more.
-    maxWorkers: process.env.CI ? 3 : 4,
+    maxWorkers: 3,
     // A busy machine may cost a test its first try; what needed a second one is listed.
     retry: 1,
     testTimeout: 30_000,

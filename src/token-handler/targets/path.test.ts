@@ -169,7 +169,10 @@ function readings(path: string): string[] {
 }
 
 function decodeLeniently(text: string): string {
-  const bytes = text.replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  // Characters as their bytes of UTF-8: cut to one byte, U+2025 would be a percent sign that nobody sent.
+  const bytes = Buffer.from(text, 'utf8')
+    .toString('latin1')
+    .replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   const overlong = bytes.replace(/\xc0([\x80-\xbf])/g, (_all, low: string) =>
     String.fromCharCode(low.charCodeAt(0) & 0x3f),
   );
