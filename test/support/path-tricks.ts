@@ -30,6 +30,8 @@ const writtenDots = [
   '%fc%80%80%80%80%ae',
   '%25c0%25ae%25c0%25ae',
   '%ef%bc%8e%ef%bc%8e',
+  '%ef%bc%8e%252e',
+  '%25ef%25bc%258e%25ef%25bc%258e',
   '%e2%80%a5',
   '%e2%80%a4%e2%80%a4',
   '%ef%b9%92%ef%b9%92',

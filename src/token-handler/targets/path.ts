@@ -59,7 +59,9 @@ function isHarmlessEncoded(path: string): boolean {
     // One byte for each character, so that what hides in them shows.
     if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
     if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
-    if (level === 0 && !isHarmlessText(Buffer.from(decoded, 'latin1'), slashes)) return false;
+    // What is no UTF-8 as it was sent is refused; further down it may be a percent sign that stands for itself.
+    const bytes = bytesOf(decoded);
+    if (isUtf8(bytes) ? !isHarmlessText(bytes, slashes) : level === 0) return false;
     text = decoded;
   }
   return false;
@@ -72,9 +74,14 @@ const overlong =
 /** Slashes and back slashes of other scripts, which Windows' best fit turns into those of ASCII. */
 const lookalikes = /[\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
 
-/** Whether decoded bytes are UTF-8 that Unicode's compatibility forms (NFKC) leave harmless. */
+/** One byte for each character, but for those beyond a byte, which `%uXXXX` stood for. */
+function bytesOf(decoded: string): Buffer {
+  const bytes = decoded.replace(/[\u0100-\u{10ffff}]/gu, (character) => Buffer.from(character).toString('latin1'));
+  return Buffer.from(bytes, 'latin1');
+}
+
+/** Whether text in UTF-8 is left harmless by Unicode's compatibility forms (NFKC). */
 function isHarmlessText(bytes: Buffer, slashes: number): boolean {
-  if (!isUtf8(bytes)) return false;
   const text = bytes.toString('utf8');
   if (text.length === bytes.length) return true;
   const compatible = text.normalize('NFKC');
