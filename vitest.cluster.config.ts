@@ -7,7 +7,6 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     // They share one cluster, and some of them load it.
     fileParallelism: false,
-    retry: 1,
     testTimeout: 180_000,
     hookTimeout: 300_000,
   },
