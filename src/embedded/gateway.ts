@@ -5,10 +5,11 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import express from 'express';
 import { createProxyMiddleware } from 'http-proxy-middleware';
+import { html } from '../service/html.ts';
 import { homePage } from './home-page.ts';
 import type { MessageStore } from './mailbox/message-store.ts';
 import { createMailboxRoutes } from './mailbox/routes.ts';
-import { html, type Page, pageHeaders, renderPage } from './pages/layout.ts';
+import { type Page, pageHeaders, renderPage } from './pages/layout.ts';
 
 /** Where the child processes listen, such as `http://127.0.0.1:41234`. */
 export interface Targets {

@@ -1,5 +1,6 @@
 // The page at `/`: what runs here, where, and what to try first.
-import { html, type Markup, type Page } from './pages/layout.ts';
+import { html, type Markup } from '../service/html.ts';
+import type { Page } from './pages/layout.ts';
 
 const places: [href: string, name: string, text: string][] = [
   ['/docs', 'API of the form service', 'Every call, described by the schemas that validate it.'],

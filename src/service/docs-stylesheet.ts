@@ -1,21 +1,10 @@
-// The stylesheet of the API's page: light and dark, from a phone's width up, with visible focus.
-export const docsStylesheet = `
-:root {
-  color-scheme: light dark;
-  --ground: light-dark(#f4f5f7, #14171c);
-  --surface: light-dark(#ffffff, #1d2127);
-  --line: light-dark(#d5d9e0, #363c46);
-  --text: light-dark(#1a1f27, #e8eaed);
-  --quiet: light-dark(#566070, #a5adb9);
-  --accent: light-dark(#155e75, #67cfe8);
-}
-* { box-sizing: border-box; }
-html { background: var(--ground); scroll-padding-top: 1rem; }
+// The stylesheet of the API's page, from a phone's width up.
+import { pageStylesheet } from './page-stylesheet.ts';
+
+export const docsStylesheet = `${pageStylesheet}html { scroll-padding-top: 1rem; }
 body {
-  display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 2.5rem; margin: 0 auto; padding: 2rem 1.25rem 4rem;
-  max-width: 80rem; color: var(--text); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
+  display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 2.5rem; max-width: 80rem;
 }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .4rem; letter-spacing: -.01em; }
 h1 .quiet { font-size: 1rem; font-weight: 400; letter-spacing: 0; }
 h2 { font-size: 1.25rem; margin: 2rem 0 .75rem; }
 h3 { font-size: 1.05rem; margin: 0 0 .5rem; overflow-wrap: anywhere; }
@@ -24,11 +13,6 @@ header, nav, article { overflow-wrap: anywhere; }
 table { overflow-wrap: normal; }
 p { margin: 0 0 .75rem; max-width: 45rem; }
 .summary { font-weight: 600; }
-.quiet { color: var(--quiet); }
-a { color: var(--accent); text-underline-offset: .18em; }
-a:hover { text-decoration-thickness: 2px; }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
-code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; overflow-wrap: anywhere; }
 .method { color: var(--accent); font: 700 .85em ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 .skip { position: absolute; left: -100rem; }
 .skip:focus { left: 1rem; top: .5rem; background: var(--surface); padding: .5rem; }

@@ -1,6 +1,7 @@
 // The access service's pages that are not the sign-in form: signing out, and errors that no client may be told of.
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
-import { html, Markup, type Page, pageHeaders, renderPage } from '../pages/layout.ts';
+import { html, Markup } from '../../service/html.ts';
+import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 
 /**
  * Asks before signing out, unless the client proved by an ID token who is signed in: then the form sends itself, and

@@ -1,7 +1,8 @@
 // The sign-in form: a page and a plain form POST, without JavaScript, so that a script can fill it in as a browser does.
 import express from 'express';
 import type { Provider } from 'oidc-provider';
-import { html, type Page, pageHeaders, renderPage } from '../pages/layout.ts';
+import { html } from '../../service/html.ts';
+import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import type { Realm } from './realm.ts';
 
 /** Below the realm's path; the library sends the browser here and takes it back. */

@@ -1,5 +1,6 @@
 // The mailbox's pages.
-import { html, type Page } from '../pages/layout.ts';
+import { html } from '../../service/html.ts';
+import type { Page } from '../pages/layout.ts';
 import type { Message } from './message.ts';
 
 // Looks every two seconds, and changes the page only when a message came or the mailbox was emptied.

@@ -1,36 +1,8 @@
 // The look of the embedded pages: one document, one stylesheet, no script unless a page brings its own. Every value that
 // is not markup of ours goes through `html`, which escapes it.
 import { createHash } from 'node:crypto';
+import { html, Markup } from '../../service/html.ts';
 import { stylesheet } from './stylesheet.ts';
-
-/** Markup that is safe to put in a page as it is. */
-export class Markup {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-type Value = Markup | string | number | undefined | false | readonly Markup[];
-
-/** Template tag: literal parts stay, values are escaped unless they are Markup. */
-export function html(parts: TemplateStringsArray, ...values: Value[]): Markup {
-  const texts = parts.map((part, index) => part + (index < values.length ? render(values[index]) : ''));
-  return new Markup(texts.join(''));
-}
-
-function render(value: Value): string {
-  if (value === undefined || value === false) return '';
-  if (value instanceof Markup) return value.text;
-  if (Array.isArray(value)) return value.map((one: Markup) => one.text).join('');
-  return escapeText(String(value));
-}
-
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function escapeText(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
-}
 
 export interface Page {
   title: string;

@@ -1,36 +1,18 @@
-// The one stylesheet of the embedded pages: light and dark, from a phone's width up, with visible focus.
-export const stylesheet = `
-:root {
-  color-scheme: light dark;
-  --ground: light-dark(#f4f5f7, #14171c);
-  --surface: light-dark(#ffffff, #1d2127);
-  --line: light-dark(#d5d9e0, #363c46);
-  --text: light-dark(#1a1f27, #e8eaed);
-  --quiet: light-dark(#566070, #a5adb9);
-  --accent: light-dark(#155e75, #67cfe8);
+// The one stylesheet of the embedded pages, from a phone's width up.
+import { pageStylesheet } from '../../service/page-stylesheet.ts';
+
+export const stylesheet = `${pageStylesheet}:root {
   --on-accent: light-dark(#ffffff, #0c2b35);
   --alarm: light-dark(#a3221a, #ffa79f);
   --alarm-ground: light-dark(#fdecea, #3d1d1b);
   --good: light-dark(#17663a, #7fd6a2);
 }
-* { box-sizing: border-box; }
-body {
-  margin: 0 auto; padding: 2rem 1.25rem 4rem; min-height: 100vh; max-width: 60rem;
-  background: var(--ground); color: var(--text);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-}
-html { background: var(--ground); }
+body { min-height: 100vh; max-width: 60rem; background: var(--ground); }
 body.narrow { max-width: 27rem; display: flex; flex-direction: column; justify-content: center; padding-block: 1.5rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .4rem; letter-spacing: -.01em; }
 h2 { font-size: 1.1rem; margin: 2.25rem 0 .75rem; }
 p { margin: 0 0 1rem; }
-.quiet { color: var(--quiet); }
 .small { font-size: .875rem; }
-a { color: var(--accent); text-underline-offset: .18em; }
-a:hover { text-decoration-thickness: 2px; }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
-code, pre, .code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; }
-code { overflow-wrap: anywhere; }
+pre, .code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; }
 pre code { font-size: 1em; }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 .card > :last-child { margin-bottom: 0; }
