@@ -2,7 +2,7 @@
 // whoever has no business there.
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runConsoleDemo } from '../../src/embedded/demo/console-steps.ts';
 import { createConversation } from '../../src/embedded/demo/conversation.ts';
 import { runDemo } from '../../src/embedded/demo/steps.ts';
@@ -192,13 +192,16 @@ describe('the reconciler', () => {
   }, 400_000);
 
   it('ends each run with a line that says what it did', async () => {
-    const jobs = await world.kubectl(
-      ...['get', 'jobs', '-l', 'app.kubernetes.io/component=reconciler'],
-      ...['-o', 'jsonpath={range .items[?(@.status.succeeded==1)]}{.metadata.name}{"\\n"}{end}'],
-    );
-    const [job = ''] = jobs.trim().split('\n');
+    const ended = async () => {
+      const jobs = await world.kubectl(
+        ...['get', 'jobs', '-l', 'app.kubernetes.io/component=reconciler'],
+        ...['-o', 'jsonpath={range .items[?(@.status.succeeded==1)]}{.metadata.name}{"\\n"}{end}'],
+      );
+      return jobs.trim().split('\n')[0];
+    };
+    const job = await vi.waitUntil(ended, { timeout: 150_000, interval: 2_000 });
     expect(await world.kubectl('logs', `job/${job}`)).toMatch(/Succeeded in .* s: \d+ warned/);
-  });
+  }, 200_000);
 
   async function untilListed(id: string): Promise<unknown> {
     const headers = { Authorization: `Bearer ${await world.token('demo-admin')}` };

@@ -79,8 +79,18 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
   return world;
 }
 
-/** The data that the demo needs, written as `npm start` does. */
-export async function writeWorldData({ url, token }: World): Promise<void> {
+/** The data that the demo needs, written as `npm start` does. An error comes with what the pods last logged. */
+export async function writeWorldData(world: World): Promise<void> {
+  try {
+    await writeData(world);
+  } catch (error) {
+    const selector = `app.kubernetes.io/instance=${release}`;
+    const { stdout } = await world.tryKubectl('logs', '-l', selector, '--prefix', '--tail=40', '--max-log-requests=20');
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${stdout}`);
+  }
+}
+
+async function writeData({ url, token }: World): Promise<void> {
   const urns = createUrns('urn:example');
   const admin = await token('demo-admin');
   await answers(`${url}/form/v1/forms`, 401);
@@ -94,11 +104,17 @@ export async function writeWorldData({ url, token }: World): Promise<void> {
 /** Every replica keeps what it read for a while: all of them have to have read the new client. */
 async function untilClientsAreKnown(url: string, token: string): Promise<void> {
   let inARow = 0;
+  const other = new Map<string, number>();
   for (const deadline = Date.now() + 90_000; Date.now() < deadline && inARow < 8; await delay(250)) {
     const response = await fetch(`${url}/token-handler/v1/clients`, { headers: { Authorization: `Bearer ${token}` } });
-    inARow = (await response.text()).includes(`"${demoConsoleId}"`) ? inARow + 1 : 0;
+    const body = await response.text();
+    inARow = body.includes(`"${demoConsoleId}"`) ? inARow + 1 : 0;
+    const answer = `${response.status} ${body.slice(0, 300)}`;
+    if (inARow === 0) other.set(answer, (other.get(answer) ?? 0) + 1);
   }
-  if (inARow < 8) throw new Error(`The token handler does not know ${demoConsoleId} after 90 s.`);
+  if (inARow >= 8) return;
+  const answers = [...other].map(([answer, times]) => `${times} times ${answer}`).join('\n');
+  throw new Error(`The token handler does not know ${demoConsoleId} after 90 s. Without it were:\n${answers}`);
 }
 
 /** Waits until the ingress answers so. */
