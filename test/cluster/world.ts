@@ -106,15 +106,25 @@ async function untilClientsAreKnown(url: string, token: string): Promise<void> {
   let inARow = 0;
   const other = new Map<string, number>();
   for (const deadline = Date.now() + 90_000; Date.now() < deadline && inARow < 8; await delay(250)) {
-    const response = await fetch(`${url}/token-handler/v1/clients`, { headers: { Authorization: `Bearer ${token}` } });
-    const body = await response.text();
-    inARow = body.includes(`"${demoConsoleId}"`) ? inARow + 1 : 0;
-    const answer = `${response.status} ${body.slice(0, 300)}`;
-    if (inARow === 0) other.set(answer, (other.get(answer) ?? 0) + 1);
+    const answer = await answerOf(`${url}/token-handler/v1/clients`, token);
+    inARow = answer.includes(`"${demoConsoleId}"`) ? inARow + 1 : 0;
+    const seen = answer.slice(0, 300);
+    if (inARow === 0) other.set(seen, (other.get(seen) ?? 0) + 1);
   }
   if (inARow >= 8) return;
   const answers = [...other].map(([answer, times]) => `${times} times ${answer}`).join('\n');
   throw new Error(`The token handler does not know ${demoConsoleId} after 90 s. Without it were:\n${answers}`);
+}
+
+/** Status and body, or why there are none. */
+async function answerOf(url: string, token: string): Promise<string> {
+  try {
+    const headers = { Authorization: `Bearer ${token}` };
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(20_000) });
+    return `${response.status} ${await response.text()}`;
+  } catch (error) {
+    return String(error);
+  }
 }
 
 /** Waits until the ingress answers so. */
