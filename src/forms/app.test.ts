@@ -15,7 +15,7 @@ import { createDefinitionSource } from './definitions/source.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
-  forms = await startTestForms();
+  forms = await startTestForms({ env: () => ({ ANONYMOUS_READ_LIMIT: '2', ANONYMOUS_READ_WINDOW: 'PT30S' }) });
 });
 afterAll(() => forms.close());
 
@@ -102,6 +102,16 @@ describe('the route table', () => {
     expect(made.length).toBeGreaterThan(routes.length);
     expect(made.filter((route) => !isGuarded(route))).toEqual([]);
     await clients.close();
+  });
+});
+
+describe('reads without a token', () => {
+  it('are limited for each address to what the configuration says', async () => {
+    const tenantId = encodeURIComponent(forms.platform.tenant.id);
+    const read = () => call(`${forms.url}/form/v1/registers/nothing/entries?tenantId=${tenantId}`);
+    const answers = [await read(), await read(), await read()];
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429]);
+    expect(answers[2]?.headers.get('ratelimit-policy')).toBe('2;w=30');
   });
 });
 

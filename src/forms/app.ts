@@ -70,7 +70,13 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
     readDataRoute([signedIn, tenant], parts),
     updateDataRoute([signedIn, tenant], parts),
     // Their guards stand on the lines of their own table: they take another audience and other roles.
-    ...registerRoutes({ verifier, tenants, urns, configuration, pool, stepMs: config.PLATFORM_TIMEOUT }),
+    ...registerRoutes({
+      ...{ verifier, tenants, urns, configuration, pool, stepMs: config.PLATFORM_TIMEOUT },
+      anonymousReads: {
+        reads: config.ANONYMOUS_READ_LIMIT,
+        seconds: Math.max(1, Math.ceil(config.ANONYMOUS_READ_WINDOW / 1_000)),
+      },
+    }),
   ];
 }
 

@@ -17,6 +17,8 @@ describe('the configuration', () => {
       CODE_LIFETIME: 600_000,
       SUBSCRIBER_REMOVAL_DELAY: 900_000,
       DELETE_FILES: false,
+      ANONYMOUS_READ_LIMIT: 300,
+      ANONYMOUS_READ_WINDOW: 60_000,
       BODY_LIMIT: 1_048_576,
       URN_PREFIX: 'urn:example',
     });
@@ -29,6 +31,8 @@ describe('the configuration', () => {
         ...env,
         CODE_KEY: 'too-short-canary',
         CODE_LIFETIME: 'ten minutes',
+        ANONYMOUS_READ_LIMIT: '0',
+        ANONYMOUS_READ_WINDOW: 'PT2H',
         DATABASE_URL: '',
       });
     } catch (thrown) {
@@ -36,7 +40,13 @@ describe('the configuration', () => {
     }
     expect(error).toBeInstanceOf(ConfigError);
     const { problems, message } = error as ConfigError;
-    expect(problems.map(({ name }) => name).sort()).toEqual(['CODE_KEY', 'CODE_LIFETIME', 'DATABASE_URL']);
+    expect(problems.map(({ name }) => name).sort()).toEqual([
+      'ANONYMOUS_READ_LIMIT',
+      'ANONYMOUS_READ_WINDOW',
+      'CODE_KEY',
+      'CODE_LIFETIME',
+      'DATABASE_URL',
+    ]);
     expect(message).not.toContain('too-short-canary');
   });
 });

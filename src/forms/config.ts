@@ -1,7 +1,7 @@
 // The configuration of the form service, from its environment.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, isoDuration, secret } from '../service/config.ts';
+import { flag, integer, isoDuration, secret } from '../service/config.ts';
 import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
@@ -21,6 +21,10 @@ export const configSchema = z.object({
   SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
     'Time between a deleted form’s last notice and the removal of its subscriber',
   ),
+  ANONYMOUS_READ_LIMIT: integer(300, { min: 1 }).describe(
+    'Reads of open registers without a token of one client address in a window, in each pod',
+  ),
+  ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe('Window of ANONYMOUS_READ_LIMIT'),
   DELETE_FILES: flag(false).describe('Whether files of a deleted form are deleted at the file service'),
 });
 

@@ -208,7 +208,8 @@ async function startReplica(
   } = options;
   const { configuration } = connection;
   const stepMs = timeoutMs === undefined ? {} : { stepMs: timeoutMs };
-  const routes = registerRoutes({ verifier, tenants, urns, configuration, pool, ...stepMs, ...rest });
+  const anonymousReads = { reads: 300, seconds: 60 };
+  const routes = registerRoutes({ verifier, tenants, urns, configuration, pool, anonymousReads, ...stepMs, ...rest });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {

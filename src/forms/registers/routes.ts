@@ -27,8 +27,8 @@ export interface RegisterOptions extends Omit<RegisterPolicyOptions, 'countRead'
   /** By the service's own account, which needs configured-service and configuration-admin. */
   configuration: Configuration;
   pool: pg.Pool;
-  /** Reads without a token that an address has; 300 a minute in each process by default. */
-  anonymousReads?: ReadLimit | undefined;
+  /** Reads without a token that an address has, in each process. */
+  anonymousReads: ReadLimit;
 }
 
 const path = '/form/v1/registers';
@@ -45,7 +45,7 @@ const busy: Answer = {
 };
 
 export function registerRoutes(options: RegisterOptions): Route[] {
-  const countRead = createCountRead(options.anonymousReads ?? { reads: 300, seconds: 60 });
+  const countRead = createCountRead(options.anonymousReads);
   const { bearer, mayManage, tenant, bearerOrAnonymousRead } = createRegisterGuards({ ...options, countRead });
   const store = createRegisterStore(options.configuration);
   const changes = createRegisterChanges({ store, turns: createTurns(options) });
