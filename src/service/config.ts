@@ -13,7 +13,11 @@ export class ConfigError extends Error {
   readonly problems: ConfigProblem[];
 
   constructor(problems: ConfigProblem[]) {
-    super(`Configuration is not usable:\n${problems.map(({ name, problem }) => `  ${name}: ${problem}`).join('\n')}`);
+    const lines = problems.map(({ name, problem }) => `${name}: ${problem}`);
+    // One fits beside its heading, where a pod's status has room for a line.
+    super(
+      `Configuration is not usable:${lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join('')}`,
+    );
     this.name = 'ConfigError';
     this.problems = problems;
   }

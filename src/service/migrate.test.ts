@@ -57,6 +57,23 @@ describe('migrations', () => {
     expect([await versions(), applied()]).toEqual([[0, 2, 10], 2]);
   });
 
+  it.each([
+    ['refuses the password', { password: 'wrong' }, 'it refuses the user or the password (28P01)'],
+    ['has no such database', { pathname: '/nowhere' }, 'there is no database of this name (3D000)'],
+    ['is not there', { port: '1' }, 'its host refuses connections (ECONNREFUSED)'],
+    [
+      'has an unknown host',
+      { hostname: 'nowhere.invalid' },
+      expect.stringMatching(/^the name of its host .*\(E\w+\)$/),
+    ],
+  ])('of a Postgres that %s end with one line that says so', async (_what, change, why) => {
+    const url = Object.assign(new URL(database.url), change).href;
+    const failure = await migrate({ url, directory, log: captured.log }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    const [beginning, end] = String((failure as Error).message).split('opened: ');
+    expect([beginning, end]).toEqual(['the database cannot be ', why]);
+  });
+
   it('are applied once when five processes start at once', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int); SELECT pg_sleep(0.3);');
     write('002.do.fill.sql', 'INSERT INTO things VALUES (1);');
@@ -82,7 +99,10 @@ describe('migrations', () => {
   it('leave nothing behind when one of them fails', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     write('002.do.fail.sql', 'CREATE TABLE others (n int); SELECT 1/0;');
-    await expect(run()).rejects.toThrow('division by zero');
+    await expect(run()).rejects.toMatchObject({
+      message: 'the database cannot be migrated: it refuses what was asked for (22012)',
+      cause: { message: 'division by zero' },
+    });
     expect([await tables(), applied()]).toEqual([[], 0]);
     write('002.do.fail.sql', 'CREATE TABLE others (n int);');
     await run();

@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import pg from 'pg';
 import Postgrator from 'postgrator';
+import { explainDatabaseFailure } from './database-failure.ts';
 import type { Logger } from './log.ts';
 
 const lockKey = 4_711_026;
@@ -14,11 +15,17 @@ const lockKey = 4_711_026;
  * The lock is a transaction lock, because a session lock means nothing behind a transaction-pooling PgBouncer. Time
  * limits are set on the role for the same reason: statements 15 s, waits for locks 5 s. They hold for connections made
  * afterwards; a pooler's older ones have none until it replaces them.
+ *
+ * Rejects with an Error that says why in one line, Postgres' own error as its cause.
  */
 export async function migrate(options: { url: string; directory: string; log: Logger }): Promise<void> {
   const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });
   client.on('error', (error) => options.log.warn({ err: error }, 'the migration connection broke'));
-  await client.connect();
+  try {
+    await client.connect();
+  } catch (error) {
+    throw new Error(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
+  }
   try {
     await client.query('BEGIN');
     await client.query("SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '2min'");
@@ -29,7 +36,7 @@ export async function migrate(options: { url: string; directory: string; log: Lo
     for (const file of applied) options.log.info({ migration: file }, 'migration applied');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
-    throw error;
+    throw new Error(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
   } finally {
     await client.end();
   }
