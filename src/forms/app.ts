@@ -109,7 +109,7 @@ function createParts({ config, pool, platform, definitions, validator, urns, clo
 export function createFormsApp(options: FormsAppOptions): Express {
   const { config, log, metrics } = options;
   const routes = formsRoutes(options);
-  const document = createOpenApi({ title: name, version: '1', description, routes });
+  const document = () => createOpenApi({ title: name, version: '1', description, routes });
   return createHttpApp({
     log,
     metrics,

@@ -151,7 +151,7 @@ export function createPlatformApp(options: PlatformAppOptions): Express {
   const routes = platformRoutes(options);
   const title = 'Platform server';
   const description = 'Configuration, directory, tenants, notifications and events for clusters that have none.';
-  const document = createOpenApi({ title, version: '1', description, routes });
+  const document = () => createOpenApi({ title, version: '1', description, routes });
   return createHttpApp({
     log,
     metrics,

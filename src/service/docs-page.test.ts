@@ -10,7 +10,7 @@ let app: ListeningApp;
 let browser: Browser;
 beforeAll(async () => {
   const document = createOpenApi({ title: 'Form service', version: '1', description: 'Drafts', routes });
-  app = await startApp(routes, { extend: (target) => void target.use(documentRoutes(document)) });
+  app = await startApp(routes, { extend: (target) => void target.use(documentRoutes(() => document)) });
   browser = await launchChromium();
 });
 afterAll(async () => {

@@ -1,10 +1,11 @@
 // Who calls: verifies bearer access tokens of the access service (Keycloak's claims) for the realms of known tenants
 // and for core. Deny by default: any doubt about a token is a 401. It decides no permissions beyond "has a role".
 import { hash } from 'node:crypto';
-import { decodeJwt, type JWTVerifyResult, jwtVerify } from 'jose';
+import type { JWTVerifyResult } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type Clock, systemClock } from './clock.ts';
+import { jose } from './late-packages.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';
@@ -140,7 +141,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
         currentDate: clock(),
         requiredClaims: ['exp', 'sub'],
       };
-      return await jwtVerify(token, keys.ofRealm(realm), settings);
+      return await jose().jwtVerify(token, keys.ofRealm(realm), settings);
     } catch (error) {
       if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
       options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
@@ -174,7 +175,7 @@ function bearerToken(authorization = ''): string {
 /** Only to find the realm whose keys must have signed it. */
 function unverifiedIssuer(token: string): string {
   try {
-    const { iss }: { iss?: unknown } = decodeJwt(token);
+    const { iss }: { iss?: unknown } = jose().decodeJwt(token);
     return typeof iss === 'string' ? iss : '';
   } catch (error) {
     throw unauthenticated('The token is not a JWT.', error);

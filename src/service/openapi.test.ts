@@ -8,7 +8,7 @@ import { createOpenApi, documentRoutes } from './openapi.ts';
 let app: ListeningApp;
 beforeAll(async () => {
   const document = createOpenApi({ title: 'Form service', version: '1', description: 'Drafts', routes });
-  app = await startApp(routes, { extend: (target) => void target.use(documentRoutes(document)) });
+  app = await startApp(routes, { extend: (target) => void target.use(documentRoutes(() => document)) });
 });
 afterAll(() => app.close());
 

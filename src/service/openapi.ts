@@ -1,9 +1,10 @@
 // The OpenAPI 3.1 document, made from the route table and the very schemas that validate, and a page to browse it.
 import { Router } from 'express';
 import { z } from 'zod';
-import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
+import type { createDocument, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 import type { Answer, Credential, Route } from './http-app.ts';
+import { zodOpenapi } from './late-packages.ts';
 
 export interface OpenApiOptions {
   title: string;
@@ -34,7 +35,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
     const operations = Object.fromEntries(methods.map((method) => [method, operation(route)]));
     paths[path] = { ...paths[path], ...operations };
   }
-  return createDocument({
+  return zodOpenapi().createDocument({
     openapi: '3.1.0',
     info: { title: options.title, version: options.version, description: options.description },
     paths,
@@ -107,17 +108,28 @@ function response(status: number, answer: Answer) {
   };
 }
 
-/** Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, and a page at `/docs`. */
-export function documentRoutes(document: Document): Router {
+/**
+ * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, and a page at `/docs`. `make` is
+ * called once, when somebody asks for the first time: no process has to wait for that to be ready.
+ */
+export function documentRoutes(make: () => Document): Router {
   const router = Router();
-  const json = JSON.stringify(document);
-  const page = docsPage(JSON.parse(json) as ShownDocument);
+  let made: { json: string; page: string } | undefined;
+  const texts = () => {
+    made ??= textsOf(make());
+    return made;
+  };
   router.get(['/openapi.json', '/swagger/docs/v1'], (_request, response) => {
-    response.set('Cache-Control', 'max-age=300').type('application/json').send(json);
+    response.set('Cache-Control', 'max-age=300').type('application/json').send(texts().json);
   });
   router.get('/docs', (_request, response) => {
     response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
-    response.set('Cache-Control', 'max-age=300').type('text/html').send(page);
+    response.set('Cache-Control', 'max-age=300').type('text/html').send(texts().page);
   });
   return router;
+}
+
+function textsOf(document: Document): { json: string; page: string } {
+  const json = JSON.stringify(document);
+  return { json, page: docsPage(JSON.parse(json) as ShownDocument) };
 }

@@ -2,8 +2,9 @@
 // while it is away. Addresses come from Express, which believes trusted proxies only.
 import { isIP } from 'node:net';
 import type { Request } from 'express';
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Guard } from './http-app.ts';
+import { rateLimiters } from './late-packages.ts';
 import { Problem } from './problem.ts';
 import type { RedisCommands } from './redis.ts';
 
@@ -28,27 +29,32 @@ export interface Consumed {
 }
 
 export function createRateLimiter(limit: RateLimit, redis?: { commands: Pick<RedisCommands, 'eval'> }): RateLimiter {
-  const options = { points: limit.most, duration: Math.ceil(limit.window / 1_000), keyPrefix: `limit:${limit.name}` };
-  const memory = new RateLimiterMemory(options);
-  const limiter: RateLimiterAbstract = redis
-    ? new RateLimiterRedis({
-        ...options,
-        storeClient: redis.commands,
-        useRedisPackage: true,
-        insuranceLimiter: memory,
-      })
-    : memory;
+  let limiter: RateLimiterAbstract | undefined;
   return {
     ...limit,
     async consume(key) {
+      limiter ??= createLimiter(limit, redis);
       try {
         return describe(await limiter.consume(key), true);
       } catch (refusal) {
-        if (refusal instanceof RateLimiterRes) return describe(refusal, false);
+        if (refusal instanceof rateLimiters().RateLimiterRes) return describe(refusal, false);
         throw refusal;
       }
     },
   };
+}
+
+function createLimiter(limit: RateLimit, redis?: { commands: Pick<RedisCommands, 'eval'> }): RateLimiterAbstract {
+  const { RateLimiterMemory, RateLimiterRedis } = rateLimiters();
+  const options = { points: limit.most, duration: Math.ceil(limit.window / 1_000), keyPrefix: `limit:${limit.name}` };
+  const memory = new RateLimiterMemory(options);
+  if (!redis) return memory;
+  return new RateLimiterRedis({
+    ...options,
+    storeClient: redis.commands,
+    useRedisPackage: true,
+    insuranceLimiter: memory,
+  });
 }
 
 function describe({ remainingPoints, msBeforeNext }: RateLimiterRes, isAllowed: boolean): Consumed {

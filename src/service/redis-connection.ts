@@ -11,7 +11,7 @@ import {
   type RedisModules,
   type RedisScripts,
   type RespVersions,
-} from 'redis';
+} from '@redis/client';
 import type { RedisSettings } from './redis-fields.ts';
 
 /** Milliseconds without any traffic after which a connection is given up. */

@@ -1,6 +1,6 @@
 // Tells when keys that were read over a connection have changed in Redis (RESP3 client tracking). It keeps no values:
 // what was made of them is their reader's to keep, and to drop when told.
-import { BasicPooledClientSideCache } from 'redis';
+import { BasicPooledClientSideCache } from '@redis/client';
 
 type CacheCall = Parameters<BasicPooledClientSideCache['handleCache']>;
 

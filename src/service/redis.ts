@@ -1,7 +1,7 @@
 // Redis as the services use it: commands that fail within 2.5 s as a Problem `unavailable`, scripts, and tracked reads
 // whose values may be kept until told otherwise. It queues nothing while Redis is away, and never retries a command.
 import { hash } from 'node:crypto';
-import { ErrorReply } from 'redis';
+import { ErrorReply } from '@redis/client';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';

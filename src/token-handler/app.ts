@@ -82,7 +82,7 @@ export function createTokenHandlerApp(options: TokenHandlerAppOptions): Express 
   const { config, log, metrics } = options;
   const routes = tokenHandlerRoutes(options);
   const documented = routes.filter(({ path }) => !path.startsWith('/token-handler') || path.startsWith(root));
-  const document = createOpenApi({ title: name, version: '1', description, routes: documented });
+  const document = () => createOpenApi({ title: name, version: '1', description, routes: documented });
   return createHttpApp({
     log,
     metrics,

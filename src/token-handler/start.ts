@@ -4,6 +4,7 @@ import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createKeyRing } from '../service/key-ring.ts';
+import { loadLatePackages } from '../service/late-packages.ts';
 import type { Logger } from '../service/log.ts';
 import { createMetrics, type Metrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
@@ -71,7 +72,7 @@ export async function assembleTokenHandler(options: StartOptions): Promise<Token
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
   const { config, log } = options;
   const parts = await assembleTokenHandler(options);
-  return serve({
+  const service = await serve({
     app: createTokenHandlerApp(parts),
     mayUpgrade: parts.targets.mayUpgrade,
     host: config.HOST,
@@ -84,6 +85,9 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
     log,
     close: parts.close,
   });
+  // So that the first who signs in does not wait for them, and neither does whoever asks whether it is ready.
+  setTimeout(() => void loadLatePackages(), 2_000).unref();
+  return service;
 }
 
 interface ClientsOptions extends StartOptions {

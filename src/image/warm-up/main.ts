@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
+import { loadLatePackages } from '../../service/late-packages.ts';
 
 const project = join(import.meta.dirname, '../../..');
 const loaded = [
@@ -15,6 +16,7 @@ const loaded = [
 ];
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
+await loadLatePackages();
 flushCompileCache();
 
 // The entry and the mains: without a configuration each says so and ends.

@@ -20,6 +20,7 @@ import { type RegistrationRow, type StoredRegistration, toRegistration } from '.
 
 const callback = 'https://permits.example.org/cb';
 const other = 'https://permits.example.org/other';
+const keepCompiled = import.meta.resolve('../../../test/support/keep-compiled.ts');
 
 let access: TracedAccess;
 let proxy: FaultProxy;
@@ -63,9 +64,10 @@ afterEach(async () => {
 });
 
 async function startVictim() {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../main.ts')], {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const child = spawn(process.execPath, [`--import=${keepCompiled}`, join(import.meta.dirname, '../main.ts')], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { PATH: process.env.PATH, ...handler.env, ACCESS_SERVICE_URL: `${proxy.url}/auth` },
+    env: { PATH, NODE_COMPILE_CACHE, ...handler.env, ACCESS_SERVICE_URL: `${proxy.url}/auth` },
   });
   if (!child.stdout) throw new Error('the child has no output');
   for await (const line of createInterface(child.stdout)) {

@@ -1,8 +1,8 @@
 // Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). Whatever is in doubt is refused.
-import { decodeJwt, jwtVerify } from 'jose';
 import { z } from 'zod';
 import type { Clock } from '../../service/clock.ts';
 import type { Tenant, Tenants } from '../../service/identity.ts';
+import { jose } from '../../service/late-packages.ts';
 import { Problem } from '../../service/problem.ts';
 import { isTokenFault, type SigningKeys } from '../../service/signing-keys.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
@@ -83,7 +83,7 @@ async function tenantOf(token: string, { addresses, tenants }: LogoutTokenOption
 
 function unverifiedIssuer(token: string): string {
   try {
-    const { iss }: { iss?: unknown } = decodeJwt(token);
+    const { iss }: { iss?: unknown } = jose().decodeJwt(token);
     return typeof iss === 'string' ? iss : '';
   } catch (error) {
     throw new LogoutRefusal('the token is no JWT', error);
@@ -93,7 +93,7 @@ function unverifiedIssuer(token: string): string {
 async function checkSignature(token: string, tenant: Tenant, audience: string, options: LogoutTokenOptions) {
   const { addresses, keys, clock } = options;
   try {
-    const { payload, protectedHeader } = await jwtVerify(token, keys.ofRealm(tenant.realm), {
+    const { payload, protectedHeader } = await jose().jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer: addresses.issuer(tenant.realm).href,
       audience,
       algorithms,
