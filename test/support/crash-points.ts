@@ -60,7 +60,7 @@ function countRelaySteps(current: AsyncLocalStorage<RequestSteps>, crashAt: numb
   const query = pg.Pool.prototype.query as (...values: unknown[]) => Promise<unknown>;
   pg.Pool.prototype.query = async function (this: pg.Pool, ...values: unknown[]) {
     if (current.getStore()) return query.apply(this, values);
-    const isLook = values.length === 1;
+    const isLook = String(values[0]).includes('SKIP LOCKED');
     if (!isLook) take();
     const answer = await query.apply(this, values);
     if (!isLook || foundRows(answer)) take();

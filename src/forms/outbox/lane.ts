@@ -1,16 +1,20 @@
-// One stream of deliveries to one service: claims rows while there is room, delivers them side by side, and records the
-// outcomes many at a time. No transaction is open while a request runs. It never drops a row: what is not recorded is
+// One stream of deliveries to one service: claims rows while there is room, has them delivered side by side, and records
+// the outcomes many at a time. No transaction is open while a request runs. It never drops a row: what is not recorded is
 // claimed again when its claim has run out.
 import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import type { Deliver } from './delivery.ts';
+import { createDispatch, type Dispatch } from './dispatch.ts';
 import { DeadlineError, type FailureReport } from './failure.ts';
 import type { Gate } from './gate.ts';
 import { createLatch } from './latch.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { type Backoff, retryDelay } from './outbox.ts';
 import { createRecorder, type Recorder } from './recorder.ts';
-import type { ClaimedRow, OutboxStore } from './store.ts';
+import type { Place } from './statements.ts';
+import type { ClaimedRow, Look, OutboxStore } from './store.ts';
+import type { Throttle } from './throttle.ts';
 
 export const lanes = ['events', 'notifications', 'files'] as const;
 export type LaneName = (typeof lanes)[number];
@@ -19,6 +23,8 @@ export type LaneName = (typeof lanes)[number];
 export interface LanePace {
   /** Deliveries under way at once, at most. */
   capacity: number;
+  /** Rows that are claimed and wait for their delivery, at most. */
+  ahead: number;
   /** How long a claimed row is left alone by other relays; longer than any delivery. */
   lease: number;
   /** After this a delivery counts as failed, whatever its request still does; shorter than the lease. */
@@ -34,6 +40,7 @@ export interface LaneOptions {
   store: OutboxStore;
   deliver: Deliver;
   gate: Gate;
+  throttle: Throttle;
   report: FailureReport;
   metrics: OutboxMetrics;
   clock: Clock;
@@ -47,9 +54,12 @@ export interface Lane {
   stop(): Promise<void>;
 }
 
+/** A walk goes on where the one before ended for so long; then it begins at the oldest row again. Milliseconds. */
+const longWalk = 1_000;
+
 export function startLane(options: LaneOptions): Lane {
+  const { pace, gate } = options;
   const latch = createLatch();
-  const running = new Set<Promise<void>>();
   const recorder = createRecorder({
     store: options.store,
     clock: options.clock,
@@ -59,29 +69,34 @@ export function startLane(options: LaneOptions): Lane {
       if (accepted > 0) options.onAccepted();
     },
   });
+  const dispatch: Dispatch = createDispatch({
+    ...pace,
+    ...options,
+    deliver: (row) => deliverOne(row, options, { recorder, dispatch }),
+    giveBack: (row) => recorder.failed({ row, notBefore: undefined }),
+  });
   let stopping = false;
   const loop = run();
 
   async function run(): Promise<void> {
-    let idle = options.pace.poll.min;
+    const look = createLook(options);
+    let idle = pace.poll.min;
     while (!stopping) {
-      const room = roomOf(options, running.size + recorder.waiting());
+      const room = roomOf(options, dispatch.size() + recorder.waiting());
       if (room === 0) {
-        await latch.wait(Math.max(options.gate.waitMs(), options.pace.poll.min));
+        await latch.wait(Math.max(gate.waitMs(), pace.poll.min));
         continue;
       }
-      const { rows, took } = await claim(options, room);
-      for (const row of rows) track(deliverOne(row, options, recorder));
-      if (rows.length === room) continue;
-      idle = rows.length > 0 ? options.pace.poll.min : Math.min(idle * 2, options.pace.poll.max);
-      // An empty look that was dear (much that waits for something else) is not repeated at once.
-      await latch.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5));
+      const { rows, took, wasWhole } = await look(room);
+      dispatch.add(rows);
+      if (rows.length === room || !wasWhole) continue;
+      idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
+      // A look that found little is not repeated at once, whoever asks, and one that was dear (much that waits for
+      // something else) still less.
+      const rest = Math.min(pace.poll.min, 50);
+      await sleep(rest);
+      await latch.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - rest);
     }
-  }
-
-  function track(delivery: Promise<void>): void {
-    running.add(delivery);
-    void delivery.finally(() => running.delete(delivery));
   }
 
   return {
@@ -90,9 +105,30 @@ export function startLane(options: LaneOptions): Lane {
       stopping = true;
       latch.nudge();
       await loop;
-      await Promise.all(running);
+      await dispatch.stop();
       await recorder.stop();
     },
+  };
+}
+
+interface WalkedLook extends Look {
+  /** Milliseconds. */
+  took: number;
+  /** Whether it began at the oldest row. */
+  wasWhole: boolean;
+}
+
+/** Looks for rows to claim, and remembers where to go on. */
+function createLook(options: LaneOptions): (limit: number) => Promise<WalkedLook> {
+  let after: Place | undefined;
+  let began = 0;
+  return async (limit) => {
+    const started = performance.now();
+    const wasWhole = !after;
+    if (wasWhole) began = started;
+    const { rows, end } = await claim(options, limit, after);
+    after = rows.length === limit && started - began < longWalk ? end : undefined;
+    return { rows, end, wasWhole, took: performance.now() - started };
   };
 }
 
@@ -101,29 +137,30 @@ function roomOf({ gate, pace }: LaneOptions, busy: number): number {
   const state = gate.state();
   if (state === 'shut') return 0;
   if (state === 'probe') return busy === 0 ? 1 : 0;
-  const room = pace.capacity - busy;
-  return room * 2 >= pace.capacity ? room : 0;
+  const whole = pace.capacity + pace.ahead;
+  const room = whole - busy;
+  return room * 2 >= whole ? room : 0;
 }
 
-async function claim(options: LaneOptions, limit: number): Promise<{ rows: ClaimedRow[]; took: number }> {
+async function claim(options: LaneOptions, limit: number, after: Place | undefined): Promise<Look> {
   const { store, pace, clock, name, report } = options;
-  const started = performance.now();
   try {
-    const rows = await store.claim({
-      lane: name,
-      limit,
-      now: clock(),
-      lease: pace.lease,
-    });
+    const look = await store.claim({ lane: name, limit, now: clock(), lease: pace.lease, after });
     report.ended('postgres');
-    return { rows, took: performance.now() - started };
+    return look;
   } catch (error) {
     report.failed('postgres', error);
-    return { rows: [], took: 200 };
+    await sleep(Math.min(pace.poll.max, 1_000));
+    return { rows: [], end: undefined };
   }
 }
 
-async function deliverOne(row: ClaimedRow, options: LaneOptions, recorder: Recorder): Promise<void> {
+interface Outcomes {
+  recorder: Recorder;
+  dispatch: Pick<Dispatch, 'clear'>;
+}
+
+async function deliverOne(row: ClaimedRow, options: LaneOptions, { recorder, dispatch }: Outcomes): Promise<void> {
   const { metrics, gate, report, name, pace, clock } = options;
   const started = performance.now();
   try {
@@ -137,6 +174,7 @@ async function deliverOne(row: ClaimedRow, options: LaneOptions, recorder: Recor
     const change = gate.failed(side);
     report.failed(name, error, row);
     if (change === 'ended') report.ended(name);
+    if (change === 'began') dispatch.clear();
     const delay = retryDelay(row.attempts, pace.retry[side]);
     recorder.failed({ row, notBefore: new Date(clock().getTime() + delay) });
   }

@@ -6,7 +6,7 @@ import type { FailureReport } from './failure.ts';
 import type { AcceptedRow, FailedRow, OutboxStore } from './store.ts';
 
 /** Milliseconds in which outcomes gather before they are recorded. */
-const linger = 5;
+const linger = 20;
 /** Milliseconds between tries while the database is away. */
 const pause = 1_000;
 
@@ -35,7 +35,7 @@ export function createRecorder({ store, clock, report, onRecorded }: RecorderOpt
 
   /** Rows leave the lists only when they are recorded, so that they count as under way until then. */
   async function record(): Promise<void> {
-    const [done, undone] = [accepted, failed];
+    const [done, undone] = [[...accepted], [...failed]];
     if (done.length > 0) await store.accept(done, clock());
     accepted = accepted.slice(done.length);
     if (undone.length > 0) await store.fail(undone);
@@ -65,11 +65,11 @@ export function createRecorder({ store, clock, report, onRecorded }: RecorderOpt
 
   return {
     accepted(outcome) {
-      accepted = [...accepted, outcome];
+      accepted.push(outcome);
       schedule();
     },
     failed(outcome) {
-      failed = [...failed, outcome];
+      failed.push(outcome);
       schedule();
     },
     waiting,

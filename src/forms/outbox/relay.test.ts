@@ -217,8 +217,8 @@ describe('an outage', () => {
     for (const form of forms) await database.addRow(form, 'form-created');
     sink.answer(({ path }) => (path.startsWith('/subscription') ? { status: 500 } : undefined) as undefined);
     start();
-    await vi.waitFor(() => expect(events()).toHaveLength(20));
-    expect(await database.undelivered()).toBe(1);
+    await vi.waitFor(async () => expect(await database.undelivered()).toBe(1));
+    expect(events()).toHaveLength(20);
   });
 
   it('with refused connections ends without a restart', async () => {

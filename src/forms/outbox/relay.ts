@@ -1,6 +1,7 @@
 // The relay: in every pod of the form service it brings the outbox to the platform, at least once, in order per form. It
 // is woken by a look at the table in short intervals, and at once after a write of its own process. Nothing is ever given
 // up: a row leaves only by being accepted.
+import { performance } from 'node:perf_hooks';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
 import type { Deliver } from './delivery.ts';
@@ -9,6 +10,7 @@ import { createGate } from './gate.ts';
 import { type Lane, type LaneName, type LanePace, lanes, startLane } from './lane.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import type { OutboxStore } from './store.ts';
+import { createThrottle } from './throttle.ts';
 
 export interface Relay {
   /** Looks at the outbox at once; call it after a commit that wrote to it. */
@@ -31,11 +33,18 @@ export interface RelayOptions {
 export interface RelayPace extends LanePace {
   /** Milliseconds between probes while a service is down. */
   outage: { first: number; cap: number };
+  /** Deliveries that start in a second, at most, of all lanes together. */
+  rate: number;
 }
+
+/** Deliveries that start at once after a pause, at most. */
+const burst = 32;
 
 // The lag after an outage is at most the two caps of `outage` and `retry.service`.
 const defaultPace = {
   capacity: 64,
+  ahead: 128,
+  rate: 2_000,
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
@@ -47,6 +56,7 @@ export function startRelay(options: RelayOptions): Relay {
   const limits = { deadline: options.callTimeout * 3, lease: options.callTimeout * 6 };
   const pace: RelayPace = { ...defaultPace, ...limits, ...options.pace };
   const report = createFailureReport({ log, clock });
+  const throttle = createThrottle({ rate: pace.rate, burst, now: () => performance.now() });
   const running: Lane[] = [];
   const nudge = () => {
     for (const lane of running) lane.nudge();
@@ -57,8 +67,10 @@ export function startRelay(options: RelayOptions): Relay {
       name,
       pace,
       report,
+      throttle,
       gate: createGate({ clock, backoff: pace.outage }),
-      onAccepted: nudge,
+      // Events of a form wait for its subscriber; nothing in another lane falls due at once when an event is accepted.
+      onAccepted: name === 'notifications' ? nudge : () => undefined,
     });
   running.push(...lanes.map(start));
   return {

@@ -5,35 +5,57 @@
 // the acceptance of a row sees that row in the way, a look from after it does not; no look sees a later row first.
 import { escapeLiteral } from 'pg';
 
+/** A place in the order of claims: that of a row. */
+export interface Place {
+  /** A moment as Postgres writes it, which is finer than a Date. */
+  notBefore: string;
+  /** A bigint, as text. */
+  sequence: string;
+}
+
 export interface Claim {
   lane: string;
   now: Date;
   /** End of the claim. */
   until: Date;
   limit: number;
+  /** Where the walk begins; without it at the oldest row. */
+  after?: Place | undefined;
 }
 
 /**
- * Claims due rows in their order, by walking the index. A row that another relay is claiming is passed over; one that it
- * has just claimed fails the repeated check of `claimed_until`.
- *
- * The planner is told to walk: after a reconciler's run its statistics are of a table without backlog, and it would read
- * and sort a million rows for each claim (2.4 s against 5 ms). That takes a SET LOCAL in the same transaction, and one
- * round trip, so this is one simple query, an implicit transaction, with its values written in. The scalar subquery
- * keeps it from anti-joining the whole backlog.
+ * Goes before each statement, in its transaction. The planner is told to walk and to look up: after a reconciler's run
+ * its statistics are of a table without backlog, and it would read and sort a million rows for each claim (2.4 s against
+ * 5 ms), or scan them for each acceptance. That takes a SET LOCAL in the same transaction, and one round trip, so each
+ * statement is a simple query, an implicit transaction, with its values written in.
  *
  * Up to version 17 Postgres tells the planner so by a cost of 10,000,000,000, for the last sort as well, and then
  * compiles what looks so dear: 0.7 s for a claim of a millisecond. Hence no JIT.
  */
-export function claimSql({ lane, now, until, limit }: Claim): string {
-  const [lanePart, nowPart, untilPart] = [lane, now.toISOString(), until.toISOString()].map((text) =>
-    escapeLiteral(text),
-  );
+const planSql = ['sort', 'bitmapscan', 'seqscan', 'hashjoin', 'mergejoin']
+  .map((way) => `SET LOCAL enable_${way} = off; `)
+  .concat('SET LOCAL jit = off;')
+  .join('');
+
+const momentOf = (date: Date) => `${escapeLiteral(date.toISOString())}::timestamptz`;
+
+/**
+ * Claims due rows in their order, by walking the index. A row that another relay is claiming is passed over; one that it
+ * has just claimed fails the repeated check of `claimed_until`. The scalar subquery keeps it from anti-joining the whole
+ * backlog.
+ *
+ * Rows that were accepted stand at the head of the index until it is vacuumed, a hundred thousand in a minute and all of
+ * them while an old transaction (a dump) is open. So a walk goes on `after` the last row of the one before.
+ */
+export function claimSql({ lane, now, until, limit, after }: Claim): string {
+  const nowPart = momentOf(now);
+  const from = after && `(${escapeLiteral(after.notBefore)}::timestamptz, ${escapeLiteral(after.sequence)}::bigint)`;
   return `
-SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+${planSql}
 WITH due AS MATERIALIZED (
-  SELECT o.sequence FROM outbox o
-  WHERE o.accepted IS NULL AND o.lane = ${lanePart} AND o.not_before <= ${nowPart}
+  SELECT o.sequence, o.not_before FROM outbox o
+  WHERE o.accepted IS NULL AND o.lane = ${escapeLiteral(lane)} AND o.not_before <= ${nowPart}
+    ${from ? `AND (o.not_before, o.sequence) > ${from}` : ''}
     AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowPart})
     AND o.sequence = (
       SELECT p.sequence FROM outbox p
@@ -43,18 +65,31 @@ WITH due AS MATERIALIZED (
   LIMIT ${Math.trunc(limit)}
   FOR UPDATE OF o SKIP LOCKED
 ), claimed AS (
-  UPDATE outbox o SET claimed_until = ${untilPart}, attempts = o.attempts + 1
+  UPDATE outbox o SET claimed_until = ${momentOf(until)}, attempts = o.attempts + 1
   FROM due WHERE o.sequence = due.sequence
-  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.created, o.attempts
+  RETURNING o.sequence, o.form_id, o.tenant_id, o.kind, o.facts, o.created, o.attempts, due.not_before
 )
-SELECT c.sequence, c.form_id, c.tenant_id, c.kind, c.facts, c.created AS outbox_created, c.attempts,
+SELECT c.not_before::text, c.sequence, c.form_id, c.tenant_id, c.kind, c.facts, c.created AS outbox_created, c.attempts,
   f.status, f.created AS form_created, f.created_by, f.last_accessed, f.locked, f.submitted, f.applicant, f.subscriber_id
 FROM claimed c LEFT JOIN forms f ON f.id = c.form_id
-ORDER BY c.sequence`;
+ORDER BY c.not_before, c.sequence`;
 }
 
+export interface Acceptance {
+  rows: readonly { sequence: string; subscriberId: string | undefined }[];
+  now: Date;
+  /** When removals that follow fall due. */
+  removal: Date;
+  /** Whether files are deleted. */
+  deleteFiles: boolean;
+}
+
+/** Rows of values, whatever is in them. */
+const valuesOf = (rows: readonly object[], columns: string) =>
+  `jsonb_to_recordset(${escapeLiteral(JSON.stringify(rows))}::jsonb) AS i (${columns})`;
+
 /**
- * $1 sequences, $2 subscriber ids, $3 now, $4 when removals fall due, $5 whether files are deleted.
+ * Marks rows as accepted, and writes what follows.
  *
  * A subscriber is always written into its `subscribe` row, also by a relay whose claim had run out; the form's row is
  * told if it is still there. If it is not, and no form-deleted is to come that would see to it, the removal is written
@@ -62,12 +97,18 @@ ORDER BY c.sequence`;
  * does not see; then there are two removals, which does no harm. Removals stand before files, so that a file that
  * cannot be deleted holds back nothing.
  */
-export const acceptSql = `
+export function acceptSql({ rows, now, removal, deleteFiles }: Acceptance): string {
+  const [due, input] = [
+    momentOf(removal),
+    rows.map((row) => ({ sequence: row.sequence, subscriber_id: row.subscriberId?.toWellFormed() })),
+  ];
+  return `
+${planSql}
 WITH input AS (
-  SELECT * FROM unnest($1::bigint[], $2::text[]) AS i (sequence, subscriber_id)
+  SELECT * FROM ${valuesOf(input, 'sequence bigint, subscriber_id text')}
 ), done AS (
   UPDATE outbox o SET
-    accepted = coalesce(o.accepted, $3),
+    accepted = coalesce(o.accepted, ${momentOf(now)}),
     claimed_until = NULL,
     facts = CASE
       WHEN o.kind = 'form-deleted' THEN o.facts - 'actor'
@@ -86,7 +127,7 @@ WITH input AS (
   WHERE d.kind = 'form-deleted' AND p.form_id = d.form_id AND p.sequence < d.sequence AND p.facts ? 'actor'
 )
 INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-SELECT form_id, tenant_id, kind, facts, $4::timestamptz, $4::timestamptz FROM (
+SELECT form_id, tenant_id, kind, facts, ${due}, ${due} FROM (
   SELECT 1 AS rank, d.form_id, d.tenant_id, 'remove-subscriber' AS kind,
     jsonb_build_object('definitionId', d.facts -> 'definitionId', 'subscriberId', s.id) AS facts
   FROM done d CROSS JOIN LATERAL (
@@ -107,15 +148,32 @@ SELECT form_id, tenant_id, kind, facts, $4::timestamptz, $4::timestamptz FROM (
   SELECT 3, d.form_id, d.tenant_id, 'remove-files',
     jsonb_build_object('definitionId', d.facts -> 'definitionId', 'files', d.facts -> 'files')
   FROM done d
-  WHERE $5 AND d.kind = 'form-deleted' AND jsonb_array_length(coalesce(d.facts -> 'files', '[]')) > 0
+  WHERE ${deleteFiles} AND d.kind = 'form-deleted' AND jsonb_array_length(coalesce(d.facts -> 'files', '[]')) > 0
 ) followers
 ORDER BY rank`;
+}
 
-/** $1 sequences, $2 ends of the claims, $3 next tries. */
-export const failSql = `
-UPDATE outbox o SET not_before = i.not_before, claimed_until = NULL
-FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) AS i (sequence, claimed_until, not_before)
+export interface Failure {
+  sequence: string;
+  claimedUntil: Date;
+  notBefore: Date | undefined;
+  tried: boolean;
+}
+
+/** Ends claims. A row that was not tried is as it was before its claim. */
+export function failSql(rows: readonly Failure[]): string {
+  const input = rows.map(({ sequence, claimedUntil, notBefore, tried }) => ({
+    sequence,
+    claimed_until: claimedUntil,
+    not_before: notBefore,
+    tries: tried ? 0 : 1,
+  }));
+  return `
+${planSql}
+UPDATE outbox o SET not_before = coalesce(i.not_before, o.not_before), claimed_until = NULL, attempts = o.attempts - i.tries
+FROM ${valuesOf(input, 'sequence bigint, claimed_until timestamptz, not_before timestamptz, tries int')}
 WHERE o.sequence = i.sequence AND o.accepted IS NULL AND o.claimed_until = i.claimed_until`;
+}
 
 /** $1 now. Rows are counted from `created` on; of a removal that is the moment when it falls due. */
 export const backlogSql = `

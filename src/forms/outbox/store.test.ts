@@ -8,7 +8,8 @@ let database: OutboxDatabase;
 let store: OutboxStore;
 const now = new Date('2026-08-20T17:00:00.000Z');
 const later = (ms: number) => new Date(now.getTime() + ms);
-const claim = (at = now, limit = 10) => store.claim({ lane: 'events', limit, now: at, lease: 60_000 });
+const claim = async (at = now, limit = 10) =>
+  (await store.claim({ lane: 'events', limit, now: at, lease: 60_000 })).rows;
 
 beforeEach(async () => {
   database = await createOutboxDatabase();

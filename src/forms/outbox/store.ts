@@ -3,7 +3,7 @@
 import type { QueryResult } from 'pg';
 import type { Queryable } from '../../service/postgres.ts';
 import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
-import { acceptSql, backlogSql, claimSql, failSql } from './statements.ts';
+import { acceptSql, backlogSql, claimSql, failSql, type Place } from './statements.ts';
 
 /** A row as a relay holds it. */
 export interface ClaimedRow extends OutboxRow {
@@ -18,7 +18,14 @@ export interface AcceptedRow {
 
 export interface FailedRow {
   row: Pick<ClaimedRow, 'sequence' | 'claimedUntil'>;
-  notBefore: Date;
+  /** Next try; undefined for a row that was claimed and not tried, which is as due as it was. */
+  notBefore: Date | undefined;
+}
+
+export interface Look {
+  rows: ClaimedRow[];
+  /** Where the next look may go on; undefined when nothing was claimed. */
+  end: Place | undefined;
 }
 
 export interface Backlog {
@@ -32,9 +39,10 @@ export interface Backlog {
 export interface OutboxStore {
   /**
    * Claims due rows of a lane, oldest first, each the oldest undelivered one of its form, for `lease` milliseconds, and
-   * reads their forms. Several relays never get the same row at once, unless a claim has run out.
+   * reads their forms. Several relays never get the same row at once, unless a claim has run out. `after` spares a look
+   * the rows that were accepted lately; what has become due before that place, only a look without it finds.
    */
-  claim(options: { lane: string; limit: number; now: Date; lease: number }): Promise<ClaimedRow[]>;
+  claim(options: { lane: string; limit: number; now: Date; lease: number; after?: Place | undefined }): Promise<Look>;
   /**
    * Marks rows as accepted, in one statement with what follows from it: a form learns its subscriber, a deleted form's
    * subscriber (and files) get the rows that remove them. A row may be marked again.
@@ -57,22 +65,25 @@ export interface OutboxStoreOptions {
 
 export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions): OutboxStore {
   return {
-    async claim({ lane, limit, now, lease }) {
+    async claim({ lane, limit, now, lease, after }) {
       const claimedUntil = new Date(now.getTime() + lease);
-      const answer: unknown = await pool.query(claimSql({ lane, now, until: claimedUntil, limit }));
+      const answer: unknown = await pool.query(claimSql({ lane, now, until: claimedUntil, limit, after }));
       const { rows } = (answer as QueryResult<ClaimRecord>[]).at(-1) ?? { rows: [] };
-      return rows.map((record) => ({ ...toRow(record), claimedUntil }));
+      const last = rows.at(-1);
+      return {
+        rows: rows.map((record) => ({ ...toRow(record), claimedUntil })),
+        end: last && { notBefore: last.not_before, sequence: last.sequence },
+      };
     },
     async accept(rows, now) {
-      const sequences = rows.map(({ row }) => row.sequence);
-      const subscribers = rows.map(({ subscriberId }) => subscriberId ?? null);
+      const accepted = rows.map(({ row, subscriberId }) => ({ sequence: row.sequence, subscriberId }));
       const removal = new Date(now.getTime() + removalDelay);
-      await pool.query(acceptSql, [sequences, subscribers, now, removal, deleteFiles]);
+      await pool.query(acceptSql({ rows: accepted, now, removal, deleteFiles }));
     },
     async fail(rows) {
-      const sequences = rows.map(({ row }) => row.sequence);
-      const claims = rows.map(({ row }) => row.claimedUntil.toISOString());
-      await pool.query(failSql, [sequences, claims, rows.map(({ notBefore }) => notBefore.toISOString())]);
+      await pool.query(
+        failSql(rows.map(({ row, notBefore }) => ({ ...row, notBefore, tried: notBefore !== undefined }))),
+      );
     },
     async backlog(now) {
       const { rows } = await pool.query<Backlog>(backlogSql, [now]);
@@ -88,6 +99,7 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
 }
 
 interface ClaimRecord {
+  not_before: string;
   sequence: string;
   form_id: string;
   tenant_id: string;

@@ -245,7 +245,9 @@ describe('a form that is deleted', () => {
 
   it('after a relay (or a send-code) died between subscribe and its record leaves no subscriber', async () => {
     const form = await create();
-    const [row] = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 100 });
+    const {
+      rows: [row],
+    } = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 100 });
     expect(row?.formId).toBe(form);
     subscribers.set('s-dead', { userId: `urn:example:platform:form-service:v1:/forms/${form}`, channels });
     await remove(form);
@@ -256,7 +258,9 @@ describe('a form that is deleted', () => {
 
   it('long before a relay that lost its claim records its subscriber leaves no subscriber', async () => {
     const form = await create();
-    const [row] = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 1 });
+    const {
+      rows: [row],
+    } = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 1 });
     await remove(form);
     const relay = start();
     await endsClean();
