@@ -1,0 +1,205 @@
+// Tenants that come while a token handler runs, in a process of its own: each with a client that is registered and signs
+// people in at a realm of its own; an invalid client next to it hurts nobody; and the process keeps of a tenant only what its
+// bounded caches hold. TENANTS=1000 adds a thousand; fewer show the same in less time, because the bound is per tenant.
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createMemoryEntityStore } from '../../src/embedded/access/entity-store.ts';
+import { applySeed } from '../../src/platform-server/seed.ts';
+import { systemClock } from '../../src/service/clock.ts';
+import { startTestAccess, type TestAccess } from '../support/access.ts';
+import { call, roleToken, startTestPlatform, type TestPlatform } from '../support/platform.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
+import { cookieName } from '../support/sessions.ts';
+import { createSiteBrowser } from '../support/site-browser.ts';
+import { startTestTokenHandler, type TestTokenHandler } from '../support/token-handler.ts';
+import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
+
+const kibibyte = 1_024;
+const most = Number(process.env.TENANTS || 300);
+/** As many come at once. After the first of them the code is warm, and whatever is kept once for all tenants is there. */
+const batch = Math.max(100, most / 5);
+/**
+ * What a tenant may cost, in KiB of the live heap: its entry in the list of tenants, its configuration with the clients read
+ * from it, the discovery document and the keys of its realm, and a verified token. Each is in an LRU of 5,000 (tokens:
+ * 10,000; the list is one answer), so that tenants beyond those cost no more. A thousand cost 12 KiB each.
+ */
+const mostPerTenant = 24;
+/** What meeting the same tenants again may leave in all, in KiB of the live heap: a thousand left 50 to 120. */
+const noise = 320;
+/** Series of metrics, and sockets and timers, that may come with requests of other kinds. One for a tenant is more. */
+const fewer = batch / 2;
+
+let redis: TestRedis;
+let access: TestAccess;
+let platform: TestPlatform;
+let world: TestTokenHandler;
+let handler: TokenHandlerProcess;
+let database: pg.Pool;
+let configurator: string;
+/** Of each tenant's administrator: the same at every call, as a verified token is remembered. */
+const tokens = new Map<number, string>();
+beforeAll(async () => {
+  // A key for each of a thousand realms would take minutes to make.
+  const store = createMemoryEntityStore(systemClock);
+  const signingKey: typeof store.signingKey = (_realm, create) => store.signingKey('all', create);
+  access = await startTestAccess({ store: { ...store, signingKey } });
+  [redis, platform] = await Promise.all([startTestRedis(), startTestPlatform({ access })]);
+  // What registrations leave to be done is for the process to do.
+  world = await startTestTokenHandler({ platform, env: { REDIS_URL: redis.url }, pace: { poll: 3_600_000 } });
+  await world.configure({ shared: {} }, { core: true });
+  database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+  configurator = await roleToken(access, { 'configuration-service': ['configured-service'] });
+  // Short, so that what is known is fetched again and again.
+  const env = { ...world.env, LOG_LEVEL: 'warn', PLATFORM_CACHE_TTL: 'PT2S', SIGN_IN_LIMIT: '1000000' };
+  handler = await startTokenHandlerProcess({ env });
+});
+afterAll(async () => {
+  await handler.stop();
+  await database.end();
+  await world.close();
+  await Promise.all([platform.close(), redis.close()]);
+  await access.close();
+});
+
+const hasInvalidClient = (nth: number) => nth % 20 === 0;
+const signsIn = (nth: number) => nth % 50 === 0;
+const nameOf = (nth: number) => `Town ${nth}`;
+const realmOf = (nth: number) => `town-${nth}`;
+const idOf = (nth: number) => nth.toString(16).padStart(24, '0');
+const urnOf = (nth: number) => access.urns.tenant(idOf(nth));
+const callbackUrl = () => `${handler.url}/token-handler/clients/own/callback`;
+const authUrl = (tenant: string) =>
+  `${handler.url}/token-handler/clients/own/auth?${new URLSearchParams({ tenant, callbackUrl: callbackUrl() })}`;
+
+const inTurns = async (tenants: number[], work: (nth: number) => Promise<void>) => {
+  const left = [...tenants];
+  const worker = async () => {
+    for (let nth = left.shift(); nth !== undefined; nth = left.shift()) await work(nth);
+  };
+  await Promise.all(Array.from({ length: 8 }, worker));
+};
+
+const from = (first: number, to: number) => Array.from({ length: to - first + 1 }, (_, index) => first + index);
+
+/** Into the list of tenants, each with a realm and a configuration of its own. */
+async function add(tenants: number[]): Promise<void> {
+  const rows = tenants.map((nth) => ({ id: idOf(nth), name: nameOf(nth), realm: realmOf(nth) }));
+  await applySeed(database, { tenants: rows, directory: [] });
+  const target = { id: 'directory', upstream: access.urns.service('directory-service:v2') };
+  const own = { description: 'Of this town', redirectUris: [callbackUrl()], targets: [target] };
+  const invalid = { targets: [{ id: 'x', upstream: 'no urn' }] };
+  const configuration = `${platform.url}/configuration/v2/configuration/platform/token-handler`;
+  await inTurns(tenants, async (nth) => {
+    await access.addRealm(realmOf(nth));
+    const role = { 'token-handler': ['token-handler-admin'] };
+    const exp = Math.floor(Date.now() / 1_000) + 3_600;
+    tokens.set(nth, await roleToken(access, role, { realm: realmOf(nth), claims: { exp } }));
+    const clients = { own, ...(hasInvalidClient(nth) && { broken: invalid }) };
+    const { status, text } = await call(`${configuration}?tenantId=${encodeURIComponent(urnOf(nth))}`, {
+      method: 'PATCH',
+      token: configurator,
+      body: { operation: 'REPLACE', configuration: { clients } },
+    });
+    expect([nth, status], text).toEqual([nth, 200]);
+  });
+  const last = tenants.at(-1) ?? 0;
+  const isKnown = async () => (await fetch(authUrl(nameOf(last)), { redirect: 'manual' })).status;
+  await expect.poll(isKnown, { timeout: 20_000 }).not.toBe(404);
+}
+
+async function register(nth: number): Promise<void> {
+  const registrationToken = await access.registrationToken(realmOf(nth));
+  const registered = await call(`${handler.url}/token-handler/v1/clients/own`, {
+    method: 'POST',
+    token: tokens.get(nth),
+    body: { registrationToken },
+  });
+  expect([nth, registered.status], registered.text).toEqual([nth, 200]);
+}
+
+/** Whatever makes the process remember something of a tenant. */
+async function meet(nth: number): Promise<void> {
+  const { status, body } = await call(`${handler.url}/token-handler/v1/clients`, { token: tokens.get(nth) });
+  const listed = (body as { id: string; registered: boolean }[]).map(({ id, registered }) => [id, registered]);
+  // A client that breaks a rule is not there, and does no harm to its neighbour.
+  expect([nth, status, Object.fromEntries(listed)]).toEqual([nth, 200, { own: true, shared: false }]);
+  for (const tenant of [realmOf(nth), urnOf(nth)]) {
+    const begun = await fetch(authUrl(tenant), { redirect: 'manual' });
+    const location = begun.headers.get('location') ?? '';
+    expect([nth, begun.status, location.startsWith(`${access.issuer(realmOf(nth))}/`)]).toEqual([nth, 302, true]);
+  }
+  if (signsIn(nth)) await signIn(nth);
+}
+
+/** Through to a session, a call of a target with it, and its end. */
+async function signIn(nth: number): Promise<void> {
+  const browser = createSiteBrowser();
+  const isCallback = (url: URL) => url.pathname.endsWith('/callback');
+  const form = await browser.follow(await browser.request(authUrl(nameOf(nth).toUpperCase())), isCallback);
+  const sent = await browser.submit(form, { username: 'alice@example.com', password: 'alice' });
+  const { location } = await browser.follow(sent, isCallback);
+  const landed = await browser.request(location ?? '');
+  expect([nth, landed.status, browser.cookie(handler.url, cookieName) !== undefined]).toEqual([nth, 302, true]);
+  const target = `${handler.url}/token-handler/targets/directory/namespaces/platform/entries`;
+  expect([nth, (await browser.request(target)).status]).toEqual([nth, 200]);
+  const ended = await browser.request(`${handler.url}/token-handler/clients/own/logout`);
+  expect([nth, ended.status]).toEqual([nth, 302]);
+}
+
+interface Kept {
+  /** KiB of the heap in use, once nothing of a request is left: the least of some looks. */
+  heap: number;
+  /** Lines of /metrics. */
+  series: number;
+  /** Sockets, timers and the like that Node counts. */
+  resources: number;
+}
+
+async function whatIsKept(after: string): Promise<Kept> {
+  await delay(1_000);
+  const looks: number[] = [];
+  for (let look = 0; look < 3; look += 1) looks.push((await handler.liveHeapBytes()) / kibibyte);
+  const heap = Math.round(Math.min(...looks));
+  const resident = Math.round((await handler.residentBytes()) / kibibyte);
+  process.stdout.write(`${after}: heap ${heap} KiB, RSS ${resident} KiB\n`);
+  const series = (await (await fetch(`${handler.metricsUrl}/metrics`)).text()).split('\n').length;
+  return { heap, series, resources: await handler.metric('nodejs_active_resources_total') };
+}
+
+it('tenants that are added while it runs are known soon, and each costs no more memory than its entries in bounded caches', {
+  timeout: 600_000,
+}, async () => {
+  const come = async (first: number) => {
+    const tenants = from(first, Math.min(first + batch - 1, most));
+    await add(tenants);
+    await inTurns(tenants, register);
+    await inTurns(tenants, meet);
+  };
+  await come(1);
+  const few = await whatIsKept(`${batch} tenants`);
+  for (let first = 1 + batch; first <= most; first += batch) await come(first);
+  const all = await whatIsKept(`${most} tenants`);
+  expect((all.heap - few.heap) / (most - batch)).toBeLessThan(mostPerTenant);
+  expect(all.series - few.series).toBeLessThan(fewer);
+  expect(all.resources - few.resources).toBeLessThan(fewer);
+});
+
+it('meeting the same tenants again leaves nothing, with their list and configurations fetched anew', {
+  timeout: 600_000,
+}, async () => {
+  // What fetches anew is warm after the first time, too.
+  await inTurns(from(1, most), meet);
+  const before = await whatIsKept('all a second time');
+  await inTurns(from(1, most), meet);
+  const after = await whatIsKept('all a third time');
+  expect(after.heap - before.heap).toBeLessThan(noise);
+  expect(after.series - before.series).toBeLessThan(fewer);
+  expect(after.resources - before.resources).toBeLessThan(fewer);
+});
+
+it('an invalid client hurts no other: each is counted once, and its neighbour and the other tenants sign in', async () => {
+  const left = 'token_handler_invalid_clients_total{place="tenant",field="targets"}';
+  expect(await handler.metric(left)).toBe(from(1, most).filter(hasInvalidClient).length);
+  await inTurns([19, 20, 21], signIn);
+});
