@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
 import { leftOut } from './test/support/system-parts.ts';
@@ -10,6 +11,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
     maxWorkers: 3,
+    // Shared with the processes that tests start, which inherit it.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
     // A busy machine may cost a test its first try; what needed a second one is listed.
     retry: 1,
     testTimeout: 30_000,

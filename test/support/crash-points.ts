@@ -7,9 +7,9 @@
 //   before and after every statement but for looks that find nothing. The process ends at the n-th.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type IncomingMessage, Server, ServerResponse } from 'node:http';
-import { flushCompileCache } from 'node:module';
 import { isMainThread } from 'node:worker_threads';
 import pg from 'pg';
+import './keep-compiled.ts';
 
 interface RequestSteps {
   crashAt: number;
@@ -73,18 +73,8 @@ function foundRows(answer: unknown): boolean {
   return (last as { rows?: unknown[] } | undefined)?.rows?.length !== 0;
 }
 
-/** Node writes its compile cache as a process ends, and these are killed: one that has listened for a while writes it. */
-function keepCompiled(): void {
-  const listen = Server.prototype.listen as Query;
-  Server.prototype.listen = function (this: Server, ...values: unknown[]) {
-    setTimeout(flushCompileCache, 200).unref();
-    return listen.apply(this, values);
-  } as typeof Server.prototype.listen;
-}
-
 // Worker threads load this too.
 if (isMainThread) {
-  keepCompiled();
   const current = new AsyncLocalStorage<RequestSteps>();
   countRequestSteps(current);
   countRelaySteps(current, Number(process.env.CRASH_RELAY_AT ?? 0));

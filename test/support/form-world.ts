@@ -3,7 +3,6 @@
 // say to the platform goes through taps.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -215,8 +214,7 @@ function launch(env: Record<string, string>): Launched {
     env: {
       PATH: process.env.PATH,
       LOG_LEVEL: 'trace',
-      // Starting is what takes the time of a test that kills: compile once.
-      NODE_COMPILE_CACHE: join(tmpdir(), 'formgate-test-compile-cache'),
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       ...env,
     },
   });

@@ -24,10 +24,10 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
   await asAdministrator(async (client) => {
     const template =
       migrationsDirectory === undefined ? 'template1' : await ensureTemplate(client, migrationsDirectory);
-    await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+    // Copying files takes Postgres a third of the time that copying by its log takes.
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
+    await copyRoleSettings(client, template, name);
   });
-  // Settings of the role in a database are no part of the template: this run finds no file to apply, and sets them.
-  if (migrationsDirectory !== undefined) await migrate({ url, directory: migrationsDirectory, log: silentLog });
   return {
     url,
     drop: () =>
@@ -45,6 +45,19 @@ async function untilLeft(client: pg.Client, name: string): Promise<void> {
     if (rowCount === 0) return;
     await sleep(25);
   }
+}
+
+/** Settings of the role in a database, such as the time limits that `migrate` sets, are no part of a template. */
+async function copyRoleSettings(client: pg.Client, template: string, name: string): Promise<void> {
+  const { rows } = await client.query<{ sql: string }>(
+    `SELECT format('ALTER ROLE %I IN DATABASE %I SET %I = %L', r.rolname, $2::text,
+      split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)) AS sql
+    FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase JOIN pg_roles r ON r.oid = s.setrole,
+      unnest(s.setconfig) AS setting
+    WHERE d.datname = $1`,
+    [template, name],
+  );
+  if (rows.length > 0) await client.query(rows.map(({ sql }) => sql).join('; '));
 }
 
 const silentLog = pino({ level: 'silent' });

@@ -1,7 +1,6 @@
 // The reconciler as a cluster runs it: a process of its own with an environment, or one run in this process whose clock
 // the test moves.
 import { spawn } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { configSchema } from '../../reconciler/config.ts';
@@ -59,7 +58,7 @@ const main = join(import.meta.dirname, '../../reconciler/main.ts');
 export function spawnReconciler(env: Record<string, string>, args: string[] = []): ReconcilerProcess {
   const child = spawn(process.execPath, [main, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: join(tmpdir(), 'formgate-test-compile-cache'), ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
   });
   let written = '';
   child.stdout.on('data', (chunk: Buffer) => {

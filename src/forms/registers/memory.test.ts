@@ -24,6 +24,7 @@ beforeAll(async () => {
   child = spawn(process.execPath, ['--max-semi-space-size=8', '--heap-growing-percent=30', main], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOST: '127.0.0.1',
       PORT: '0',
       METRICS_PORT: '0',
