@@ -8,7 +8,7 @@ import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
-import { beginRequest } from './request-context.ts';
+import { beginRequest, setOwnHeaders } from './request-context.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
@@ -52,7 +52,8 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   path: string;
   /**
    * Takes whatever begins with the part of `path` before its first parameter, as it was written: no cross-origin headers
-   * are added, and nothing is decoded, read or validated before `handle`. Raw routes are looked at first.
+   * are added, and nothing is decoded, read or validated before `handle`, which writes the whole head of its answer, with
+   * our own headers (`ownHeaders`) or after `setOwnHeaders`. Raw routes are looked at first.
    */
   raw?: true;
   summary: string;
@@ -107,8 +108,8 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const serveRaw = rawHandlers(options.routes);
   // One layer, not three: the router's way through a layer costs as much as what these do.
   app.use((request, response, next) => {
-    begin(request, response);
     const handler = serveRaw(request.url);
+    begin(request, response, handler !== undefined);
     return handler ? handler(request, response, next) : allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);
@@ -168,8 +169,13 @@ function serveRawRoute(item: Route): RequestHandler {
   const nothing = { params: undefined, query: undefined, body: undefined };
   return async (request, response) => {
     response.locals.route = item.path;
-    await passGuards(item, request, response);
-    await item.handle(nothing, request, response);
+    try {
+      await passGuards(item, request, response);
+      await item.handle(nothing, request, response);
+    } catch (error) {
+      setOwnHeaders(response);
+      throw error;
+    }
   };
 }
 

@@ -6,7 +6,7 @@ import { systemClock } from './clock.ts';
 export type Logger = pino.Logger;
 
 /**
- * Lines go to standard output unless told: in the background, 4 KiB or 100 ms at a time (a write for each line costs more
+ * Lines go to standard output unless told: in the background, 15 KB or 100 ms at a time (a write for each line costs more
  * than the line), and completely before the process exits. A process whose standard output nobody reads ends.
  */
 export function createLogger(options: {
@@ -33,7 +33,7 @@ export function createLogger(options: {
  * when its terminal is closed (`stopOnSignals`): nobody would know what it does, or why it runs.
  */
 function openStandardOutput(): pino.DestinationStream {
-  const output = pino.destination({ sync: false, minLength: 4_096, periodicFlush: 100 });
+  const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100 });
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.kill(process.pid, 'SIGHUP');

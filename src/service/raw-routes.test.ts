@@ -5,6 +5,7 @@ import { sendRaw } from '../../test/support/raw-http.ts';
 import { anonymous, type Guard, route } from './http-app.ts';
 import { createOpenApi } from './openapi.ts';
 import { Problem } from './problem.ts';
+import { setOwnHeaders } from './request-context.ts';
 
 let app: ListeningApp | undefined;
 afterEach(() => app?.close());
@@ -17,7 +18,10 @@ const raw = (guards: Guard[] = [anonymous]) =>
     guards,
     raw: true,
     answers: { 200: { description: 'What was asked' } },
-    handle: (_input, { method, url }, response) => void response.json([method, url]),
+    handle(_input, { method, url }, response) {
+      setOwnHeaders(response);
+      response.json([method, url]);
+    },
   });
 const start = async (guards?: Guard[]) => {
   app = await startApp([raw(guards)], { corsOrigins: ['*'] });

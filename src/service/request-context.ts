@@ -10,6 +10,10 @@ declare global {
   namespace Express {
     interface Locals {
       requestId: string;
+      /** `performance.now()` when the request came. */
+      started: number;
+      /** Of ours, by name, for an answer of a raw route whose head is written at once. See `ownHeaders`. */
+      ownHeaders?: Record<string, string>;
       /** The pattern of the matched route. */
       route?: string;
       traceparent?: string;
@@ -30,19 +34,52 @@ const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
 export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }) {
-  return (request: Request, response: Response): void => {
-    const started = performance.now();
+  // One for all responses: on the path of every request, a closure for each costs.
+  function finish(this: Response): void {
+    finishRequest(this, { log, metrics });
+  }
+  return (request: Request, response: Response, isRaw: boolean): void => {
     const { locals } = response;
+    locals.started = performance.now();
     const givenId = request.headers['x-request-id'];
     const requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
     const traceparent = request.headers.traceparent;
     locals.requestId = requestId;
     if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) locals.traceparent = traceparent;
-    response.setHeader('X-Request-Id', requestId);
-    response.setHeader('X-Content-Type-Options', 'nosniff');
-    response.setHeader('Cache-Control', 'no-store');
-    response.once('close', () => finishRequest(request.method, response, started, { log, metrics }));
+    locals.ownHeaders = {
+      'X-Request-Id': requestId,
+      'X-Content-Type-Options': 'nosniff',
+      'Cache-Control': 'no-store',
+    };
+    if (!isRaw) setOwnHeaders(response);
+    response.on('close', finish);
   };
+}
+
+/**
+ * What of ours has to go into the head of a raw route's answer, which sets no headers one by one: merging those with an
+ * upstream's costs more than all else in a head. Empty where they are set already.
+ */
+export function ownHeaders({ locals }: Response): Readonly<Record<string, string>> {
+  return locals.ownHeaders ?? none;
+}
+
+const none = {};
+
+/** Adds one to those, or sets it where they are set already. */
+export function addOwnHeader(response: Response, name: string, value: string): void {
+  const { ownHeaders: own } = response.locals;
+  if (own) own[name] = value;
+  else response.setHeader(name, value);
+}
+
+/** For an answer that is made in Express' way. */
+export function setOwnHeaders(response: Response): void {
+  const { locals } = response;
+  const own = locals.ownHeaders;
+  if (!own || response.headersSent) return;
+  delete locals.ownHeaders;
+  for (const name of Object.keys(own)) response.setHeader(name, own[name] as string);
 }
 
 interface RequestLine {
@@ -58,14 +95,10 @@ interface RequestLine {
 }
 
 /** A logger of its own for each request, which would write these members into other lines, costs more than the line. */
-function finishRequest(
-  method: string,
-  response: Response,
-  started: number,
-  { log, metrics }: { log: Logger; metrics: Metrics },
-): void {
+function finishRequest(response: Response, { log, metrics }: { log: Logger; metrics: Metrics }): void {
   const { locals } = response;
-  const milliseconds = (locals.began ?? performance.now()) - started;
+  const { method } = response.req;
+  const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
   const route = locals.route ?? 'unmatched';
   metrics.requestDuration.observe({ method, route, status }, milliseconds / 1000);

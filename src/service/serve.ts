@@ -133,9 +133,13 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
   const announceClose = (response: ServerResponse) => {
     if (!response.headersSent) response.setHeader('Connection', 'close');
   };
+  // One for all responses: on the path of every request, a closure for each costs.
+  function forget(this: ServerResponse): void {
+    running.delete(this);
+  }
   server.prependListener('request', (_request, response: ServerResponse) => {
     running.add(response);
-    response.once('close', () => running.delete(response));
+    response.on('close', forget);
     if (closing) announceClose(response);
   });
   server.on('connection', (socket: Socket) => {

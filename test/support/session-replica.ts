@@ -141,10 +141,12 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     async call(header) {
       const live = await read(header);
       if (!live) return 'refused';
-      return live.accessToken().catch((error: { status?: number }) => {
-        if (error.status === 401) return 'refused';
+      try {
+        return await live.accessToken();
+      } catch (error) {
+        if ((error as { status?: number }).status === 401) return 'refused';
         throw error;
-      });
+      }
     },
     async close() {
       endWatch.close();

@@ -25,16 +25,22 @@ export interface SessionGuardOptions {
 
 /**
  * The live session of a request that may be served for it. Throws Problem `unauthenticated` without one or for another
- * tenant's domain, `forbidden` where CSRF protection refuses, `unavailable` when the store cannot say.
+ * tenant's domain, `forbidden` where CSRF protection refuses, `unavailable` when the store cannot say. A steady request is
+ * admitted at once.
  */
-async function admitSession(request: IncomingMessage, options: SessionGuardOptions): Promise<LiveSession> {
+function admitSession(request: IncomingMessage, options: SessionGuardOptions): LiveSession | Promise<LiveSession> {
+  const admit = (live: LiveSession | undefined) => {
+    if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
+    const { session } = live;
+    const finish = () => {
+      checkCsrf(request, session);
+      return live;
+    };
+    const checked = checkSessionTenant(request, session, { tenants: options.tenants, header: options.tenantHeader });
+    return checked ? checked.then(finish) : finish();
+  };
   const read = options.reader.read(request);
-  const live = read instanceof Promise ? await read : read;
-  if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
-  const checked = checkSessionTenant(request, live.session, { tenants: options.tenants, header: options.tenantHeader });
-  if (checked) await checked;
-  checkCsrf(request, live.session);
-  return live;
+  return read instanceof Promise ? read.then(admit) : admit(read);
 }
 
 /** A live session, left in `locals.session`, and its tenant in `locals.tenant`. */
@@ -42,10 +48,13 @@ export function liveSession(options: SessionGuardOptions): Guard {
   return {
     name: 'liveSession',
     admits: ['session'],
-    async check(request, response) {
-      const live = await admitSession(request, options);
-      response.locals.session = live;
-      response.locals.signedIn = { tenantId: live.session.tenantId, subject: live.session.user.id };
+    check(request, response) {
+      const keep = (live: LiveSession) => {
+        response.locals.session = live;
+        response.locals.signedIn = { tenantId: live.session.tenantId, subject: live.session.user.id };
+      };
+      const admitted = admitSession(request, options);
+      return admitted instanceof Promise ? admitted.then(keep) : keep(admitted);
     },
   };
 }

@@ -9,7 +9,7 @@ export interface LiveSession {
    * An access token that is valid now, refreshed where it is due. Throws Problem `unauthenticated` when the session has
    * ended, `unavailable` when neither the token nor a new one can be had at the moment.
    */
-  accessToken(): Promise<string>;
+  accessToken(): string | Promise<string>;
   /**
    * Calls `listener` once, when the session has ended: by logout, revocation, expiry or a refused refresh, on any
    * replica. The function that it answers stops listening.

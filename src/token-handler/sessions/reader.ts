@@ -30,13 +30,15 @@ export function createSessionReader(options: SessionReaderOptions): SessionReade
   function live(found: FoundSession): LiveSession {
     return {
       session: found.session,
-      async accessToken() {
-        const set = isUsable(found.tokens, now()) ? found.tokens : await refresher.settle(found);
-        if (!set) throw new Problem('unauthenticated', 'The session has ended.');
-        return set.accessToken;
-      },
+      accessToken: () => (isUsable(found.tokens, now()) ? found.tokens.accessToken : settle(found)),
       onEnd: (listener) => endWatch.onEnd(found, listener),
     };
+  }
+
+  async function settle(found: FoundSession): Promise<string> {
+    const set = await refresher.settle(found);
+    if (!set) throw new Problem('unauthenticated', 'The session has ended.');
+    return set.accessToken;
   }
 
   function serve(found: FoundSession | undefined): LiveSession | undefined {

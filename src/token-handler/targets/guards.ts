@@ -1,8 +1,10 @@
 // The guards of target requests that are theirs alone: how many an address, and how many a session may make.
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
+import { LRUCache } from 'lru-cache';
 import type { Guard } from '../../service/http-app.ts';
 import { Problem } from '../../service/problem.ts';
 import { networkOf } from '../../service/rate-limit.ts';
+import { addOwnHeader } from '../../service/request-context.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { RequestCounter } from './limit.ts';
 
@@ -17,12 +19,21 @@ declare global {
 
 /** 429 for an address, or an IPv6 network, with more requests than it may make. */
 export function addressLimit(counter: RequestCounter): Guard {
+  const places = new LRUCache<string, { address: string; network: string }>({ max: 5_000 });
   return {
     name: `requestLimit(${counter.name})`,
     check(request, response) {
-      const address = clientAddress(request);
-      response.locals.clientAddress = address;
-      apply(counter, networkOf(address), response);
+      // Most requests that come directly need no look into lists of proxies.
+      const isDirect = request.headers['x-forwarded-for'] === undefined;
+      const written = (isDirect ? request.socket.remoteAddress : request.ip) ?? '';
+      let known = places.get(written);
+      if (!known) {
+        const address = written.replace(/^::ffff:(?=\d+\.)/i, '');
+        known = { address, network: networkOf(address) };
+        places.set(written, known);
+      }
+      response.locals.clientAddress = known.address;
+      apply(counter, known.network, response);
     },
   };
 }
@@ -41,15 +52,9 @@ export function sessionLimit(counter: RequestCounter): Guard {
 function apply(counter: RequestCounter, key: string, response: Response): void {
   const { isAllowed, remaining, reset } = counter.count(key);
   const seconds = counter.window / 1_000;
-  response.setHeader('RateLimit-Policy', `${counter.most};w=${seconds}`);
-  response.setHeader('RateLimit', `limit=${counter.most}, remaining=${remaining}, reset=${reset}`);
+  addOwnHeader(response, 'RateLimit-Policy', `${counter.most};w=${seconds}`);
+  addOwnHeader(response, 'RateLimit', `limit=${counter.most}, remaining=${remaining}, reset=${reset}`);
   if (isAllowed) return;
   const headers = { 'Retry-After': String(reset) };
   throw new Problem('too-many-requests', `More than ${counter.most} requests in ${seconds} s.`, { headers });
-}
-
-function clientAddress(request: Request): string {
-  // Most requests that come directly need no look into lists of proxies.
-  const address = request.headers['x-forwarded-for'] === undefined ? request.socket.remoteAddress : request.ip;
-  return (address ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
 }

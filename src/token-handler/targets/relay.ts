@@ -6,6 +6,7 @@ import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
 import type { Metrics } from '../../service/metrics.ts';
 import { Problem } from '../../service/problem.ts';
+import { ownHeaders } from '../../service/request-context.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
 import type { Connections, Lease } from './connections.ts';
 import { endWith } from './last-piece.ts';
@@ -13,7 +14,7 @@ import type { PassingBuffers } from './passing-buffers.ts';
 import { failureProblem, isRepeatable, lateProblem } from './relay-failure.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
 import type { HeaderList } from './request-headers.ts';
-import { answerHeaders, answerTrailers } from './response-headers.ts';
+import { type AnswerHeaders, addOwn, answerHeaders, answerTrailers, isEventStream } from './response-headers.ts';
 import type { Streams } from './streams.ts';
 import { openTunnel } from './tunnel.ts';
 
@@ -62,6 +63,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #timer: NodeJS.Timeout | undefined;
   #endStream: (() => void) | undefined;
   #isOver = false;
+  #isEvents = false;
   #hasBegun = false;
   #isRepeat = false;
   /** Bytes of the answer that are still to come; NaN where its length is unknown. */
@@ -127,6 +129,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (length !== undefined && this.#request.method !== 'HEAD') this.#remaining = Number(length);
     this.#followStream(answer);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
+    addOwn(answer, ownHeaders(response));
     response.writeHead(status, answer);
     // A small answer comes with its head: one write for both. A slow one must not hold its head back.
     process.nextTick(this.#flushHead);
@@ -179,7 +182,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const response = this.#response;
     if (response.headersSent || response.statusCode === 101) {
       // Events have ends of their own; of anything else nobody should think that it is complete.
-      if (String(response.getHeader('content-type')).startsWith(eventStream)) response.end();
+      if (this.#isEvents) response.end();
       else response.destroy();
       this.#onClientClose();
     } else {
@@ -192,14 +195,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (!this.#hasBegun && !this.#isOver) this.#response.flushHeaders();
   };
 
-  #followStream(answer: Record<string, unknown>): void {
+  #followStream(answer: AnswerHeaders): void {
     const { session } = this.#outgoing;
-    const { streams } = this.#options;
-    if (this.#endStream) this.#keepOpen();
-    else if (String(answer['content-type']).startsWith(eventStream)) {
-      this.#keepOpen();
-      this.#endStream = streams.open(session, this.end);
-    } else if (Number.isNaN(this.#remaining)) this.#endStream = streams.watch(session, this.end);
+    this.#isEvents = isEventStream(answer);
+    if (this.#endStream || this.#isEvents) this.#keepOpen();
+    if (this.#endStream) return;
+    if (this.#isEvents) this.#endStream = this.#options.streams.open(session, this.end);
+    else if (Number.isNaN(this.#remaining)) this.#endStream = this.#options.streams.watch(session, this.end);
   }
 
   /** A stream may be silent for long; that its client is gone shows at TCP's own probes. */
@@ -246,5 +248,3 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#lease?.release();
   }
 }
-
-const eventStream = 'text/event-stream';

@@ -29,12 +29,23 @@ export function answerHeaders(headers: IncomingHttpHeaders, status: number): Ans
   const named = connectionNames(asText(headers.connection));
   const isFramed = headers['transfer-encoding'] === undefined && status !== 204 && status >= 200;
   const answer: AnswerHeaders = {};
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name of Object.keys(headers)) {
+    const value = headers[name];
     if (value === undefined || dropped.has(name) || named?.has(name)) continue;
     if (name === 'content-length' && !isFramed) continue;
     answer[name] = value;
   }
   return answer;
+}
+
+/** Whether the answer lasts, with ends of its own for each event. */
+export function isEventStream(answer: AnswerHeaders): boolean {
+  return String(answer['content-type']).startsWith('text/event-stream');
+}
+
+/** Adds what the upstream does not say itself. `own`: by name. */
+export function addOwn(answer: AnswerHeaders, own: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(own)) if (answer[name.toLowerCase()] === undefined) answer[name] = own[name] as string;
 }
 
 // RFC 9110 section 6.5.1: fields that frame, route, authenticate or set cookies have no place behind the content.

@@ -61,7 +61,8 @@ async function handle(parts: TargetRouteParts, request: Request, response: Respo
   }
   const session = sessionOf(response);
   const { origin, path } = await findUpstream(parts, request, session);
-  const accessToken = await session.accessToken();
+  const token = session.accessToken();
+  const accessToken = typeof token === 'string' ? token : await token;
   // The client may have gone while there was something to wait for.
   if (response.destroyed) return;
   const headers = parts.requestHeaders(request, { ...describeRequest(request, response), accessToken });
