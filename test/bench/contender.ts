@@ -28,9 +28,14 @@ export interface Forked extends Contender {
   ask<T>(question: unknown): Promise<T>;
 }
 
-/** Forks `file` of this folder, and hands it its settings as the first question. */
-export async function forkContender(name: string, file: string, settings: unknown): Promise<Forked> {
-  const child = fork(join(import.meta.dirname, file), { serialization: 'advanced' });
+/** Forks `file` of this folder, and hands it its settings as the first question. `flags`: of Node. */
+export async function forkContender(
+  name: string,
+  file: string,
+  settings: unknown,
+  flags: string[] = [],
+): Promise<Forked> {
+  const child = fork(join(import.meta.dirname, file), { serialization: 'advanced', execArgv: flags });
   const ask = <T>(question: unknown) => exchange<T>(child, question);
   await ask({ settings });
   return {

@@ -28,6 +28,8 @@ export interface ProxyWorldOptions {
 export const target = 'upstream';
 const clientId = 'bench';
 const urnPrefix = 'urn:example';
+/** For comparisons of flags: besides those of production. */
+export const nodeFlags = process.env.BENCH_NODE_FLAGS?.split(' ') ?? [];
 
 export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptions): Promise<ProxyWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'formgate-bench-'));
@@ -57,7 +59,6 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
   };
   // Its log goes to a file, as a container's does.
   const logFile = join(directory, 'bench.log');
-  const nodeFlags = process.env.BENCH_NODE_FLAGS?.split(' ') ?? [];
   const handler = await startTokenHandlerProcess({ env, logFile, nodeFlags });
   const { url } = handler;
   await registerClient(publicUrl, url);

@@ -1,12 +1,13 @@
 // The proxy bench. The token handler with a session, its log, metrics and limits on, against programs that only relay: a
 // bare undici relay in Express, http-proxy-middleware, express-http-proxy and nginx. They take turns within each round, so
 // that a drift of the machine meets all alike.
+import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 import { startNginx } from './proxy-nginx.ts';
 import type { RelayKind } from './proxy-relays.ts';
-import { type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
+import { nodeFlags, type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
 
 /** Of a turn. Counted, not timed, so that each contender is as warm as the others. */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
@@ -49,6 +50,9 @@ export async function benchProxy(): Promise<void> {
   }
 }
 
+/** All programs in Node run with the same flags. */
+const flags = [...productionFlags, ...nodeFlags];
+
 async function startRelays(upstreamUrl: string): Promise<Reached[]> {
   const relays: Reached[] = [];
   const all: RelayKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
@@ -56,7 +60,8 @@ async function startRelays(upstreamUrl: string): Promise<Reached[]> {
   const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => kind === process.env.BENCH_AGAINST) : all;
   for (const kind of kinds) {
     const name = kind === 'undici' ? 'bare undici relay' : kind;
-    const relay = await forkContender(name, 'proxy-relays.ts', { kind, upstreamUrl, prefix, connections: 256 });
+    const settings = { kind, upstreamUrl, prefix, connections: 256 };
+    const relay = await forkContender(name, 'proxy-relays.ts', settings, flags);
     relays.push({ ...relay, ...(await relay.ask<{ url: string }>('url')) });
   }
   if (process.env.BENCH_AGAINST) return relays;

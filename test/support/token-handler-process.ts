@@ -29,7 +29,7 @@ export interface TokenHandlerProcessOptions {
 
 const project = join(import.meta.dirname, '../..');
 // Decision 0013
-const productionFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
+export const productionFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 // Node itself has no way to be told from outside to collect its garbage.
 const collector = ['--expose-gc', '--import', 'data:text/javascript,process.on("SIGUSR2",()=>globalThis.gc())'];
 
