@@ -1,4 +1,4 @@
-import { createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -192,6 +192,36 @@ describe('the status of an answer', () => {
     });
     expect(found).toBeUndefined();
     expect(captured.lines()).toEqual([]);
+  });
+});
+
+describe('a connection that leads to somebody else', () => {
+  it('gives no regular answer, and is left at the next call', async () => {
+    let connections = 0;
+    const foreign = createTcpServer((socket) => {
+      connections += 1;
+      const body = connections === 1 ? '' : '{"ok":true}';
+      const head = connections === 1 ? '404 Not Found' : '200 OK';
+      socket.on('error', () => undefined);
+      socket.on('data', () => void socket.write(`HTTP/1.1 ${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
+    });
+    await new Promise<void>((listening) => foreign.listen(0, '127.0.0.1', listening));
+    const { port } = foreign.address() as AddressInfo;
+    const made = createClient({ baseUrl: async () => `http://127.0.0.1:${port}` });
+    const read = () =>
+      made.request({
+        operation: 'read',
+        method: 'GET',
+        path: '/x',
+        answer: ok,
+        notFound: () => ({ ok: true as const }),
+      });
+    const failure = { kind: 'failed', upstreamStatus: 404, reason: 'a 404 that is not the service’s' };
+    await expect(read()).rejects.toMatchObject(failure);
+    expect(await read()).toEqual({ ok: true });
+    expect(connections).toBe(2);
+    await agent.destroy();
+    foreign.close();
   });
 });
 

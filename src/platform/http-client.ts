@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import type { Logger } from '../service/log.ts';
 import { createCircuit } from './circuit.ts';
 import { exchange, type RawAnswer } from './http-exchange.ts';
-import { answerError, parseAnswer } from './platform-answer.ts';
+import { answerError, assertTold, parseAnswer } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 import { type Query, queryOf } from './url-path.ts';
@@ -81,6 +81,8 @@ const retries = 2;
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
+  // After a failure: the connection may lead to a pod that is going, or to no server of this service at all.
+  let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawAnswer> {
     const { body, ...rest } = encodeBody(request);
@@ -92,7 +94,8 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       call.attempts += 1;
       try {
         const { url, signal } = call;
-        const answer = await exchange(agent, { service, method: request.method, url, headers, body, signal });
+        const { method } = request;
+        const answer = await exchange(agent, { service, method, url, headers, body, signal, isLast: isSuspect });
         if (answer.status < 500) return answer;
         throw answerError(service, answer);
       } catch (error) {
@@ -121,10 +124,12 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       call.url = new URL(`${base}${request.path}${queryOf(request.query)}`);
       const answer = await perform(request, call);
       const value = readAnswer(service, request, answer);
+      isSuspect = false;
       metrics.duration.observe({ service, outcome: 'ok' }, (performance.now() - started) / 1000);
       return value;
     } catch (error) {
       const failure = error instanceof PlatformError ? error : unexpected(service, error);
+      if (failure.service === service && failure.kind === 'failed') isSuspect = true;
       report(options, request, call, failure, performance.now() - started);
       throw failure;
     }
@@ -137,7 +142,10 @@ const blankUrl = new URL('about:blank');
 
 function readAnswer<T>(service: string, request: PlatformRequest<T>, answer: RawAnswer): T {
   if (answer.status >= 200 && answer.status < 300) return parseAnswer(service, answer, request);
-  if (answer.status === 404 && request.notFound) return request.notFound();
+  if (answer.status === 404 && request.notFound) {
+    assertTold(service, answer);
+    return request.notFound();
+  }
   throw answerError(service, answer);
 }
 

@@ -14,6 +14,8 @@ export interface Exchange {
   body: string | null;
   /** Ends the exchange, its body included. */
   signal: AbortSignal;
+  /** Closes the connection after the answer. */
+  isLast: boolean;
 }
 
 export interface RawAnswer {
@@ -30,16 +32,18 @@ export function createHttpAgent({ maxAnswer = answerLimit } = {}): Agent {
     bodyTimeout: 0,
     maxResponseSize: maxAnswer,
     allowH2: false,
+    // Behind a Service of Kubernetes a connection stays with one pod, however many there are by now.
+    clientTtl: 60_000,
   });
 }
 
 /** Throws PlatformError `timeout` (the signal), `unreachable` (before an answer began) or `failed` (within it). */
 export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawAnswer> {
-  const { service, method, url, headers, body, signal } = request;
+  const { service, method, url, headers, body, signal, isLast: reset } = request;
   let answer: Dispatcher.ResponseData;
   try {
     const { origin } = url;
-    answer = await agent.request({ origin, path: url.pathname + url.search, method, headers, body, signal });
+    answer = await agent.request({ origin, path: url.pathname + url.search, method, headers, body, signal, reset });
   } catch (error) {
     if (signal.aborted) throw new PlatformError(service, 'timeout');
     const spoken = error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;

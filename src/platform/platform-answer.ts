@@ -28,6 +28,15 @@ export function answerError(service: string, { status, text }: RawAnswer): Platf
   return new PlatformError(service, 'failed', { upstreamStatus });
 }
 
+/**
+ * Throws PlatformError `failed` unless the service itself says that there is none: by contract in JSON. Any other 404 is a
+ * proxy's, or that of a server which has nothing to do with the service.
+ */
+export function assertTold(service: string, { status: upstreamStatus, text }: RawAnswer): void {
+  if (z.looseObject({}).safeParse(parseJson(text)).success) return;
+  throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'a 404 that is not the service’s' });
+}
+
 const notJson = Symbol('not JSON');
 
 function parseJson(text: string): unknown {
