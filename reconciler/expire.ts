@@ -43,6 +43,8 @@ export interface ExpiryOutcome {
 
 /** Definitions in one statement. */
 const policiesAtOnce = 200;
+/** After a batch a run rests for as long as the batch took, so that half of the time the database is the requests'. */
+const longestRest = 250;
 /** Milliseconds before each further try of a batch that failed for the moment. */
 const pauses = [200, 1_000, 3_000];
 
@@ -104,15 +106,26 @@ async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions
   progress.end();
 }
 
+/** Times are in milliseconds. */
+async function withRest<T extends { next: unknown }>({ signal }: ExpiryOptions, work: () => Promise<T>): Promise<T> {
+  const started = performance.now();
+  const result = await work();
+  const rest = Math.min(performance.now() - started, longestRest);
+  if (result.next !== undefined) await sleep(rest, undefined, { signal }).catch(() => undefined);
+  return result;
+}
+
 /** Answers how many forms were looked at and not changed. */
 async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
   const { writer, store, batchSize: limit, clock, signal, progress } = options;
   let passedOver = 0;
   for (let place: Place | undefined = { policies: part }; place && !signal.aborted; ) {
     const from = place;
-    const batch: Batch = await patiently(options, () =>
-      writer.transact((client) =>
-        store.batch(client, stage, { place: from, now: clock(), limit, dryRun: writer.dryRun }),
+    const batch: Batch = await withRest(options, () =>
+      patiently(options, () =>
+        writer.transact((client) =>
+          store.batch(client, stage, { place: from, now: clock(), limit, dryRun: writer.dryRun }),
+        ),
       ),
     );
     count(stage, batch, options, outcome);
@@ -144,9 +157,11 @@ async function purgeAll(options: ExpiryOptions, { counts }: ExpiryOutcome): Prom
   for (const kind of purges)
     for (let after: string | undefined, more = true; more && !signal.aborted; ) {
       const from = after;
-      const { removed, next } = await patiently(options, () =>
-        writer.transact((client) =>
-          purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+      const { removed, next } = await withRest(options, () =>
+        patiently(options, () =>
+          writer.transact((client) =>
+            purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+          ),
         ),
       );
       counts.purged += removed;

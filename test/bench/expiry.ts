@@ -123,8 +123,10 @@ async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<vo
       .finally(() => {
         isOver = true;
       });
-    while ((await undelivered(bench)) === 0 && !isOver) await delay(20);
     while (!isOver) {
+      // A run that was stopped may be between two batches.
+      while ((await undelivered(bench)) === 0 && !isOver) await delay(20);
+      if (isOver) break;
       await slice('run');
       signal('SIGSTOP');
       await slice('relay');

@@ -60,14 +60,16 @@ const agedLookSql = (table: string, column: string) => `
 SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 
 // A form's subscriber stands in the form's row from the acceptance of `subscribe` on, so that row may go as well. Until
-// a Locked form is deleted, the gate before its deletion asks for the acceptance of its form-locked.
+// a Locked form is deleted, the gate before its deletion asks for the acceptance of its form-locked. A scalar subquery
+// is a lookup for each row; an EXISTS was made a table of all locked forms, for each page.
 const outboxPage = `
 page AS MATERIALIZED (
   SELECT sequence, form_id, kind, accepted, created FROM outbox WHERE sequence > $1 ORDER BY sequence LIMIT $2
 ), useless AS MATERIALIZED (
   SELECT sequence FROM page
   WHERE accepted <= $3
-    AND NOT (kind = 'form-locked' AND EXISTS (SELECT FROM forms f WHERE f.id = page.form_id AND f.status = 'Locked'))
+    AND (kind <> 'form-locked'
+      OR (SELECT f.status FROM forms f WHERE f.id = page.form_id) IS DISTINCT FROM 'Locked')
 ), last AS (
   SELECT max(sequence)::text AS sequence, count(*)::int AS walked, min(created) > $3 AS young FROM page
 )`;

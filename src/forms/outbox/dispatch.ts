@@ -1,5 +1,6 @@
-// Starts the deliveries of claimed rows: so many side by side, and no faster than the throttle. Rows are claimed ahead of
-// it, so that no delivery waits for the database. It gives back, untried, what it cannot start well within its claim.
+// Starts the deliveries of claimed rows: so many side by side, no faster than the throttle, and a few at a time, so that
+// the requests of the same process come in between. Rows are claimed ahead of it, so that no delivery waits for the
+// database. It gives back, untried, what it cannot start well within its claim.
 import type { Clock } from '../../service/clock.ts';
 import type { Gate } from './gate.ts';
 import type { ClaimedRow } from './store.ts';
@@ -28,14 +29,23 @@ export interface DispatchOptions {
   giveBack(row: ClaimedRow): void;
 }
 
+/** Deliveries that start before requests have their turn. */
+const group = 4;
+
 export function createDispatch(options: DispatchOptions): Dispatch {
   const { capacity, lease, throttle, gate, clock } = options;
   const running = new Set<Promise<void>>();
   let waiting: ClaimedRow[] = [];
-  let timer: NodeJS.Timeout | undefined;
+  let isPaused = false;
   let stopped = false;
 
-  function start(row: ClaimedRow): void {
+  function startNext(): void {
+    const row = waiting.shift();
+    if (!row) return;
+    if (row.claimedUntil.getTime() - clock().getTime() < lease / 2) {
+      options.giveBack(row);
+      return;
+    }
     const delivery = options.deliver(row).finally(() => {
       running.delete(delivery);
       pump();
@@ -43,25 +53,23 @@ export function createDispatch(options: DispatchOptions): Dispatch {
     running.add(delivery);
   }
 
+  function pause(begin: (resume: () => void) => void): void {
+    isPaused = true;
+    begin(() => {
+      isPaused = false;
+      pump();
+    });
+  }
+
   function pump(): void {
-    while (waiting.length > 0 && running.size < capacity && !timer) {
-      if (!throttle.take()) {
-        timer = setTimeout(() => {
-          timer = undefined;
-          pump();
-        }, throttle.waitMs());
-        return;
-      }
-      const row = waiting.shift();
-      if (!row) return;
-      if (row.claimedUntil.getTime() - clock().getTime() < lease / 2) options.giveBack(row);
-      else start(row);
+    for (let started = 0; waiting.length > 0 && running.size < capacity && !isPaused; started += 1) {
+      if (started === group) pause(setImmediate);
+      else if (throttle.take()) startNext();
+      else pause((resume) => setTimeout(resume, throttle.waitMs()));
     }
   }
 
   function clear(): void {
-    clearTimeout(timer);
-    timer = undefined;
     const left = waiting;
     waiting = [];
     for (const row of left) options.giveBack(row);

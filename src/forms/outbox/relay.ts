@@ -38,13 +38,13 @@ export interface RelayPace extends LanePace {
 }
 
 /** Deliveries that start at once after a pause, at most. */
-const burst = 32;
+const burst = 64;
 
 // The lag after an outage is at most the two caps of `outage` and `retry.service`.
 const defaultPace = {
   capacity: 64,
-  ahead: 128,
-  rate: 2_000,
+  ahead: 64,
+  rate: 1_250,
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
 import { claimSql } from './statements.ts';
-import { createOutboxStore, type OutboxStore } from './store.ts';
+import { createOutboxStore, type Look, type OutboxStore } from './store.ts';
 
 let database: OutboxDatabase;
 let store: OutboxStore;
@@ -51,6 +51,20 @@ describe('a claim', () => {
     expect(new Set(sequences).size).toBe(sequences.length);
   });
 
+  it('goes on from a place, and without one finds what has become due before it', async () => {
+    const [form, other] = [await database.addForm({ at: now }), await database.addForm({ at: now })];
+    const first = await database.addRow(form, 'form-created', { at: now });
+    const second = await database.addRow(form, 'form-submitted', { at: now });
+    const third = await database.addRow(other, 'form-created', { at: now });
+    const look = (after?: Look['end']) => store.claim({ lane: 'events', limit: 10, now, lease: 60_000, after });
+    const { rows, end } = await look();
+    expect(rows.map(({ sequence }) => sequence)).toEqual([first, third]);
+    expect(end?.sequence).toBe(third);
+    await store.accept([{ row: { sequence: first } }], now);
+    expect(await look(end)).toEqual({ rows: [], end: undefined });
+    expect((await look()).rows.map(({ sequence }) => sequence)).toEqual([second]);
+  });
+
   it('walks the index, also when the statistics know nothing of the backlog', async () => {
     await database.pool.query(
       `INSERT INTO outbox (form_id, tenant_id, kind, created, not_before)
@@ -74,6 +88,13 @@ describe('a failed row', () => {
     expect(await claim(later(5_000))).toMatchObject([{ attempts: 2 }]);
   });
 
+  it('that was not tried is as due as it was, and the claim counts for nothing', async () => {
+    await database.addRow(await database.addForm(), 'form-created', { at: now });
+    const [row] = await claim();
+    if (row) await store.fail([{ row, notBefore: undefined }]);
+    expect(await claim()).toMatchObject([{ attempts: 1 }]);
+  });
+
   it('stays with the relay that has claimed it meanwhile', async () => {
     await database.addRow(await database.addForm(), 'form-created', { at: now });
     const [row] = await claim();
@@ -81,6 +102,14 @@ describe('a failed row', () => {
     if (row) await store.fail([{ row, notBefore: now }]);
     expect(await claim(later(62_000))).toEqual([]);
   });
+});
+
+it('an acceptance takes a subscriber’s id as it is, whatever is in it', async () => {
+  const sequence = await database.addRow(await database.addForm(), 'subscribe', { at: now });
+  const subscriberId = `o'b\\r"ien {,} \u{1f600}`;
+  await store.accept([{ row: { sequence }, subscriberId }], now);
+  const { rows } = await database.pool.query("SELECT facts ->> 'subscriberId' AS id FROM outbox");
+  expect(rows).toEqual([{ id: subscriberId }]);
 });
 
 it('an accepted row keeps the moment of its first acceptance, which the expiry asks for', async () => {

@@ -1,0 +1,166 @@
+// How Postgres runs each statement that takes a batch of many rows: along its index, whatever the statistics say. A run
+// turns the table round within minutes, so they are those of before as often as not.
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { createOutboxStore, type OutboxStore } from '../outbox/store.ts';
+import { migrationsDirectory } from '../start.ts';
+import type { Policy } from './expiry.ts';
+import { createPurgeStore, type Purge } from './purge-store.ts';
+import { createExpiryStore, type Stage } from './store.ts';
+
+const day = 86_400_000;
+const retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
+const policies: Policy[] = ['permit', 'licence'].map((definitionId) => ({ tenantId: 't', definitionId, retention }));
+const now = new Date('2026-08-20T17:00:00.000Z');
+
+const rowsSql = `
+INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
+  one_per_applicant, applicant, last_accessed, locked)
+SELECT gen_random_uuid(), 't', CASE WHEN g % 2 = 0 THEN 'permit' ELSE 'licence' END,
+  CASE WHEN g % 3 = 0 THEN 'Locked' ELSE 'Draft' END, $1::timestamptz - interval '60 days',
+  '{"id":"s","name":"Intake"}', 'core', true, false, '{"channels":[]}', $1::timestamptz - g * interval '10 minutes',
+  CASE WHEN g % 3 = 0 THEN $1::timestamptz - g * interval '2 minutes' END
+FROM generate_series(1, 12000) g;
+`;
+const outboxSql = `
+INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
+SELECT id, 't', kind, '{"definitionId":"permit"}', last_accessed, last_accessed,
+  CASE WHEN kind = 'form-created' THEN last_accessed END
+FROM forms, unnest(ARRAY['form-created', 'form-locked']) kind ORDER BY last_accessed`;
+const agedSql = [
+  `INSERT INTO tombstones SELECT gen_random_uuid(), 't', 'permit', true, $1::timestamptz - g * interval '10 minutes'
+   FROM generate_series(1, 12000) g`,
+  `INSERT INTO idempotency_keys SELECT 't', 'i', 's', 'r', decode(md5(id::text), 'hex'), '\\x00', id, '{}', last_accessed
+   FROM forms, (SELECT $1::timestamptz) now`,
+  `INSERT INTO used_codes SELECT id, '\\x00', 'i', 's', last_accessed FROM forms, (SELECT $1::timestamptz) now`,
+  `INSERT INTO code_attempts (form_id, address_hash, code_hash, issuer, subject, attempted)
+   SELECT id, '\\x00', '\\x00', 'i', 's', last_accessed FROM forms, (SELECT $1::timestamptz) now`,
+  `INSERT INTO code_sends (form_id, address_hash, sent)
+   SELECT id, '\\x00', last_accessed FROM forms, (SELECT $1::timestamptz) now`,
+  `INSERT INTO reconciler_runs SELECT g, $1, $1::timestamptz - g * interval '10 minutes', 'succeeded', true, true, '{}'
+   FROM generate_series(1, 12000) g`,
+];
+
+/** A connection that plans what it is asked to do, and does nothing. */
+interface Planner {
+  client: pg.PoolClient;
+  plans: string[];
+}
+
+let client: pg.Client;
+let drop: () => Promise<void>;
+beforeAll(async () => {
+  const database = await createTestDatabase(migrationsDirectory);
+  drop = database.drop;
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+});
+afterAll(async () => {
+  await client.end();
+  await drop();
+});
+
+function createPlanner(): Planner {
+  const plans: string[] = [];
+  async function query(sql: string, values?: unknown[]) {
+    const [, settings = '', statement = ''] = /^\s*((?:SET LOCAL [^;]*(?:;\s*|$))*)([\s\S]*)$/.exec(sql) ?? [];
+    if (settings) await client.query(settings);
+    if (statement) {
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement}`, values);
+      plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+    }
+    // Several statements in one query have an answer each.
+    const nothing = { rows: [], rowCount: 0 };
+    return settings && statement ? [nothing] : nothing;
+  }
+  return { client: { query } as unknown as pg.PoolClient, plans };
+}
+
+/** The plan of the one statement that `work` runs. */
+async function planOf(work: (client: pg.PoolClient) => Promise<unknown>): Promise<string> {
+  const planner = createPlanner();
+  await client.query('BEGIN');
+  try {
+    await work(planner.client);
+  } finally {
+    await client.query('ROLLBACK');
+  }
+  expect(planner.plans).toHaveLength(1);
+  return planner.plans[0] ?? '';
+}
+
+const scanned = (plan: string) => [...plan.matchAll(/Seq Scan on (\w+)/g)].map(([, table]) => table);
+const walked = (plan: string) =>
+  new Set([...plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+)/g)].map(([, name]) => name));
+
+const stageIndexes: [Stage, string[]][] = [
+  ['warn', ['forms_drafts_to_expire', 'forms_pkey']],
+  ['lock', ['forms_drafts_to_expire', 'forms_pkey']],
+  ['delete', ['forms_locked_to_expire', 'outbox_by_form', 'forms_pkey']],
+];
+const purgeIndexes: [Purge, string[]][] = [
+  ['tombstones', ['tombstones_by_age']],
+  ['idempotency_keys', ['idempotency_keys_by_age']],
+  ['used_codes', ['used_codes_by_age']],
+  ['code_attempts', ['code_attempts_by_age']],
+  ['code_sends', ['code_sends_by_age']],
+  ['outbox', ['outbox_pkey', 'forms_pkey']],
+  ['reconciler_runs', ['reconciler_runs_by_end']],
+];
+const sequences = Array.from({ length: 64 }, (_, index) => String(index + 1));
+const claim = { lane: 'events', now, limit: 64, lease: 60_000 };
+const relayIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]][] = [
+  ['claim', (store) => store.claim(claim), ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey']],
+  [
+    'claim that goes on from a place',
+    (store) => store.claim({ ...claim, after: { notBefore: now.toISOString(), sequence: '7' } }),
+    ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey'],
+  ],
+  [
+    'acceptance',
+    (store) =>
+      store.accept(
+        sequences.map((sequence) => ({ row: { sequence }, subscriberId: "o'b\\rien" })),
+        now,
+      ),
+    ['outbox_pkey', 'outbox_by_form', 'forms_pkey'],
+  ],
+  [
+    'failure',
+    (store) => store.fail(sequences.map((sequence) => ({ row: { sequence, claimedUntil: now }, notBefore: now }))),
+    ['outbox_pkey'],
+  ],
+];
+
+describe.each(['of empty tables', 'of the tables as they are'])('with statistics %s', (statistics) => {
+  beforeAll(async () => {
+    if (statistics === 'of empty tables') {
+      await client.query('VACUUM ANALYZE');
+      await client.query('ALTER TABLE forms SET (autovacuum_enabled = off)');
+      await client.query('ALTER TABLE outbox SET (autovacuum_enabled = off)');
+      await client.query(rowsSql.trim().replace(/;$/, ''), [now]);
+      await client.query(outboxSql);
+      for (const sql of agedSql) await client.query(sql, [now]);
+    } else await client.query('VACUUM ANALYZE');
+  }, 60_000);
+
+  it.each(stageIndexes)('a batch of %s walks its partial index and looks forms up', async (stage, indexes) => {
+    const store = createExpiryStore();
+    const plan = await planOf((db) =>
+      store.batch(db, stage, { place: { policies }, now, limit: 1_000, dryRun: false }),
+    );
+    expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
+  });
+
+  it.each(purgeIndexes)('a purge of %s walks from the oldest row', async (purge, indexes) => {
+    const options = { now, after: undefined, limit: 1_000, dryRun: false };
+    const plan = await planOf((db) => createPurgeStore().batch(db, purge, options));
+    expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
+  });
+
+  it.each(relayIndexes)('a %s of the relay looks its rows up', async (_name, work, indexes) => {
+    const plan = await planOf((db) => work(createOutboxStore({ pool: db, removalDelay: 900_000, deleteFiles: true })));
+    expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
+  });
+});
