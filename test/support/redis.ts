@@ -1,5 +1,7 @@
 // A real Redis for a test: the system's redis-server on a port of its own, with nothing on disk but what a test asks for.
+
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -81,12 +83,21 @@ function argumentsOf(options: TestRedisOptions, port: number, folder: string): s
   return [...common, ...quiet, ...secret, ...args];
 }
 
+/**
+ * A port that nobody listens at, for a process that has to be told one. It is below those that systems give to outgoing
+ * connections, so that no connection of a test takes it in between.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address ? address.port : 0;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((resolve) => server.close(resolve));
+    if (isFree) return port;
+  }
 }
 
 function untilReady(child: ChildProcess, port: number): Promise<void> {
