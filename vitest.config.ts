@@ -13,6 +13,8 @@ export default defineConfig({
     maxWorkers: 3,
     // Shared with the processes that tests start, which inherit it.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
+    // The other files of a run may keep a machine busy for longer than the default of a second.
+    expect: { poll: { timeout: 10_000 } },
     // A busy machine may cost a test its first try; what needed a second one is listed.
     retry: 1,
     testTimeout: 30_000,

@@ -86,7 +86,7 @@ export async function startRegisterBackend(): Promise<RegisterBackend> {
   const accountUrl = env.REGISTER_SUITE_ACCESS_URL ?? access.url;
   const connect = (options: ConnectionOptions) => connectConfiguration({ accountUrl, access, ...options });
   const own = connect({ url: configurationUrl });
-  const replicas: Replica[] = [];
+  const replicas = new Set<Replica>();
   const names: string[] = [];
 
   async function start(options: ReplicaOptions = {}): Promise<Replica> {
@@ -95,8 +95,13 @@ export async function startRegisterBackend(): Promise<RegisterBackend> {
       { access, tenants: [tenant, otherTenant], connection, lockUrl: database.url },
       options,
     );
-    replicas.push(replica);
-    return replica;
+    replicas.add(replica);
+    return {
+      ...replica,
+      async close() {
+        if (replicas.delete(replica)) await replica.close();
+      },
+    };
   }
 
   return {
@@ -113,7 +118,7 @@ export async function startRegisterBackend(): Promise<RegisterBackend> {
       return name;
     },
     async close() {
-      for (const replica of replicas) await replica.close();
+      await Promise.all([...replicas].map((replica) => replica.close()));
       // A platform of our own goes as a whole.
       if (!platform) await removeAll(own.configuration, [tenant, otherTenant], names);
       await own.close();

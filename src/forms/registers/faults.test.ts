@@ -113,6 +113,7 @@ async function withReplica<T>(
   try {
     return await work(replica, proxy);
   } finally {
+    await replica.close();
     await proxy.close();
   }
 }
@@ -155,14 +156,15 @@ describe.each(changes)('$what', (change) => {
 
   const passing: Fault[] = ['reset', 'half an answer', 'lost answer', 401, 503];
   it.each(passing)('gets over one %s at any call without the client noticing', async (fault) => {
-    for (let at = 1; at <= change.calls; at += 1)
-      await withReplica(10_000, async (replica, proxy) => {
+    const breakAt = (at: number) =>
+      withReplica(10_000, async (replica, proxy) => {
         const name = backend.newName();
         await change.prepare(name);
         await proxy.break(fault, { at, times: 1 });
         expect((await change.send(replica, name)).status, `call ${at}`).toBe(change.success);
         await change.expectDone(name);
       });
+    await Promise.all(Array.from({ length: change.calls }, (_, index) => breakAt(index + 1)));
   });
 });
 

@@ -30,6 +30,7 @@ let handler: TestTokenHandler;
 let token: string;
 let victim: { child: ChildProcess; url: string };
 let before: StoredRegistration;
+let release: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
   access = await startTracedAccess();
@@ -59,6 +60,8 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  await release?.();
+  release = undefined;
   await kill();
   await proxy.heal();
 });
@@ -116,8 +119,10 @@ async function recover(): Promise<string[]> {
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();
+  // A test that fails must not hold up the next one.
+  release = () => client.end();
   await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
-  return () => client.end();
+  return release;
 }
 
 const waitingForLock = () =>
@@ -142,11 +147,11 @@ describe('a process that is killed during a registration', () => {
   });
 
   it('after the access service made the client and before it is stored: the old registration works; the new client has a secret that nobody knows, and the log says that it may be there', async () => {
-    const release = await holdWrites();
+    const letWrite = await holdWrites();
     ask('POST', { registrationToken });
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);
     await kill();
-    await release();
+    await letWrite();
     expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
     expect((await stored()).oidcClientId).toBe(before.oidcClientId);
     expect(await works(before)).toBe(true);
@@ -180,11 +185,11 @@ describe('a process that is killed during an update', () => {
   });
 
   it('after the access service did it and before the new management token is stored: the client works on with the new redirect URIs, and has to be registered again to be managed', async () => {
-    const release = await holdWrites();
+    const letWrite = await holdWrites();
     ask('PUT', { redirectUris: [other] });
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);
     await kill();
-    await release();
+    await letWrite();
     expect(await stored()).toEqual(before);
     expect(await works(before)).toBe(true);
     expect(await update(callback)).toMatchObject({
