@@ -95,25 +95,27 @@ async function writeData({ url, token }: World): Promise<void> {
   const admin = await token('demo-admin');
   await answers(`${url}/form/v1/forms`, 401);
   await answers(`${url}/configuration/v2/configuration/platform/form-service/latest`, 401);
+  await untilAllAnswer(`${url}/form/v1/registers`, admin, (answer) => answer.startsWith('200'));
   await writeDemoData({ url, token: admin, urns, publicUrl: url });
   await createCountriesRegister({ formsUrl: url, platformUrl: url, token: admin });
   await waitForNotices({ url, token: admin });
-  await untilClientsAreKnown(url, admin);
+  // Every replica keeps what it read for a while: all of them have to have read the new client.
+  await untilAllAnswer(`${url}/token-handler/v1/clients`, admin, (answer) => answer.includes(`"${demoConsoleId}"`));
 }
 
-/** Every replica keeps what it read for a while: all of them have to have read the new client. */
-async function untilClientsAreKnown(url: string, token: string): Promise<void> {
+/** Waits until as many answers in a row fit as nobody gets who does not get them of every replica. */
+async function untilAllAnswer(url: string, token: string, fits: (answer: string) => boolean): Promise<void> {
   let inARow = 0;
-  const other = new Map<string, number>();
+  const others = new Map<string, number>();
   for (const deadline = Date.now() + 90_000; Date.now() < deadline && inARow < 8; await delay(250)) {
-    const answer = await answerOf(`${url}/token-handler/v1/clients`, token);
-    inARow = answer.includes(`"${demoConsoleId}"`) ? inARow + 1 : 0;
-    const seen = answer.slice(0, 300);
-    if (inARow === 0) other.set(seen, (other.get(seen) ?? 0) + 1);
+    const answer = await answerOf(url, token);
+    inARow = fits(answer) ? inARow + 1 : 0;
+    const beginning = answer.slice(0, 300);
+    if (inARow === 0) others.set(beginning, (others.get(beginning) ?? 0) + 1);
   }
   if (inARow >= 8) return;
-  const answers = [...other].map(([answer, times]) => `${times} times ${answer}`).join('\n');
-  throw new Error(`The token handler does not know ${demoConsoleId} after 90 s. Without it were:\n${answers}`);
+  const list = [...others].map(([answer, times]) => `${times} times ${answer}`).join('\n');
+  throw new Error(`${url} does not answer as it should after 90 s, but:\n${list}`);
 }
 
 /** Status and body, or why there are none. */
