@@ -5,6 +5,7 @@ import type { Request, Response } from 'express';
 import type { Caller, Tenant } from './identity.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { createRequestLog, type RequestLine } from './request-line.ts';
 
 declare global {
   namespace Express {
@@ -33,10 +34,16 @@ declare global {
 const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
-export function beginRequest({ log, metrics }: { log: Logger; metrics: Metrics }) {
+interface Recorders {
+  log: Logger;
+  metrics: Metrics;
+}
+
+export function beginRequest({ log, metrics }: Recorders) {
+  const write = createRequestLog(log);
   // One for all responses: on the path of every request, a closure for each costs.
   function finish(this: Response): void {
-    finishRequest(this, { log, metrics });
+    finishRequest(this, write, { log, metrics });
   }
   return (request: Request, response: Response, isRaw: boolean): void => {
     const { locals } = response;
@@ -82,41 +89,20 @@ export function setOwnHeaders(response: Response): void {
   for (const name of Object.keys(own)) response.setHeader(name, own[name] as string);
 }
 
-interface RequestLine {
-  requestId: string;
-  traceparent?: string;
-  method: string;
-  route: string;
-  status: number;
-  ms: number;
-  tenant?: string;
-  caller?: string;
-  err?: unknown;
-}
-
 /** A logger of its own for each request, which would write these members into other lines, costs more than the line. */
-function finishRequest(response: Response, { log, metrics }: { log: Logger; metrics: Metrics }): void {
+function finishRequest(response: Response, write: (line: RequestLine) => void, { log, metrics }: Recorders): void {
   const { locals } = response;
   const { method } = response.req;
+  const { requestId, traceparent, signedIn, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
-  const route = locals.route ?? 'unmatched';
   metrics.requestDuration.observe({ method, route, status }, milliseconds / 1000);
-  const { requestId, traceparent } = locals;
-  const line: RequestLine = { requestId, method, route, status, ms: Math.round(milliseconds * 10) / 10 };
-  if (traceparent !== undefined) line.traceparent = traceparent;
-  if (locals.tenant) line.tenant = locals.tenant.id;
-  if (locals.caller) line.caller = locals.caller.subject;
-  if (locals.signedIn) {
-    line.tenant = locals.signedIn.tenantId;
-    line.caller = locals.signedIn.subject;
-  }
-  if (locals.failure === undefined) {
-    log.info(line, 'request');
-    return;
-  }
-  line.err = locals.failure;
-  log.error(line, 'request failed');
+  const ms = Math.round(milliseconds * 10) / 10;
+  const tenant = signedIn?.tenantId ?? locals.tenant?.id;
+  const caller = signedIn?.subject ?? locals.caller?.subject;
+  const line = { requestId, method, route, status, ms, traceparent, tenant, caller };
+  if (failure === undefined) write(line);
+  else log.error({ ...line, err: failure }, 'request failed');
 }
 
 /**

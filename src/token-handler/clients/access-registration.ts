@@ -173,6 +173,7 @@ function createManagement({ addresses, agent, timeout }: AccessRegistrationOptio
       },
       body: body ? JSON.stringify(body) : null,
       signal: AbortSignal.timeout(timeout),
+      isLast: false,
     });
 }
 

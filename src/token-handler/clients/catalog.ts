@@ -53,7 +53,9 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     configuration.latest(clientsNamespace, clientsName, place, { permission: true });
 
   async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
-    const [core, own] = await Promise.all([read({ core: true }), read({ tenantId: tenant.id })]);
+    // One after the other: both are at hand for nearly every request, and it is one of core that all tenants share.
+    const core = await read({ core: true });
+    const own = await read({ tenantId: tenant.id });
     return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
   }
 
