@@ -11,6 +11,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
     maxWorkers: 3,
+    // Importing a file does nothing, and no module keeps anything: the files of a worker share what they import.
+    isolate: false,
     // Shared with the processes that tests start, which inherit it.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
     // The other files of a run may keep a machine busy for longer than the default of a second.

@@ -48,7 +48,8 @@ async function life(address: string): Promise<void> {
   const created = await forms.ask('POST', '', { as: 'intake', body: { definitionId: permit.id, applicant }, headers });
   expect(created.status).toBe(201);
   const { id } = created.body as { id: string };
-  expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } })).status).toBe(202);
+  const sent = await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
+  expect(sent.status, `${sent.text} ${problemsOf(forms)}`).toBe(202);
   const code = await codeFor(world.platform, address);
   const read = (given: string) => forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': given } });
   expect((await read('WRONG1')).status).toBe(403);
@@ -61,6 +62,14 @@ async function life(address: string): Promise<void> {
   expect((await submit()).status).toBe(200);
   expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
 }
+
+/** The last of what the service logged of failures, to tell why it refused. */
+const problemsOf = ({ logText }: FormReplica) =>
+  logText()
+    .split('\n')
+    .filter((line) => /"level":"(?:warn|error)"/.test(line))
+    .slice(-3)
+    .join(' ');
 
 async function outboxCounts(): Promise<Map<string, number>> {
   const { rows } = await direct.query<{ kind: string; n: number }>(

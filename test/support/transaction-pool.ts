@@ -111,6 +111,7 @@ function createServers(
   const idle: ServerConnection[] = [];
   const queue: ClientConnection[] = [];
   let opening = 0;
+  let isClosed = false;
 
   function serve(client: ClientConnection, server: ServerConnection): void {
     if (client.last && client.last !== server) seen.switches += 1;
@@ -133,10 +134,19 @@ function createServers(
     if (idle.includes(server)) idle.splice(idle.indexOf(server), 1);
     server.socket.destroy();
     server.client?.socket.destroy();
+    openIfWanted();
+  }
+
+  /** Whoever waits must not wait for a connection that has gone. */
+  function openIfWanted(): void {
+    if (isClosed || queue.length === 0 || all.size + opening >= size) return;
+    opening += 1;
+    void open().catch(() => {
+      for (const client of queue.splice(0)) client.socket.destroy();
+    });
   }
 
   async function open(): Promise<void> {
-    opening += 1;
     const socket = new Socket();
     const connecting = new pg.Client({ connectionString: url, stream: () => socket });
     try {
@@ -181,7 +191,7 @@ function createServers(
         const free = idle.shift();
         if (free) return serve(client, free);
         queue.push(client);
-        if (all.size + opening < size) void open();
+        openIfWanted();
       }),
     );
     socket.once('close', () => {
@@ -193,6 +203,7 @@ function createServers(
   return {
     admit,
     async close() {
+      isClosed = true;
       for (const server of all) drop(server);
     },
   };
