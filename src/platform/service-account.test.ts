@@ -61,8 +61,7 @@ describe('the token of the service account', () => {
     await account.token();
     calls.advance(240 * second);
     expect(await account.token()).toBe('token-1');
-    await settled();
-    expect(await account.token()).toBe('token-2');
+    await expect.poll(() => account.token()).toBe('token-2');
     expect(server.requests).toHaveLength(2);
   });
 
@@ -71,8 +70,7 @@ describe('the token of the service account', () => {
     await account.token();
     calls.advance(15 * second);
     await account.token();
-    await settled();
-    expect(await account.token()).toBe('token-2');
+    await expect.poll(() => account.token()).toBe('token-2');
   });
 
   it('is not served when about to expire: the call waits for a new one', async () => {
@@ -92,6 +90,7 @@ describe('the token of the service account', () => {
     server.behave(answerJson({}, 500));
     calls.advance(250 * second);
     expect(await account.token()).toBe('token-1');
+    await expect.poll(() => server.requests.length).toBe(2);
     await settled();
     expect(await account.token()).toBe('token-1');
     expect(server.requests).toHaveLength(2);
