@@ -65,14 +65,17 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
+const keepCompiled = import.meta.resolve('../../test/support/keep-compiled.ts');
+
 /** A platform server in a process of its own. */
 async function start(env: Record<string, string> = {}): Promise<{ child: ChildProcess; url: string }> {
   const address = smtp.server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
+  const child = spawn(process.execPath, [`--import=${keepCompiled}`, join(import.meta.dirname, 'main.ts')], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOST: '127.0.0.1',
       PORT: '0',
       METRICS_PORT: '0',
