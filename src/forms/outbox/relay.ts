@@ -11,6 +11,7 @@ import { type Lane, type LaneName, type LanePace, lanes, startLane } from './lan
 import type { OutboxMetrics } from './metrics.ts';
 import type { OutboxStore } from './store.ts';
 import { createThrottle } from './throttle.ts';
+import { createTraffic } from './traffic.ts';
 
 export interface Relay {
   /** Looks at the outbox at once; call it after a commit that wrote to it. */
@@ -37,14 +38,17 @@ export interface RelayPace extends LanePace {
   rate: number;
 }
 
-/** Deliveries that start at once after a pause, at most. */
-const burst = 64;
+/**
+ * Deliveries that start at once after a pause, at most. While requests come, what a busy moment held up is not made good:
+ * where processes wait for a CPU, the relay steps back, and requests do not wait behind it.
+ */
+const burst = { idle: 150, serving: 4 };
 
 // The lag after an outage is at most the two caps of `outage` and `retry.service`.
 const defaultPace = {
   capacity: 64,
   ahead: 64,
-  rate: 1_250,
+  rate: 1_500,
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
@@ -56,7 +60,13 @@ export function startRelay(options: RelayOptions): Relay {
   const limits = { deadline: options.callTimeout * 3, lease: options.callTimeout * 6 };
   const pace: RelayPace = { ...defaultPace, ...limits, ...options.pace };
   const report = createFailureReport({ log, clock });
-  const throttle = createThrottle({ rate: pace.rate, burst, now: () => performance.now() });
+  const now = () => performance.now();
+  const traffic = createTraffic({ now });
+  const throttle = createThrottle({
+    rate: pace.rate,
+    burst: () => (traffic.isServing() ? burst.serving : burst.idle),
+    now,
+  });
   const running: Lane[] = [];
   const nudge = () => {
     for (const lane of running) lane.nudge();
@@ -77,6 +87,7 @@ export function startRelay(options: RelayOptions): Relay {
     nudge,
     async stop() {
       await Promise.all(running.map((lane) => lane.stop()));
+      traffic.close();
     },
   };
 }

@@ -3,14 +3,23 @@ import { expect, it } from 'vitest';
 import { createThrottle } from './throttle.ts';
 
 function world() {
-  let time = 0;
-  const throttle = createThrottle({ rate: 1_000, burst: 10, now: () => time });
+  let [time, burst] = [0, 10];
+  const throttle = createThrottle({ rate: 1_000, burst: () => burst, now: () => time });
   const takeAll = () => {
     let taken = 0;
     while (throttle.take()) taken += 1;
     return taken;
   };
-  return { throttle, takeAll, advance: (milliseconds: number) => (time += milliseconds) };
+  return {
+    throttle,
+    takeAll,
+    advance: (milliseconds: number) => {
+      time += milliseconds;
+    },
+    setBurst: (value: number) => {
+      burst = value;
+    },
+  };
 }
 
 it('lets as many start in a second as its rate says, however often it is asked', () => {
@@ -40,4 +49,12 @@ it('tells how long to wait', () => {
   advance(1);
   expect(throttle.waitMs()).toBe(0);
   expect(throttle.take()).toBe(true);
+});
+
+it('makes nothing good where bursts are small: who is late starts fewer', () => {
+  const { takeAll, advance, setBurst } = world();
+  setBurst(4);
+  expect(takeAll()).toBe(4);
+  advance(30);
+  expect(takeAll()).toBe(4);
 });

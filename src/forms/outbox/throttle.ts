@@ -9,16 +9,16 @@ export interface Throttle {
 }
 
 /**
- * `rate` in a second, and after a pause at most `burst` at once: what a busy moment held up is made good. `now` in
- * milliseconds.
+ * `rate` in a second, and after a pause at most `burst()` at once: what a busy moment held up is made good up to that.
+ * `now` in milliseconds.
  */
-export function createThrottle(options: { rate: number; burst: number; now(): number }): Throttle {
+export function createThrottle(options: { rate: number; burst(): number; now(): number }): Throttle {
   const { rate, burst, now } = options;
-  let allowance = burst;
+  let allowance = burst();
   let at = now();
   const refill = () => {
     const moment = now();
-    allowance = Math.min(burst, allowance + ((moment - at) * rate) / 1_000);
+    allowance = Math.min(burst(), allowance + ((moment - at) * rate) / 1_000);
     at = moment;
   };
   return {
