@@ -43,6 +43,23 @@ describe('what is there unless it is turned off', () => {
   });
 });
 
+describe('the image', () => {
+  const digest = `sha256:${'0'.repeat(64)}`;
+  const repository = 'registry.example.org/formgate';
+  test.each([
+    ['by tag', { tag: '1.2.3' }, `${repository}:1.2.3`],
+    ['by digest', { digest }, `${repository}@${digest}`],
+    ['by both', { tag: '1.2.3', digest }, `${repository}:1.2.3@${digest}`],
+    ['of the chart’s own version, without either', {}, expect.stringMatching(/^registry\.example\.org\/formgate:\d/)],
+  ])('is named %s', async (_how, image, expected) => {
+    const set = Object.fromEntries(
+      Object.entries({ repository, ...image }).map(([key, value]) => [`image.${key}`, value]),
+    );
+    const pods = podTemplates(await rendered(set));
+    expect(pods.find(({ component }) => component === 'forms')?.spec.containers[0]?.image).toEqual(expected);
+  });
+});
+
 describe('the session cookie', () => {
   const cookie = (set: Record<string, unknown>) => variable('token-handler', 'SESSION_COOKIE', { files, set });
 

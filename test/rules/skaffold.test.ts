@@ -36,6 +36,17 @@ function problems(document: unknown): string[] {
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 
+/** As Helm merges values: a later one wins, objects member by member. */
+function merge(layers: unknown[]): unknown {
+  return layers.reduce((below, above) => {
+    if (![below, above].every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))) return above;
+    const members = { ...Object(below) };
+    for (const [key, value] of Object.entries(Object(above)))
+      members[key] = key in members ? merge([members[key], value]) : value;
+    return members;
+  });
+}
+
 describe('skaffold.yaml', () => {
   it('is valid by the schema of its apiVersion, and with a misspelt key it is not', () => {
     expect(problems(parse(text))).toEqual([]);
@@ -71,5 +82,23 @@ describe('skaffold.yaml', () => {
         ) !== undefined;
     expect(names.length).toBeGreaterThan(4);
     expect(names.filter((name) => !isThere(name))).toEqual([]);
+  });
+
+  it('sets them to what the chart takes', () => {
+    const { deploy, profiles } = shape.parse(parse(text));
+    const built = { repository: 'registry/formgate', tag: 'v1', digest: `sha256:${'0'.repeat(64)}` };
+    const patched = profiles.flatMap(({ patches }) => patches).filter(({ path }) => path.endsWith('/setValues'));
+    const set = Object.entries(Object.assign({}, ...patched.map(({ value }) => value)) as Record<string, unknown>);
+    const layers = ['charts/formgate/values.yaml', ...deploy.helm.releases.flatMap(({ valuesFiles }) => valuesFiles)];
+    const values = merge([
+      ...layers.map((path): unknown => parse(read(path))),
+      { image: built },
+      ...set.map(([name, value]) => name.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), value)),
+    ]);
+    const validate = new Ajv({ strict: false, allErrors: true }).compile(
+      JSON.parse(read('charts/formgate/values.schema.json')),
+    );
+    validate(values);
+    expect(validate.errors ?? []).toEqual([]);
   });
 });

@@ -64,7 +64,8 @@ labels:
 
 {{- define "formgate.image" -}}
 {{- with .Values.image -}}
-{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- $tag := ternary .tag (.tag | default $.Chart.AppVersion) (ne .digest "") -}}
+{{ .repository }}{{ with $tag }}:{{ . }}{{ end }}{{ with .digest }}@{{ . }}{{ end }}
 {{- end -}}
 {{- end -}}
 
