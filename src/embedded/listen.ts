@@ -1,4 +1,5 @@
 // Opens a loopback port for something that answers HTTP, and closes it without waiting for idle connections.
+import { randomInt } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -31,9 +32,18 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
   };
 }
 
-/** A port that nothing uses at the moment, for a program that has to be told one. */
+/**
+ * A port that nothing uses at the moment, for a program that has to be told one. It is below those that systems give to
+ * outgoing connections, so that none of these takes it before the program does.
+ */
 export async function findFreePort(): Promise<number> {
-  const { port, close } = await listen(() => undefined);
-  await close();
-  return port;
+  for (;;) {
+    try {
+      const { port, close } = await listen(() => undefined, randomInt(10_000, 32_000));
+      await close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+    }
+  }
 }

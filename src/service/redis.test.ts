@@ -1,4 +1,5 @@
 // Redis as it is in clusters: cut off, restarted, without tracking, behind Sentinel, as a Cluster, by TLS and ACL.
+import { findFreePort } from '../embedded/listen.ts';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +9,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
-import { freePort, startTestRedis, type TestRedis, type TestRedisOptions } from '../../test/support/redis.ts';
+import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../test/support/redis.ts';
 import { ConfigError, parseConfig } from './config.ts';
 import { createMetrics } from './metrics.ts';
 import { createRedis, defineScript, type Redis } from './redis.ts';
@@ -113,7 +114,7 @@ describe('one server', () => {
   });
 
   it('that is not there at the start is waited for', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${port}` } });
     await delay(300);
     await expect(redis.commands.get('a')).rejects.toMatchObject({ status: 503 });
@@ -173,7 +174,7 @@ describe('one server', () => {
       file('cert'),
       ...subject,
     ]);
-    const tlsPort = await freePort();
+    const tlsPort = await findFreePort();
     const tls = ['--tls-port', String(tlsPort), '--tls-cert-file', file('cert'), '--tls-key-file', file('key')];
     await serve({ args: [...tls, '--tls-ca-cert-file', file('cert'), '--tls-auth-clients', 'no'] });
     const topology = { kind: 'server', url: `rediss://127.0.0.1:${tlsPort}` } as const;

@@ -1,11 +1,12 @@
 // Contender of the proxy bench: nginx as a plain reverse proxy, one worker, kept connections, with an access log.
+
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { freePort } from '../support/redis.ts';
+import { findFreePort } from '../../src/embedded/listen.ts';
 import type { Contender } from './contender.ts';
 import type { RelaySettings } from './proxy-relays.ts';
 
@@ -20,7 +21,7 @@ export async function startNginx(
   );
   if (!isThere) return undefined;
   const folder = await mkdtemp(join(tmpdir(), 'formgate-nginx-'));
-  const port = await freePort();
+  const port = await findFreePort();
   await writeFile(join(folder, 'nginx.conf'), configuration(settings, folder, port));
   const child = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder], { stdio: 'inherit' });
   const url = `http://127.0.0.1:${port}`;

@@ -1,9 +1,10 @@
 // What a client and its sessions live through at an access service, end to end. `npm test` runs it on the embedded one, and
 // `npm run test:keycloak` on a real Keycloak.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { findFreePort } from '../../src/embedded/listen.ts';
 import { confirmLogout } from '../support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
-import { freePort } from '../support/redis.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../support/sessions.ts';
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../support/token-door.ts';
@@ -122,7 +123,7 @@ describe('a session at the access service', () => {
 describe('a logout at the access service, with PUBLIC_URL', () => {
   let world: SessionWorld;
   beforeAll(async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     world = await startWorld({ PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` });
     // Registered before, without an address.
     await world.handler.register('web');

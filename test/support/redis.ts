@@ -1,12 +1,11 @@
 // A real Redis for a test: the system's redis-server on a port of its own, with nothing on disk but what a test asks for.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@redis/client';
+import { findFreePort } from '../../src/embedded/listen.ts';
 
 export interface TestRedis {
   url: string;
@@ -35,7 +34,7 @@ const missing =
 
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-redis-'));
-  const port = options.port ?? (await freePort());
+  const port = options.port ?? (await findFreePort());
   if (options.mode === 'sentinel') await writeFile(join(folder, 'sentinel.conf'), '');
   const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['ignore', 'pipe', 'pipe'] });
   // A worker that is ended in the middle of a test leaves no server behind.
@@ -81,23 +80,6 @@ function argumentsOf(options: TestRedisOptions, port: number, folder: string): s
   const quiet = ['--save', '', '--appendonly', 'no', '--rdbcompression', 'no'];
   const secret = password !== undefined && username === undefined ? ['--requirepass', password] : [];
   return [...common, ...quiet, ...secret, ...args];
-}
-
-/**
- * A port that nobody listens at, for a process that has to be told one. It is below those that systems give to outgoing
- * connections, so that no connection of a test takes it in between.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((resolve) => server.close(resolve));
-    if (isFree) return port;
-  }
 }
 
 function untilReady(child: ChildProcess, port: number): Promise<void> {

@@ -1,5 +1,6 @@
 // A token handler whose client has targets, with a recording upstream behind them and somebody who has signed in. Requests
 // go out byte for byte as a test writes them.
+
 import {
   type ClientRequest,
   type IncomingHttpHeaders,
@@ -8,12 +9,12 @@ import {
   request,
 } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { findFreePort } from '../../src/embedded/listen.ts';
 import { createDirectoryStore } from '../../src/platform-server/directory/store.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPool } from '../../src/service/postgres.ts';
 import type { RunningService } from '../../src/service/serve.ts';
 import { captureLog } from './captured-log.ts';
-import { freePort } from './redis.ts';
 import { cookieName, type SessionWorld, type SessionWorldOptions, startSessionWorld } from './sessions.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
@@ -121,7 +122,7 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
   };
   await direct('api:v1', `${upstream.url}${basePath}`);
   await direct('root', `${upstream.url}/`);
-  await direct('dead', `http://127.0.0.1:${await freePort()}/x`);
+  await direct('dead', `http://127.0.0.1:${await findFreePort()}/x`);
   return world;
 }
 

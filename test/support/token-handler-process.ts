@@ -1,10 +1,11 @@
 // A token handler in a process of its own, started as production starts it: for tests and benches that measure a process,
 // or kill one.
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from './redis.ts';
+import { findFreePort } from '../../src/embedded/listen.ts';
 
 export interface TokenHandlerProcess {
   url: string;
@@ -34,7 +35,7 @@ export const productionFlags = ['--max-semi-space-size=8', '--heap-growing-perce
 const collector = ['--expose-gc', '--import', 'data:text/javascript,process.on("SIGUSR2",()=>globalThis.gc())'];
 
 export async function startTokenHandlerProcess(options: TokenHandlerProcessOptions): Promise<TokenHandlerProcess> {
-  const [port, metricsPort] = [await freePort(), await freePort()];
+  const [port, metricsPort] = [await findFreePort(), await findFreePort()];
   const metricsUrl = `http://127.0.0.1:${metricsPort}`;
   const child = await launch(options, { PORT: String(port), METRICS_PORT: String(metricsPort) });
   await untilReady(metricsUrl, child);

@@ -201,7 +201,7 @@ describe('removal', () => {
 
 describe('a form that is deleted', () => {
   async function endsClean(): Promise<void> {
-    await vi.waitFor(async () => expect((await pending()).filter((kind) => kind !== 'remove-subscriber')).toEqual([]));
+    await expect.poll(async () => (await pending()).filter((kind) => kind !== 'remove-subscriber')).toEqual([]);
     shift += quarterHour + 1_000;
     await waitUntilPending([]);
     expect([...subscribers.values()]).toEqual([]);

@@ -1,11 +1,11 @@
 // Back-channel logout: by the access service itself, and by tokens that it never issued. Each rule of OpenID Connect
 // Back-Channel Logout 1.0, section 2.6, with both kinds of store.
+import { findFreePort } from '../../embedded/listen.ts';
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
-import { freePort } from '../../../test/support/redis.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
@@ -30,7 +30,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     idToken = decodeJwt(token);
   };
   beforeAll(async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
     door = await startTokenDoor(platform.access.url);
     door.afterCodes(remember);
