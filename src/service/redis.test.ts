@@ -1,5 +1,5 @@
 // Redis as it is in clusters: cut off, restarted, without tracking, behind Sentinel, as a Cluster, by TLS and ACL.
-import { findFreePort } from '../embedded/listen.ts';
+
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
 import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../test/support/redis.ts';
+import { findFreePort } from '../embedded/listen.ts';
 import { ConfigError, parseConfig } from './config.ts';
 import { createMetrics } from './metrics.ts';
 import { createRedis, defineScript, type Redis } from './redis.ts';

@@ -1,6 +1,6 @@
 // Back-channel logout: by the access service itself, and by tokens that it never issued. Each rule of OpenID Connect
 // Back-Channel Logout 1.0, section 2.6, with both kinds of store.
-import { findFreePort } from '../../embedded/listen.ts';
+
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import { startTestPlatform, type TestPlatform } from '../../../test/support/plat
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
+import { findFreePort } from '../../embedded/listen.ts';
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
 /** Claims of access tokens that logout tokens have not. */
