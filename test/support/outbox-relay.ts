@@ -79,6 +79,8 @@ export function startTestRelay(options: TestRelayOptions): TestRelay {
     clock,
     log,
     callTimeout: 10_000,
+    // The only requests in this process are those to the sink.
+    traffic: { isServing: () => false, close: () => undefined },
     pace: { ...quick, ...options.pace },
   });
   return {

@@ -30,7 +30,7 @@ function world(capacity = 8) {
     capacity,
     lease,
     gate,
-    throttle: createThrottle({ rate: 1_000_000, burst: () => 1_000, now: () => performance.now() }),
+    throttle: createThrottle({ allowance: () => ({ rate: 1_000_000, burst: 1_000 }), now: () => performance.now() }),
     clock: () => now,
     deliver: ({ sequence }) => {
       started.push(sequence);

@@ -11,7 +11,7 @@ import { type Lane, type LaneName, type LanePace, lanes, startLane } from './lan
 import type { OutboxMetrics } from './metrics.ts';
 import type { OutboxStore } from './store.ts';
 import { createThrottle } from './throttle.ts';
-import { createTraffic } from './traffic.ts';
+import { createTraffic, type Traffic } from './traffic.ts';
 
 export interface Relay {
   /** Looks at the outbox at once; call it after a commit that wrote to it. */
@@ -28,6 +28,8 @@ export interface RelayOptions {
   log: Logger;
   /** Milliseconds in which a call of the platform's clients ends (PLATFORM_TIMEOUT). */
   callTimeout: number;
+  /** Whom to step back for; the requests of this process unless told. */
+  traffic?: Traffic | undefined;
   pace?: Partial<RelayPace> | undefined;
 }
 
@@ -39,10 +41,12 @@ export interface RelayPace extends LanePace {
 }
 
 /**
- * Deliveries that start at once after a pause, at most. While requests come, what a busy moment held up is not made good:
- * where processes wait for a CPU, the relay steps back, and requests do not wait behind it.
+ * Of the rate, while requests come, and deliveries that start at once: nobody waits behind the relay. What a busy moment
+ * held up is not made good then, so where processes wait for a CPU the relay steps back still further.
  */
-const burst = { idle: 150, serving: 4 };
+const serving = { share: 1 / 10, burst: 4 };
+/** Deliveries that start at once after a pause, where there are no requests. */
+const idleBurst = 150;
 
 // The lag after an outage is at most the two caps of `outage` and `retry.service`.
 const defaultPace = {
@@ -61,12 +65,10 @@ export function startRelay(options: RelayOptions): Relay {
   const pace: RelayPace = { ...defaultPace, ...limits, ...options.pace };
   const report = createFailureReport({ log, clock });
   const now = () => performance.now();
-  const traffic = createTraffic({ now });
-  const throttle = createThrottle({
-    rate: pace.rate,
-    burst: () => (traffic.isServing() ? burst.serving : burst.idle),
-    now,
-  });
+  const { traffic = createTraffic({ now }) } = options;
+  const idle = { rate: pace.rate, burst: idleBurst };
+  const polite = { rate: pace.rate * serving.share, burst: serving.burst };
+  const throttle = createThrottle({ allowance: () => (traffic.isServing() ? polite : idle), now });
   const running: Lane[] = [];
   const nudge = () => {
     for (const lane of running) lane.nudge();

@@ -3,8 +3,9 @@ import { expect, it } from 'vitest';
 import { createThrottle } from './throttle.ts';
 
 function world() {
-  let [time, burst] = [0, 10];
-  const throttle = createThrottle({ rate: 1_000, burst: () => burst, now: () => time });
+  let time = 0;
+  let allowance = { rate: 1_000, burst: 10 };
+  const throttle = createThrottle({ allowance: () => allowance, now: () => time });
   const takeAll = () => {
     let taken = 0;
     while (throttle.take()) taken += 1;
@@ -16,8 +17,8 @@ function world() {
     advance: (milliseconds: number) => {
       time += milliseconds;
     },
-    setBurst: (value: number) => {
-      burst = value;
+    allow: (value: typeof allowance) => {
+      allowance = value;
     },
   };
 }
@@ -52,9 +53,20 @@ it('tells how long to wait', () => {
 });
 
 it('makes nothing good where bursts are small: who is late starts fewer', () => {
-  const { takeAll, advance, setBurst } = world();
-  setBurst(4);
+  const { takeAll, advance, allow } = world();
+  allow({ rate: 1_000, burst: 4 });
   expect(takeAll()).toBe(4);
   advance(30);
   expect(takeAll()).toBe(4);
+});
+
+it('goes by the allowance of the moment', () => {
+  const { takeAll, advance, allow } = world();
+  takeAll();
+  allow({ rate: 100, burst: 10 });
+  advance(50);
+  expect(takeAll()).toBe(5);
+  allow({ rate: 1_000, burst: 10 });
+  advance(5);
+  expect(takeAll()).toBe(5);
 });

@@ -8,29 +8,35 @@ export interface Throttle {
   waitMs(): number;
 }
 
-/**
- * `rate` in a second, and after a pause at most `burst()` at once: what a busy moment held up is made good up to that.
- * `now` in milliseconds.
- */
-export function createThrottle(options: { rate: number; burst(): number; now(): number }): Throttle {
-  const { rate, burst, now } = options;
-  let allowance = burst();
+export interface Allowance {
+  /** In a second. */
+  rate: number;
+  /** At once after a pause: what a busy moment held up is made good up to that. */
+  burst: number;
+}
+
+/** `allowance` is asked for whenever something is to start; `now` in milliseconds. */
+export function createThrottle(options: { allowance(): Allowance; now(): number }): Throttle {
+  const { allowance, now } = options;
+  let left = allowance().burst;
   let at = now();
-  const refill = () => {
+  const refill = (): Allowance => {
     const moment = now();
-    allowance = Math.min(burst(), allowance + ((moment - at) * rate) / 1_000);
+    const { rate, burst } = allowance();
+    left = Math.min(burst, left + ((moment - at) * rate) / 1_000);
     at = moment;
+    return { rate, burst };
   };
   return {
     take() {
       refill();
-      if (allowance < 1) return false;
-      allowance -= 1;
+      if (left < 1) return false;
+      left -= 1;
       return true;
     },
     waitMs() {
-      refill();
-      return Math.max(((1 - allowance) * 1_000) / rate, 0);
+      const { rate } = refill();
+      return Math.max(((1 - left) * 1_000) / rate, 0);
     },
   };
 }
