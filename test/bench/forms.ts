@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { createFormgate } from '../../src/embedded/start.ts';
+import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, type Forked, forkContender, serviceContender } from './contender.ts';
 import { makeDrafts } from './forms-drafts.ts';
 import { type LoadResult, load, median } from './load.ts';
@@ -37,9 +38,14 @@ export async function benchForms(): Promise<void> {
     const drafts = await makeDrafts(publicUrl, forms.databaseUrl, connections);
     const service = { ...serviceContender('form service', forms.metricsUrl), url: forms.url };
     const idle = await service.residentBytes();
-    const handler = await forkContender('minimal Express handler', 'forms-handler.ts', drafts.settings);
+    const handler = await forkContender(
+      'minimal Express handler',
+      'forms-handler.ts',
+      drafts.settings,
+      productionFlags,
+    );
     const { url } = await handler.ask<{ url: string }>('url');
-    const sql = await forkContender('bare SQL', 'forms-sql.ts', drafts.settings);
+    const sql = await forkContender('bare SQL', 'forms-sql.ts', drafts.settings, productionFlags);
     const data = answersOf(4_096);
     const arena = { service, handler: { ...handler, url }, sql, data, requests: requestsOf(drafts, data) };
     for (const operation of operations) await compare(arena, operation);
