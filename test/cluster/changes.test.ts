@@ -194,22 +194,22 @@ describe('an upgrade', () => {
       );
     const before = await schema();
     try {
-      // As if it had never run, in a database that takes no change of its schema.
-      await sql(`DELETE FROM schema_migrations WHERE version = ${latest}`);
+      // As if it had never run, in a database that takes no change of its schema: also not of a reconciler's run meanwhile.
       await sql(
         "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'",
       );
       await sql('CREATE EVENT TRIGGER refuse ON ddl_command_end EXECUTE FUNCTION refuse()');
+      await sql(`DELETE FROM schema_migrations WHERE version = ${latest}`);
       await world.kubectl('rollout', 'restart', `deployment/${fullname}-forms`);
       await untilSaid('forms', /the database cannot be migrated: it refuses what was asked for \((P0001|42P07)\)/);
       expect(await schema()).toBe(before);
       expect((await sql(`SELECT count(*) FROM schema_migrations WHERE version = ${latest}`)).trim()).toBe('0');
       expect(await formStatus()).toBe(200);
     } finally {
-      await sql('DROP EVENT TRIGGER IF EXISTS refuse');
       await sql(
         `INSERT INTO schema_migrations (version, name, md5, run_at) VALUES (${latest}, '${name}', '${md5}', '${at}')`,
       );
+      await sql('DROP EVENT TRIGGER IF EXISTS refuse');
     }
     await world.kubectl('rollout', 'status', `deployment/${fullname}-forms`, '--timeout=400s');
   }, 600_000);
