@@ -194,7 +194,7 @@ describe('an upgrade', () => {
       );
     const before = await schema();
     try {
-      // As if it had never run, in a database that takes no change of its schema: also not of a reconciler's run meanwhile.
+      // As if it had never run, in a database that takes no change of its schema, of a reconciler's run either.
       await sql(
         "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'",
       );
