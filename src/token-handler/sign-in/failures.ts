@@ -21,6 +21,11 @@ export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
   return passing.has(error) ? 'passing' : 'failed';
 }
 
+/** The error that the access service answers in place of a code; undefined for any other failure. */
+export function answeredError(failure: unknown): string | undefined {
+  return failure instanceof openidClient().AuthorizationResponseError ? failure.error : undefined;
+}
+
 const invalidAnswers = new Set([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',

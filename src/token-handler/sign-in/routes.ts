@@ -13,11 +13,11 @@ import { findTenant, type TenantLookup, tenantHeader } from '../sessions/request
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Attempts, Place, TakenAttempt } from './attempts.ts';
 import { saveSession } from './browser-session.ts';
-import { judgeError, signInProblem } from './failures.ts';
+import { answeredError, judgeError, signInProblem } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
 import { authQuery, callbackQuery, clientParams } from './schema.ts';
-import { callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
+import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
 
 export interface SignInParts {
   tenants: TenantLookup;
@@ -61,8 +61,9 @@ function authRoute(parts: SignInParts, guards: Guard[]): Route {
     async handle({ params, query }, request, response) {
       const tenant = await requestTenant(parts, request, query.tenant);
       const client = await requireClient(parts, tenant, params.clientId);
-      const callbackUrl = query.callbackUrl ?? fallbackOf(client, request);
-      const problem = callbackUrlProblem(callbackUrl, client.id);
+      const { callbackUrl = fallbackOf(client, request) } = query;
+      const problem =
+        query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
       if (problem !== undefined) throw invalidRequest([{ pointer: '/query/callbackUrl', detail: problem }]);
       const registration = await requireRegistration(parts, tenant, client);
       const { returnTo } = query;
@@ -124,8 +125,8 @@ function callbackRoute(parts: SignInParts, guards: Guard[]): Route {
       if (!tenant) throw new Problem('not-found', 'There is no such tenant.');
       const client = await requireClient(parts, tenant, taken.place.clientId);
       const registration = await requireRegistration(parts, tenant, client);
-      const { error } = query;
-      response.redirect(302, await goOn(parts, { taken, tenant, client, registration, error, request, response }));
+      const { error, iss } = query;
+      response.redirect(302, await goOn(parts, { taken, tenant, client, registration, error, iss, request, response }));
     },
   });
 }
@@ -136,39 +137,56 @@ interface Answered {
   client: Client;
   registration: Registration;
   error: string | undefined;
+  /** Not every access service names itself in an error; one that names another is not believed. */
+  iss: string | undefined;
   request: Request;
   response: Response;
 }
 
 /** Answers where the browser has to go. */
 async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
-  const { taken, tenant, client, registration, error, request, response } = answered;
+  const { taken, tenant, client, registration, error, iss, request, response } = answered;
   const { place } = taken;
   const site = new URL(place.callbackUrl).origin;
   const landing = landingUrl(site, { returnTo: place.returnTo, successRedirectUrl: client.successRedirectUrl });
-  const verdict = error === undefined ? undefined : judgeError(error);
-  if (taken.kind === 'late' || (taken.kind === 'open' && verdict === 'passing')) {
-    if (place.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
-    return begin(parts, { request, client, registration, place: { ...place, restarted: true } });
-  }
+  if (taken.kind === 'late') return startAgain(parts, answered);
   if (taken.kind === 'used') {
     // A page that is loaded again. Its code is not redeemed a second time.
     if (await isSignedIn(parts, request, place)) return landing;
     throw unknownState();
   }
-  if (error !== undefined && verdict === 'refused') return refusalUrl(site, client.failureRedirectUrl, error);
-  if (error !== undefined) throw new Problem('dependency-failed', 'The access service could not sign the person in.');
+  if (error !== undefined && iss === undefined) return takeError(parts, answered, error);
   const url = new URL(place.callbackUrl);
   url.search = new URL(request.originalUrl, site).search;
   const checks = { state: url.searchParams.get('state') ?? '', ...taken.secrets };
   const begun = parts.clock().getTime();
   const redeemed = await parts.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    throw signInProblem(failure);
+    // Of the right issuer: the one of an error counts as well (RFC 9207 section 2.4).
+    const refusal = answeredError(failure);
+    if (refusal === undefined) throw signInProblem(failure);
+    return refusal;
   });
+  if (typeof redeemed === 'string') return takeError(parts, answered, redeemed);
   const { oidcClientId } = registration;
   const signedIn = { tenant, client, oidcClientId, callbackUrl: place.callbackUrl, redeemed, begun };
   await parts.openSession(signedIn, request, response);
   return landing;
+}
+
+/** Where an error of the access service leads: on to the site, or to another attempt. */
+function takeError(parts: SignInParts, answered: Answered, error: string): Promise<string> | string {
+  const { taken, client } = answered;
+  const verdict = judgeError(error);
+  if (verdict === 'passing') return startAgain(parts, answered);
+  if (verdict === 'failed') throw new Problem('dependency-failed', 'The access service could not sign the person in.');
+  return refusalUrl(new URL(taken.place.callbackUrl).origin, client.failureRedirectUrl, error);
+}
+
+/** Once, so that nobody goes round in circles. */
+function startAgain(parts: SignInParts, { taken, request, client, registration }: Answered): Promise<string> {
+  const { place } = taken;
+  if (place.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
+  return begin(parts, { request, client, registration, place: { ...place, restarted: true } });
 }
 
 async function isSignedIn({ sessions }: SignInParts, request: Request, place: Place): Promise<boolean> {
@@ -183,7 +201,7 @@ function unknownState(): Problem {
 
 async function requestTenant(parts: SignInParts, request: Request, given: string | undefined): Promise<Tenant> {
   const named = tenantHeader(request, parts.tenantHeader) ?? given;
-  if (named === undefined) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
+  if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
   const tenant = await findTenant(parts.tenants, named);
   if (!tenant) throw new Problem('not-found', 'There is no such tenant.');
   return tenant;

@@ -11,12 +11,7 @@ const returnTo = z.string().refine(isLocalPath, 'must be a path on the same orig
 
 /** Unknown parameters are let pass: links to sign in carry what analytics add. */
 export const authQuery = z.object({
-  tenant: z
-    .string()
-    .min(1)
-    .max(200)
-    .optional()
-    .describe('Name of the tenant, in any case or in kebab-case, or its URN'),
+  tenant: z.string().optional().describe('Name of the tenant, in any case or in kebab-case, or its URN'),
   callbackUrl: z.string().max(2_000).optional().describe("The callback's address on the frontend's site"),
   returnTo: returnTo.describe('Where to land: a path of the same origin'),
 });

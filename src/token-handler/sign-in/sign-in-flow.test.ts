@@ -31,11 +31,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
       },
       hinted: { redirectUris: [`${callback}/hinted/callback`], prompt: 'login', idpHint: 'goa-idp' },
       'old app': { authCallbackUrl: 'https://old.example.org/token-handler/clients/old%20app/callback' },
+      'older app': { authCallbackUrl: 'https://old.example.org/signed-in/callback?x=1' },
       unregistered: {},
     });
     await handler.configure({ web: { redirectUris: [`${callback}/web/callback`] } }, { tenant: platform.otherTenant });
     await handler.register('web', { realm: 'other' });
     await handler.register('hinted');
+    await handler.register('older app', { authCallbackUrl: `${world.site}/signed-in/callback` });
     await handler.register('old app', { authCallbackUrl: `${callback}/old%20app/callback` });
   });
   afterAll(async () => {
@@ -157,6 +159,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     const header = { 'X-PLATFORM-TENANT': 'demo' };
     const url = world.authUrl({ tenant: 'Nowhere' });
     expect((await browser.request(url, { headers: header })).status).toBe(302);
+    expect((await browser.request(world.authUrl({ tenant: '' }), { headers: header })).status).toBe(302);
     expect((await browser.request(world.authUrl(), { headers: { 'X-PLATFORM-TENANT': 'Nowhere' } })).status).toBe(404);
   });
 
@@ -167,6 +170,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
       status: 400,
       errors: [{ pointer: '/query/tenant' }],
     });
+    expect((await browser.request(world.authUrl({ tenant: '' }))).status).toBe(400);
     expect((await browser.request(world.authUrl({ tenant: 'Nowhere' }))).status).toBe(404);
     expect((await browser.request(world.authUrl({}, { clientId: 'nothing' }))).status).toBe(404);
   });
@@ -189,6 +193,17 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     const without = new URL(world.authUrl());
     without.searchParams.delete('callbackUrl');
     expect((await browser.request(without)).status).toBe(400);
+  });
+
+  it('without callbackUrl takes any path that authCallbackUrl has, which a frontend’s proxy leads to the callback', async () => {
+    const url = new URL(world.authUrl({}, { clientId: 'older app' }));
+    url.searchParams.delete('callbackUrl');
+    const callback = await world.toCallback(browser, url.href);
+    expect(callback.href.startsWith(`${world.site}/signed-in/callback?`)).toBe(true);
+    callback.pathname = '/token-handler/v1/clients/older%20app/callback';
+    const landed = await browser.request(callback);
+    expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/`]);
+    expect((await world.sessions(browser)).status).toBe(200);
   });
 
   it('answers under the versioned prefix too', async () => {
@@ -370,6 +385,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/sorry?error=access_denied`]);
   });
 
+  it('an error of another issuer is 400, and leads nowhere', async () => {
+    const { location } = await browser.request(world.authUrl());
+    const state = location?.searchParams.get('state') ?? '';
+    const answer = { state, error: 'access_denied', iss: world.handler.platform.access.issuer('other') };
+    expect((await browser.request(world.clientUrl('callback', answer))).status).toBe(400);
+  });
+
   it('an error of the access service is 502 and tells nothing of it', async () => {
     const { location } = await browser.request(world.authUrl());
     const state = location?.searchParams.get('state') ?? '';
@@ -377,6 +399,9 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     const { status, text } = await browser.request(world.clientUrl('callback', answer));
     expect(status).toBe(502);
     expect(text).not.toContain('secret detail');
+    const again = (await browser.request(world.authUrl())).location?.searchParams.get('state') ?? '';
+    const named = { ...answer, state: again, iss: world.handler.platform.access.issuer('demo') };
+    expect((await browser.request(world.clientUrl('callback', named))).status).toBe(502);
   });
 
   it('a sign-in ends the session that the browser had', async () => {

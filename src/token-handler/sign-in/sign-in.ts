@@ -11,21 +11,34 @@ export const mostAttempts = 20;
 // Stricter than the parser of URLs, which drops white space and control characters and turns back slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Why a text is no callbackUrl of the client; undefined for one that is. */
-export function callbackUrlProblem(text: string, clientId: string): string | undefined {
+/** Why a code must not be sent to an address; undefined where it may, as far as this service can tell. */
+export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
   if (text.includes('#')) return 'must not have a fragment';
   if (authority.includes('@')) return 'must not hold credentials';
   if (text.includes('?')) return 'must not have a query';
   // As written, because it is what the access service compares: `/x/../clients/…` is another text.
-  const written = text.slice(text.indexOf('/', text.indexOf('//') + 2));
-  if (/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(written)) return 'must not hold dot segments';
-  const ending = ['clients', encodeURIComponent(clientId), 'callback'].join('/');
-  return written.endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
+  return /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(pathOf(text)) ? 'must not hold dot segments' : undefined;
 }
 
-/** The deprecated fallback: the path of the configured URL on the host that the request came to. */
+/** Why a text is no callbackUrl of the client; undefined for one that is. */
+export function callbackUrlProblem(text: string, clientId: string): string | undefined {
+  const problem = addressProblem(text);
+  if (problem !== undefined) return problem;
+  const ending = ['clients', encodeURIComponent(clientId), 'callback'].join('/');
+  return pathOf(text).endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
+}
+
+/** As it is written. */
+function pathOf(url: string): string {
+  return url.slice(url.indexOf('/', url.indexOf('//') + 2));
+}
+
+/**
+ * The deprecated fallback: the path of the configured URL on the host that the request came to. It is whatever the
+ * frontend's proxy leads to the callback endpoint, as it was before there was a callbackUrl.
+ */
 export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, host: string): string {
   return `${protocol}://${host}${new URL(authCallbackUrl).pathname}`;
 }
