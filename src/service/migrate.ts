@@ -1,8 +1,9 @@
 // Brings a database to the schema that this version needs, from plain SQL files. All pending files run in one
 // transaction under an advisory lock: several pods may start at once, and nothing is ever half migrated.
+import { hash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import Postgrator from 'postgrator';
 import { explainDatabaseFailure } from './database-failure.ts';
 import type { Logger } from './log.ts';
 
@@ -27,6 +28,7 @@ export async function migrate(options: { url: string; directory: string; log: Lo
     throw new Error(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
   }
   try {
+    if (await isUpToDate(client, options.directory)) return;
     await client.query('BEGIN');
     await client.query("SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '2min'");
     await client.query('SELECT pg_advisory_xact_lock($1)', [lockKey]);
@@ -42,7 +44,35 @@ export async function migrate(options: { url: string; directory: string; log: Lo
   }
 }
 
+const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+  JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
+const roleLimits = ['statement_timeout=15s', 'lock_timeout=5s', 'idle_in_transaction_session_timeout=60s'];
+const undefinedTable = '42P01';
+
+/**
+ * Whether all has been done, as it has at most starts: one question, without a lock and without the library. Files are
+ * compared by its checksum.
+ */
+async function isUpToDate(client: pg.Client, directory: string): Promise<boolean> {
+  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql'));
+  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
+  const question = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
+  try {
+    const { rows } = await client.query<{ version: string; md5: string; limits: string[] | null }>(question);
+    const applied = new Set(rows.map(({ version, md5 }) => `${version} ${md5}`));
+    const isApplied = names.every((name, at) =>
+      applied.has(`${Number.parseInt(name, 10)} ${hash('md5', texts[at] ?? '')}`),
+    );
+    return names.length > 0 && isApplied && roleLimits.every((limit) => rows[0]?.limits?.includes(limit));
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === undefinedTable) return false;
+    throw error;
+  }
+}
+
 async function applyPending(client: pg.Client, directory: string): Promise<string[]> {
+  // Not before it is needed: it takes a while to load.
+  const { default: Postgrator } = await import('postgrator');
   const postgrator = new Postgrator({
     migrationPattern: join(directory, '*.sql'),
     driver: 'pg',
@@ -60,13 +90,9 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
 
 /** Only when they differ, so that a second pod writes nothing. */
 async function setRoleLimits(client: pg.Client): Promise<void> {
-  const limits = ['statement_timeout=15s', 'lock_timeout=5s', 'idle_in_transaction_session_timeout=60s'];
-  const { rows } = await client.query<{ setconfig: string[] }>(
-    `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
-      JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`,
-  );
+  const { rows } = await client.query<{ setconfig: string[] }>(presentLimits);
   const present = new Set(rows[0]?.setconfig ?? []);
-  for (const limit of limits.filter((candidate) => !present.has(candidate))) {
+  for (const limit of roleLimits.filter((candidate) => !present.has(candidate))) {
     const [name, value] = limit.split('=');
     const { rows: statements } = await client.query<{ sql: string }>(
       "SELECT format('ALTER ROLE %I IN DATABASE %I SET ' || $1 || ' = %L', current_user, current_database(), $2::text) AS sql",

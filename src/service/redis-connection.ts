@@ -3,7 +3,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type BasicPooledClientSideCache,
-  createClient,
   createCluster,
   createSentinel,
   type RedisClientOptions,
@@ -13,24 +12,11 @@ import {
   type RespVersions,
 } from '@redis/client';
 import type { RedisSettings } from './redis-fields.ts';
+import { type RawClient, ServerClient } from './redis-server-client.ts';
 
 /** Milliseconds without any traffic after which a connection is given up. */
 const socketTimeout = 2_500;
 const pingInterval = 1_000;
-
-/** What of node-redis is used, alike for its three kinds of client. */
-export interface RawClient {
-  get(key: string): Promise<string | null>;
-  hGetAll(key: string): Promise<Record<string, string>>;
-  set(key: string, value: string, options: { expiration: { type: 'EX' | 'PX'; value: number } }): Promise<unknown>;
-  expire(key: string, seconds: number): Promise<unknown>;
-  del(keys: string | string[]): Promise<number>;
-  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
-  evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
-  connect(): Promise<unknown>;
-  destroy(): unknown;
-  on(event: 'error', listener: (error: unknown) => void): unknown;
-}
 
 export interface ClientKind {
   client: RawClient;
@@ -59,12 +45,8 @@ export function createRawClient(settings: RedisSettings, tracking?: BasicPooledC
   const socket = { ...tlsOptions(settings), socketTimeout, connectTimeout: socketTimeout, reconnectStrategy };
   const cache = tracking ? { clientSideCache: tracking } : {};
   if (topology.kind === 'server') {
-    const client = createClient({ ...common, ...cache, url: topology.url, socket });
-    return {
-      client: client as unknown as RawClient,
-      ping: () => client.ping(),
-      send: (args) => client.sendCommand(args),
-    };
+    const client = new ServerClient({ ...common, ...cache, url: topology.url, socket });
+    return { client, ping: () => client.sendCommand(['PING']), send: (args) => client.sendCommand(args) };
   }
   if (topology.kind === 'sentinel') {
     const client = createSentinel({

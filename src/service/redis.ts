@@ -5,8 +5,9 @@ import { ErrorReply } from '@redis/client';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';
-import { type ClientKind, createRawClient, type RawClient, watchConnection } from './redis-connection.ts';
+import { type ClientKind, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
+import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
 
 export interface RedisScript {

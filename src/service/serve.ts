@@ -1,11 +1,12 @@
 // Listens, and stops well: on a signal readiness goes off, no new connection is taken, what runs finishes, and at the
 // deadline whatever is left is cut.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express } from 'express';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { createServer } from './node-http.ts';
 import { createOperationsApp } from './operations-app.ts';
 import { isWebSocketHandshake, serveUpgrades } from './upgrades.ts';
 

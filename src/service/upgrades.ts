@@ -1,9 +1,10 @@
 // Lets routes take connections that ask for the WebSocket protocol (RFC 6455 section 4.2). A handshake goes through the
 // app like any request, guards, log line and problems included; the route that takes it finds the bare connection here.
 // Other protocols are not switched to: `Upgrade` is then ignored (RFC 9110 section 7.8).
-import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { ServerResponse } from './node-http.ts';
 
 export interface Upgrade {
   socket: Socket;

@@ -17,6 +17,8 @@ const loaded = [
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
 await loadLatePackages();
+// For the first start of all, which has to migrate.
+await import('postgrator');
 flushCompileCache();
 
 // The entry and the mains: without a configuration each says so and ends.

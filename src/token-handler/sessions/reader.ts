@@ -61,7 +61,8 @@ export function createSessionReader(options: SessionReaderOptions): SessionReade
 /** Each mark changes the stored session, and so empties every replica's cache of it. */
 function createMarker({ tokens, limits, clock }: SessionReaderOptions): (found: FoundSession) => void {
   const interval = touchInterval(limits);
-  const marked = new LRUCache<string, number>({ max: 50_000 });
+  // As many as there may be sessions kept; the store looks at its own mark besides.
+  const marked = new LRUCache<string, number>({ max: 10_000 });
   return ({ session: { handle }, stored }) => {
     const now = clock().getTime();
     if (now - Math.max(stored.touched, marked.get(handle) ?? 0) < interval) return;

@@ -15,7 +15,7 @@ export interface SessionCookie {
 
 export function createSessionCookie(name: string, keys: KeyRing): SessionCookie {
   const secrets = keys.hmacs(name, 'session cookie');
-  const known = new LRUCache<string, string>({ max: 20_000 });
+  const known = new LRUCache<string, string>({ max: 10_000 });
   return {
     name,
     secrets,

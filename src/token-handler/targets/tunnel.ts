@@ -1,8 +1,8 @@
 // Joins an upgraded connection of a client with the one to the upstream. It understands nothing of what passes; when either
 // side ends, so does the other.
-import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request, Response } from 'express';
+import { STATUS_CODES } from '../../service/node-http.ts';
 import { upgradeOf } from '../../service/upgrades.ts';
 import type { AnswerHeaders } from './response-headers.ts';
 
