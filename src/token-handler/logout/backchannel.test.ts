@@ -188,12 +188,12 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       await refused(await logoutToken({}));
     });
 
-    it('without jti or iat, expired, or too old', async () => {
-      await refused(await logoutToken({ sub: await sub(), jti: undefined }));
-      await refused(await logoutToken({ sub: await sub(), iat: undefined } as never));
+    it('without jti, iat or exp, expired, or too old', async () => {
+      for (const claim of ['jti', 'iat', 'exp'])
+        await refused(await logoutToken({ sub: await sub(), [claim]: undefined }));
       const now = Math.floor(Date.now() / 1_000);
       await refused(await logoutToken({ sub: await sub(), exp: now - 60 }));
-      await refused(await logoutToken({ sub: await sub(), iat: now - 3_600, exp: undefined }));
+      await refused(await logoutToken({ sub: await sub(), iat: now - 3_600 }));
       await refused(await logoutToken({ sub: await sub(), iat: now + 3_600 }));
     });
 

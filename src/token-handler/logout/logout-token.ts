@@ -32,7 +32,7 @@ export interface LogoutTokenOptions {
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** Seconds by which clocks may differ, and that a token may be old that says nothing of its end. */
+/** Seconds by which clocks may differ, and that a token may be old, however late its end: its jti is not kept for ever. */
 const leeway = 5;
 const oldest = 300;
 
@@ -100,7 +100,8 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,
-      requiredClaims: ['iat', 'jti', 'events'],
+      // Section 2.4
+      requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
     // Section 2.4 asks for logout+jwt; Keycloak has it, others say JWT or nothing. Nothing else is one.
     const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';

@@ -62,7 +62,7 @@ async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise
     const found = await sessions.ofProviderSession({ tenantId, clientId }, sid);
     return found.filter(({ session }) => sub === undefined || session.user.id === sub);
   }
-  const found = sub === undefined ? [] : await sessions.ofUser(tenantId, sub);
+  const found = sub === undefined ? [] : await sessions.ofUser(tenantId, sub, 'all');
   return found.filter(({ session }) => session.clientId === clientId);
 }
 

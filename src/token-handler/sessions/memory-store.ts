@@ -186,8 +186,9 @@ function createIndex(clock: Clock): SessionIndex {
       const start = after === undefined ? 0 : handles.indexOf(after) + 1;
       return after !== undefined && start === 0 ? [] : handles.slice(start, start + top);
     },
-    async remove(names, handle) {
-      for (const name of names) indexes.get(name)?.delete(handle);
+    async remove(names, handle, until = Number.POSITIVE_INFINITY) {
+      for (const entries of names.map((name) => indexes.get(name)))
+        if ((entries?.get(handle) ?? 0) <= until) entries?.delete(handle);
     },
   };
 }

@@ -71,8 +71,11 @@ if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
 if not rank then return {} end
 return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
 
-/** KEYS: index. ARGV: handle */
-export const removeScript = defineScript("return redis.call('ZREM', KEYS[1], ARGV[1])");
+/** KEYS: index. ARGV: handle, until: an entry that is to be kept for longer stays */
+export const removeScript = defineScript(`
+local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end
+return redis.call('ZREM', KEYS[1], ARGV[1])`);
 
 /** KEYS: mark. ARGV: value, milliseconds */
 export const raiseScript = defineScript(`

@@ -94,8 +94,8 @@ function createIndex(redis: Redis): SessionIndex {
       const reply = await redis.run(scripts.entriesScript, [key(index)], [top, after]);
       return Array.isArray(reply) ? reply.map(String) : [];
     },
-    async remove(indexes, handle) {
-      await Promise.all(indexes.map((index) => redis.run(scripts.removeScript, [key(index)], [handle])));
+    async remove(indexes, handle, until = Number.MAX_SAFE_INTEGER) {
+      await Promise.all(indexes.map((index) => redis.run(scripts.removeScript, [key(index)], [handle, until])));
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../../service/key-ring.ts';
 import { openRecord } from './records.ts';
 import { hardLimit, type Session, type SessionLimits } from './session.ts';
-import { expiryOf, type SealedTokens, type SessionStore, type StoredTokens } from './store.ts';
+import { expiryOf, type SealedTokens, type SessionIndex, type SessionStore, type StoredTokens } from './store.ts';
 import type { TokenSet } from './token-set.ts';
 
 /** A session as it was read; what is in it does not change. */
@@ -25,11 +25,11 @@ export interface Sessions {
   read(handle: string): Promise<FoundSession | undefined>;
   /** When the session ends if no further request comes. */
   expiryOf(found: Pick<FoundSession, 'stored'>): number;
-  /** Of a person, latest first. */
-  ofUser(tenantId: string, userId: string): Promise<FoundSession[]>;
+  /** Of a person, latest first: 100 of them, unless all are wanted. */
+  ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]>;
   /** A page of a tenant's, latest first; `after`: handle of the last one before. */
   ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[]>;
-  /** By the access service's session id. */
+  /** By the access service's session id: all of them. */
   ofProviderSession(session: Pick<Session, 'tenantId' | 'clientId'>, sid: string): Promise<FoundSession[]>;
   /** For good. False when it had ended already. */
   end(session: Session): Promise<boolean>;
@@ -47,8 +47,11 @@ export interface SessionsOptions {
 
 /** Bytes of what is kept; about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** More sessions of one person than this are not listed. */
+/** More sessions of one person than this are not listed, nor read at the same time. */
 const mostOfUser = 100;
+const all = Number.MAX_SAFE_INTEGER;
+/** Milliseconds that a sign-in has from its entry in the indexes until its session lives. */
+const longestStart = 60_000;
 
 export function createSessions({ store, keys, limits, clock }: SessionsOptions): Sessions {
   const { tokens: tokenStore, index } = store;
@@ -69,13 +72,7 @@ export function createSessions({ store, keys, limits, clock }: SessionsOptions):
   const isAlive = (found: FoundSession) => now() < expiryOf(found.stored, limits.idle);
   const alive = (found: FoundSession | undefined) => (found && isAlive(found) ? found : undefined);
 
-  async function loadAll(handles: string[], name: string): Promise<FoundSession[]> {
-    const found = await Promise.all(handles.map(load));
-    const gone = handles.filter((_, position) => !found[position]);
-    await Promise.all(gone.map((handle) => index.remove([name], handle)));
-    return found.filter((one) => one !== undefined && isAlive(one)) as FoundSession[];
-  }
-
+  const loadAll = createListing(index, { load, isAlive, latestEnd: () => now() + limits.maxAge - longestStart });
   const read = (handle: string) => cache.load(handle, load).then(alive);
   return {
     async start(session, tokens) {
@@ -91,9 +88,9 @@ export function createSessions({ store, keys, limits, clock }: SessionsOptions):
     },
     read,
     expiryOf: ({ stored }) => expiryOf(stored, limits.idle),
-    async ofUser(tenantId, userId) {
+    async ofUser(tenantId, userId, most) {
       const name = userIndex(tenantId, userId);
-      return loadAll(await index.entries(name, mostOfUser), name);
+      return loadAll(await index.entries(name, most === 'all' ? all : mostOfUser), name);
     },
     async ofTenant(tenantId, top, after) {
       const name = tenantIndex(tenantId);
@@ -101,7 +98,7 @@ export function createSessions({ store, keys, limits, clock }: SessionsOptions):
     },
     async ofProviderSession({ tenantId, clientId }, sid) {
       const name = providerIndex(tenantId, clientId, sid);
-      return loadAll(await index.entries(name, mostOfUser), name);
+      return loadAll(await index.entries(name, all), name);
     },
     async end(session) {
       const wasLive = await tokenStore.end(session.handle);
@@ -111,6 +108,29 @@ export function createSessions({ store, keys, limits, clock }: SessionsOptions):
     },
     seal: (session, tokens) => sealTokens(keys, session, tokens),
     onChange: (listener) => tokenStore.onChange(listener),
+  };
+}
+
+interface ListingParts {
+  load(handle: string): Promise<FoundSession | undefined>;
+  isAlive(found: FoundSession): boolean;
+  /** Of an entry that may be forgotten: one that is kept for longer may be of a session that is about to live. */
+  latestEnd(): number;
+}
+
+/** Reads the sessions that an index names, and has it forget those that there are not. */
+function createListing(index: SessionIndex, { load, isAlive, latestEnd }: ListingParts) {
+  return async (handles: string[], name: string): Promise<FoundSession[]> => {
+    const alive: FoundSession[] = [];
+    for (let start = 0; start < handles.length; start += mostOfUser) {
+      const some = handles.slice(start, start + mostOfUser);
+      const found = await Promise.all(some.map(load));
+      const gone = some.filter((_, position) => !found[position]);
+      // Without its entry, a session that begins to live now could be neither seen nor revoked.
+      await Promise.all(gone.map((handle) => index.remove([name], handle, latestEnd())));
+      alive.push(...found.filter((one): one is FoundSession => one !== undefined && isAlive(one)));
+    }
+    return alive;
   };
 }
 

@@ -61,7 +61,8 @@ export interface SessionIndex {
   enter(indexes: string[], handle: string, until: number, now: number): Promise<void>;
   /** At most `top` handles, latest first; `after`: the last handle of the page before. */
   entries(index: string, top: number, after?: string): Promise<string[]>;
-  remove(indexes: string[], handle: string): Promise<void>;
+  /** `until`: not an entry that is to be kept for longer. */
+  remove(indexes: string[], handle: string, until?: number): Promise<void>;
 }
 
 /** Small facts that are kept for a while. */
