@@ -15,9 +15,12 @@ import { isRefreshDue, type TokenAnswer, type TokenSet, tokenSetOf, withoutRefre
 /**
  * - `refused`: the access service does not take the token (any more)
  * - `unused`: the token was certainly not used: the request was never sent, or failed with a complete answer
+ * - `client-refused`: nor here; the access service does not take the credentials of the client (any more)
  * - `unknown`: it may have been used
  */
-export type RefreshOutcome = { kind: 'refreshed'; answer: TokenAnswer } | { kind: 'refused' | 'unused' | 'unknown' };
+export type RefreshOutcome =
+  | { kind: 'refreshed'; answer: TokenAnswer }
+  | { kind: 'refused' | 'unused' | 'client-refused' | 'unknown' };
 
 /** Presents the refresh token once. Does not throw. */
 export type RefreshTokens = (session: Session, refreshToken: string) => Promise<RefreshOutcome>;
@@ -57,9 +60,8 @@ export function createRefresher(options: RefresherOptions): Refresher {
   const now = () => options.clock().getTime();
   const running = new Map<string, Promise<void>>();
   const settling = new Map<string, Promise<TokenSet | undefined>>();
-  const pausedUntil = new LRUCache<string, number>({ max: 10_000 });
-  const attempt = createAttempt(options, (handle) => pausedUntil.set(handle, now() + pause));
-  const isPaused = (handle: string) => (pausedUntil.get(handle) ?? 0) > now();
+  const pauses = createPauses(now);
+  const attempt = createAttempt(options, pauses.begin);
 
   function run(found: FoundSession): Promise<void> {
     const { handle } = found.session;
@@ -83,8 +85,11 @@ export function createRefresher(options: RefresherOptions): Refresher {
         await sessions.end(session);
         return undefined;
       } else if (stored.intent && !attempt.owns(handle, stored.intent.id)) await delay(150);
-      else if (isPaused(handle)) throw accessUnavailable();
-      else await run(found);
+      else {
+        const paused = pauses.of(handle);
+        if (paused) throw noNewToken(paused);
+        await run(found);
+      }
     }
   }
 
@@ -93,9 +98,9 @@ export function createRefresher(options: RefresherOptions): Refresher {
       const { session, tokens, stored } = found;
       const isOpen =
         tokens.refreshToken !== undefined && (!stored.intent || attempt.owns(session.handle, stored.intent.id));
-      if (!isOpen || !isRefreshDue(tokens, now()) || running.has(session.handle) || isPaused(session.handle)) return;
+      if (!isOpen || !isRefreshDue(tokens, now()) || running.has(session.handle) || pauses.of(session.handle)) return;
       run(found).catch((error: unknown) => {
-        pausedUntil.set(session.handle, now() + pause);
+        pauses.begin(session.handle, 'unused');
         log.warn({ err: error, session: session.handle }, 'a refresh could not begin');
       });
     },
@@ -114,6 +119,24 @@ export function createRefresher(options: RefresherOptions): Refresher {
   };
 }
 
+/** After an attempt whose token was not used. */
+interface Pause {
+  /** Milliseconds since 1970 */
+  until: number;
+  why: 'unused' | 'client-refused';
+}
+
+function createPauses(now: () => number) {
+  const pauses = new LRUCache<string, Pause>({ max: 10_000 });
+  return {
+    begin: (handle: string, why: Pause['why']) => void pauses.set(handle, { until: now() + pause, why }),
+    of(handle: string): Pause | undefined {
+      const found = pauses.get(handle);
+      return found && found.until > now() ? found : undefined;
+    },
+  };
+}
+
 /** With the access token expired: whether none will follow. An intent is watched a while, whatever its age. */
 function isOver({ tokens, stored }: FoundSession, now: number, watched: number): boolean {
   if (tokens.refreshToken === undefined) return true;
@@ -128,7 +151,10 @@ interface Attempt {
   stop(): void;
 }
 
-function createAttempt({ sessions, tokens, refresh, clock, log }: RefresherOptions, rest: (handle: string) => void) {
+function createAttempt(
+  { sessions, tokens, refresh, clock, log }: RefresherOptions,
+  rest: (handle: string, why: Pause['why']) => void,
+) {
   const now = () => clock().getTime();
   const unconfirmed = new LRUCache<string, string>({ max: 10_000 });
   let isStopped = false;
@@ -153,7 +179,7 @@ function createAttempt({ sessions, tokens, refresh, clock, log }: RefresherOptio
     else if (outcome.kind === 'refused') await write(stored.limit, () => sessions.end(session));
     else if (outcome.kind === 'unknown') await replace(sessions.seal(session, withoutRefreshToken(set)));
     else {
-      rest(handle);
+      rest(handle, outcome.kind);
       await write(stored.limit, () => tokens.release(handle, id));
     }
   }
@@ -168,7 +194,7 @@ function createAttempt({ sessions, tokens, refresh, clock, log }: RefresherOptio
     unconfirmed.delete(handle);
     if (claim !== 'claimed') return;
     const outcome = await refresh(session, set.refreshToken);
-    if (outcome.kind !== 'refreshed') log.warn({ session: handle, outcome: outcome.kind }, 'tokens were not refreshed');
+    tell(log, session, outcome);
     await conclude(found, id, outcome).catch((error: unknown) => {
       log.error({ err: error, session: handle, outcome: outcome.kind }, 'the outcome of a refresh was not stored');
     });
@@ -180,7 +206,22 @@ function createAttempt({ sessions, tokens, refresh, clock, log }: RefresherOptio
   return Object.assign(attempt, { owns, stop }) satisfies Attempt;
 }
 
-function accessUnavailable(): Problem {
-  const headers = { 'Retry-After': '5' };
-  return new Problem('unavailable', 'The access service cannot be reached at the moment.', { headers });
+function tell(log: Logger, { handle, tenantId, clientId, oidcClientId }: Session, { kind }: RefreshOutcome): void {
+  if (kind === 'refreshed') return;
+  const about = { session: handle, tenant: tenantId, client: clientId, outcome: kind };
+  if (kind !== 'client-refused') log.warn(about, 'tokens were not refreshed');
+  else
+    log.error(
+      { ...about, oidcClientId },
+      'the access service refuses the credentials of a client: put them right there, or register the client again',
+    );
+}
+
+/** The session stays: the client may be put right, and nobody should have to sign in again for that. */
+function noNewToken({ why }: Pause): Problem {
+  const detail =
+    why === 'unused'
+      ? 'The access service cannot be reached at the moment.'
+      : 'The access service does not accept this client any more: an administrator has to register it again.';
+  return new Problem('unavailable', detail, { headers: { 'Retry-After': '5' } });
 }

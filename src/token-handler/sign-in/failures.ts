@@ -55,7 +55,7 @@ export function signInProblem(error: unknown): unknown {
  * Whether the client, or its secret, is not the access service's any more (RFC 6749 section 5.2). A refusal of HTTP Basic
  * may come as a challenge, and Keycloak says unauthorized_client of a wrong secret.
  */
-function isUnknownClient(error: unknown): boolean {
+export function isUnknownClient(error: unknown): boolean {
   if (error instanceof openidClient().WWWAuthenticateChallengeError) return error.status === 401;
   return (
     error instanceof openidClient().ResponseBodyError &&

@@ -11,11 +11,14 @@ import { type RegistrationRow, type StoredRegistration, toRegistration, toRow } 
 let platform: TestPlatform;
 let tap: HttpTap;
 let world: SessionWorld;
+let offset = 0;
+const clock = () => new Date(Date.now() + offset);
 beforeAll(async () => {
   platform = await startTestPlatform();
   const { origin, pathname } = new URL(platform.access.url);
   tap = await startHttpTap(origin);
-  world = await startSessionWorld({ platform, accessUrl: `${tap.url}${pathname}` });
+  const client = { targets: [{ id: 'directory', upstream: 'urn:example:platform:directory-service:v2' }] };
+  world = await startSessionWorld({ platform, accessUrl: `${tap.url}${pathname}`, client, clock });
 });
 afterAll(async () => {
   await world.close();
@@ -31,6 +34,28 @@ async function registration(): Promise<StoredRegistration> {
 
 const typeOf = (text: string) => (JSON.parse(text) as { type: string }).type;
 const required = 'urn:formgate:problem:registration-required';
+
+it('a session of such a client whose access token has expired is 503 that says so, stays, and goes on once the client is right again', async () => {
+  const { rows, config, log } = world.handler;
+  const keys = createKeyRing(config.KEY_RING);
+  const right = await registration();
+  const setSecret = ({ client_secret: secret }: Pick<RegistrationRow, 'client_secret'>) =>
+    rows('UPDATE client_registrations SET client_secret = $1', [secret]);
+  const { browser } = await world.signIn();
+  const ask = () => browser.request(`${world.site}/token-handler/targets/directory/namespaces/platform/entries`);
+  expect((await ask()).status).toBe(200);
+  await setSecret(toRow(keys, { ...right, clientSecret: 'another secret' }));
+  offset = 301_000;
+  const refused = await ask();
+  expect([refused.status, refused.headers.get('Retry-After')]).toEqual([503, '5']);
+  expect(refused.text).toContain('an administrator has to register it again');
+  const line = log.lines().find(({ outcome }) => outcome === 'client-refused');
+  expect(line).toMatchObject({ client: 'web', tenant: platform.tenant.id, oidcClientId: right.oidcClientId });
+  await setSecret(toRow(keys, right));
+  offset = 307_000;
+  expect((await ask()).status).toBe(200);
+  offset = 0;
+});
 
 it('a callback of a client whose secret is not the right one any more is 409 registration-required, until it is registered again', async () => {
   const { rows, config, register } = world.handler;

@@ -9,6 +9,7 @@ import type { AccessAddresses } from '../access-addresses.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RefreshOutcome } from '../sessions/refresh.ts';
 import type { TokenAnswer } from '../sessions/token-set.ts';
+import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
@@ -175,11 +176,12 @@ function isNeverSent(error: unknown): boolean {
   return cause instanceof Error && 'code' in cause && neverSentCodes.has(String(cause.code));
 }
 
-function refreshFailure(error: unknown, state: ExchangeState): 'refused' | 'unused' | 'unknown' {
+function refreshFailure(error: unknown, state: ExchangeState): Exclude<RefreshOutcome['kind'], 'refreshed'> {
   if (state === 'unsent') return 'unused';
   if (state === 'sent') return 'unknown';
   // RFC 6749 section 5.2
   if (error instanceof openidClient().ResponseBodyError && error.error === 'invalid_grant') return 'refused';
+  if (isUnknownClient(error)) return 'client-refused';
   // Any other complete error leaves the token as it was; an answer of success that is not usable does not.
   return state.status >= 400 ? 'unused' : 'unknown';
 }
