@@ -8,7 +8,7 @@ export const problemTypes = {
   'malformed-json': { status: 400, title: 'The body is not JSON' },
   'invalid-path': { status: 400, title: 'The path of the target request is not allowed' },
   'code-required': { status: 400, title: 'A code is required' },
-  unauthenticated: { status: 401, title: 'A valid access token is required' },
+  unauthenticated: { status: 401, title: 'Authentication is required' },
   forbidden: { status: 403, title: 'The caller may not do this' },
   'upstream-not-allowed': { status: 403, title: 'The host of the upstream is not allowed' },
   'invalid-code': { status: 403, title: 'The code is wrong, expired or used' },

@@ -2,6 +2,7 @@
 // It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
 import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
+import { responds } from '../platform/responds.ts';
 import { clientsName, clientsNamespace } from '../service/client-rules.ts';
 import { isReachable } from '../service/postgres.ts';
 import type { Urns } from '../service/urn.ts';
@@ -17,6 +18,7 @@ export function createHealthChecks(options: { platform: Platform; urns: Urns; po
     directory: () => answers(platform.directory.resolve(urns.service('configuration-service:v2'))),
     tenant: () => answers(platform.tenants.preload()),
     configuration: () => answers(platform.configuration.latest(clientsNamespace, clientsName, { core: true })),
+    event: async () => responds(await platform.directory.resolve(urns.service('event-service:v1'))),
     db: () => isReachable(pool),
   };
 }

@@ -66,10 +66,21 @@ export function sessionOrAdministrator(options: SessionGuardOptions, administrat
     name: 'sessionOrAdministrator',
     admits: ['session', 'bearer'],
     async check(request, response) {
-      const guards = request.headers.authorization === undefined ? [session] : administrator;
-      for (const guard of guards) await guard.check(request, response);
+      if (request.headers.authorization !== undefined)
+        for (const guard of administrator) await guard.check(request, response);
+      else await challengeUnless(response, () => session.check(request, response));
     },
   };
+}
+
+/** RFC 9110 section 15.5.2: a 401 says how to authenticate. Cookies have no scheme of their own; a bearer would do. */
+async function challengeUnless(response: Response, admit: () => void | Promise<void>): Promise<void> {
+  try {
+    await admit();
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) response.setHeader('WWW-Authenticate', 'Bearer');
+    throw error;
+  }
 }
 
 /** Only for routes behind `liveSession`. */

@@ -38,6 +38,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
   it('without a session the list is 401, as JSON and never as a redirect', async () => {
     const answer = await world.sessions(createSiteBrowser());
     expect([answer.status, answer.location]).toEqual([401, undefined]);
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer');
     expect(answer.headers.get('content-type')).toContain('application/problem+json');
   });
 
