@@ -4,14 +4,17 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { run } from './commands.ts';
 import { type ImageFolder, openImage } from './image-folder.ts';
 import { imageOf } from './world.ts';
 
 let image: ImageFolder;
+let redis: TestRedis;
 let databases: Record<'forms' | 'token-handler' | 'platform-server', TestDatabase>;
 beforeAll(async () => {
   image = await openImage(imageOf('IMAGE'));
+  redis = await startTestRedis();
   databases = {
     forms: await createTestDatabase(),
     'token-handler': await createTestDatabase(),
@@ -20,6 +23,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await image?.close();
+  await redis?.close();
   for (const database of Object.values(databases ?? {})) await database.drop();
 });
 
@@ -30,7 +34,7 @@ const surroundings = (command: keyof typeof databases) => ({
   CLIENT_SECRET: 'a secret of nobody',
   CODE_KEY: 'a key of codes that is long enough',
   KEY_RING: `one:${Buffer.alloc(32, 1).toString('base64')}`,
-  SESSION_STORE: 'memory',
+  REDIS_URL: redis.url,
   SMTP_URL: 'smtp://127.0.0.1:9',
   MAIL_FROM: 'no-reply@example.com',
   DATABASE_URL: databases[command].url,
