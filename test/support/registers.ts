@@ -8,7 +8,8 @@
 //   REGISTER_SUITE_OTHER_TENANT       URN of another one, which is only read
 //   REGISTER_SUITE_URN_PREFIX         if it is not urn:example
 // Callers of the API always come from an access service of the test's own. Registers get names that nobody else uses,
-// and `close` removes them.
+// and `close` removes them. Files that run at once would all see the registers of one tenant:
+//   npx vitest run src/forms/registers --no-file-parallelism
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { type RegisterOptions, registerRoutes } from '../../src/forms/registers/routes.ts';
@@ -70,21 +71,59 @@ export interface Replica {
   close(): Promise<void>;
 }
 
-const { env } = process;
+export interface ListedPage {
+  results: { namespace: string; name: string; description: string; entries: unknown[] }[];
+  page: { after: string | null; next: string | null; size: number };
+}
 
-export async function startRegisterBackend(): Promise<RegisterBackend> {
-  const real = env.REGISTER_SUITE_CONFIGURATION_URL;
-  const urnPrefix = env.REGISTER_SUITE_URN_PREFIX ?? 'urn:example';
+/** The whole list of the tenant's registers, page by page. Throws for an answer that is no page. */
+export async function listPages(replica: Pick<Replica, 'request'>, top = 100): Promise<ListedPage[]> {
+  const pages: ListedPage[] = [];
+  for (let after = ''; ; ) {
+    const { status, text, body } = await replica.request('GET', `?top=${top}${after}`);
+    if (status !== 200) throw new Error(`The list was not answered: ${status} ${text}`);
+    const page = body as ListedPage;
+    pages.push(page);
+    if (page.page.next === null) return pages;
+    after = `&after=${page.page.next}`;
+  }
+}
+
+/** Of the real platform that the environment names; undefined where there is none. */
+function realPlatform() {
+  const { env } = process;
+  const url = env.REGISTER_SUITE_CONFIGURATION_URL;
+  if (url === undefined) return undefined;
+  return {
+    url,
+    accessUrl: env.REGISTER_SUITE_ACCESS_URL,
+    clientId: env.REGISTER_SUITE_CLIENT_ID,
+    clientSecret: env.REGISTER_SUITE_CLIENT_SECRET,
+    tenant: env.REGISTER_SUITE_TENANT,
+    otherTenant: env.REGISTER_SUITE_OTHER_TENANT,
+    urnPrefix: env.REGISTER_SUITE_URN_PREFIX,
+  };
+}
+
+/** With a `urnPrefix`, always in front of a platform server of this process. */
+export async function startRegisterBackend(options: { urnPrefix?: string } = {}): Promise<RegisterBackend> {
+  const real = options.urnPrefix === undefined ? realPlatform() : undefined;
+  const urnPrefix = options.urnPrefix ?? real?.urnPrefix ?? 'urn:example';
   const access = await startTestAccess({ urnPrefix });
   await access.addRealm('other');
   const platform = real === undefined ? await startTestPlatform({ access }) : undefined;
   const database = await createTestDatabase();
   const tenantOf = (id: string | undefined, realm: string): Tenant => ({ id: id ?? '', name: realm, realm });
-  const tenant = platform?.tenant ?? tenantOf(env.REGISTER_SUITE_TENANT, 'demo');
-  const otherTenant = platform?.otherTenant ?? tenantOf(env.REGISTER_SUITE_OTHER_TENANT, 'other');
-  const configurationUrl = real ?? `${platform?.url}/configuration/v2`;
-  const accountUrl = env.REGISTER_SUITE_ACCESS_URL ?? access.url;
-  const connect = (options: ConnectionOptions) => connectConfiguration({ accountUrl, access, ...options });
+  const tenant = platform?.tenant ?? tenantOf(real?.tenant, 'demo');
+  const otherTenant = platform?.otherTenant ?? tenantOf(real?.otherTenant, 'other');
+  const configurationUrl = real?.url ?? `${platform?.url}/configuration/v2`;
+  const clientId = real?.clientId ?? access.urns.service('form-service');
+  const account: Account = {
+    accessUrl: real?.accessUrl ?? access.url,
+    clientId,
+    clientSecret: real?.clientSecret ?? testServiceSecret(clientId),
+  };
+  const connect = (connection: ConnectionOptions) => connectConfiguration(account, connection);
   const own = connect({ url: configurationUrl });
   const replicas = new Set<Replica>();
   const names: string[] = [];
@@ -129,12 +168,25 @@ export async function startRegisterBackend(): Promise<RegisterBackend> {
   };
 }
 
+/** Only what is there: definitions one after the other, as they are all in one document. */
 async function removeAll(configuration: Configuration, tenants: Tenant[], names: string[]): Promise<void> {
-  for (const { id: tenantId } of tenants.filter(({ id }) => id !== ''))
-    for (const name of names) {
-      await configuration.deleteProperty('platform', 'configuration-service', `data-register:${name}`, { tenantId });
-      await configuration.remove('data-register', name, { tenantId });
-    }
+  for (const { id: tenantId } of tenants.filter(({ id }) => id !== '')) {
+    const { latest } = await configuration.read('platform', 'configuration-service', { tenantId });
+    const defined = new Set(Object.keys(latest?.configuration ?? {}));
+    for (const name of names)
+      if (defined.has(`data-register:${name}`))
+        await configuration.deleteProperty('platform', 'configuration-service', `data-register:${name}`, { tenantId });
+    for (let start = 0; start < names.length; start += 8)
+      await Promise.all(
+        names.slice(start, start + 8).map((name) => configuration.remove('data-register', name, { tenantId })),
+      );
+  }
+}
+
+interface Account {
+  accessUrl: string;
+  clientId: string;
+  clientSecret: string;
 }
 
 interface ConnectionOptions {
@@ -148,22 +200,14 @@ interface Connection {
   close(): Promise<void>;
 }
 
-function connectConfiguration(options: ConnectionOptions & { accountUrl: string; access: TestAccess }): Connection {
+function connectConfiguration(by: Account, options: ConnectionOptions): Connection {
   const { clock = systemClock, timeoutMs = 10_000 } = options;
   const agent = createHttpAgent();
   const { log } = captureLog();
   const metrics = createPlatformMetrics(createMetrics());
   const common = { agent, log, metrics, clock, timeoutMs, retryDelayMs: 2, circuitResetMs: 300 };
-  const clientId = env.REGISTER_SUITE_CLIENT_ID ?? options.access.urns.service('form-service');
-  const clientSecret = env.REGISTER_SUITE_CLIENT_SECRET ?? testServiceSecret(clientId);
   // Not the limit of the calls under test: a sign-in takes the time that it takes.
-  const account = createServiceAccount({
-    ...common,
-    timeoutMs: 10_000,
-    accessUrl: options.accountUrl,
-    clientId,
-    clientSecret,
-  });
+  const account = createServiceAccount({ ...common, ...by, timeoutMs: 10_000 });
   const client = createPlatformClient({
     ...common,
     service: 'configuration',

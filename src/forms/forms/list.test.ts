@@ -87,6 +87,10 @@ describe('GET /form/v1/forms', () => {
       ]);
   });
 
+  it('takes an empty cursor for that of the first page, as the older platform does', async () => {
+    expect(await list({ top: '3', after: '' })).toEqual(await list({ top: '3' }));
+  });
+
   it.each([
     ['top', '0'],
     ['top', '101'],

@@ -140,6 +140,7 @@ const criteriaText = z
 const cursor = z
   .string()
   .transform((text, context) => {
+    if (text === '') return undefined;
     const [, created, id] =
       /^(\d{1,15})\.([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
     if (created && z.guid().safeParse(id).success) return { text, created: new Date(Number(created)), id: id ?? '' };
@@ -147,7 +148,7 @@ const cursor = z
     return z.NEVER;
   })
   .optional()
-  .meta({ description: 'page.next of the page before' });
+  .meta({ description: 'page.next of the page before; empty for the first page' });
 
 export function cursorOf({ created, id }: { created: Date; id: string }): string {
   return Buffer.from(`${created.getTime()}.${id}`).toString('base64url');

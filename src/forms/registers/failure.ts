@@ -3,7 +3,7 @@ import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/problem.ts';
 
 /** What the service understood and refused. Any other 4xx is a fault between the two services, not the client's. */
-const rejections = new Set([400, 413, 422]);
+const rejections = new Set([400, 409, 413, 422]);
 
 /** Runs calls to the configuration service. Throws Problem `invalid-request` where it rejects, else `dependency-failed`. */
 export async function asked<T>(calls: () => Promise<T>): Promise<T> {

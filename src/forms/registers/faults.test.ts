@@ -118,6 +118,8 @@ async function withReplica<T>(
   }
 }
 
+/** What the configuration service may refuse of a request itself. */
+const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
 describe.each(changes)('$what', (change) => {
@@ -130,7 +132,8 @@ describe.each(changes)('$what', (change) => {
       await change.expectDone(name);
     }));
 
-  const lasting: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang', 400, 401, 403, 500, 503];
+  const connections: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang'];
+  const lasting: Fault[] = [...connections, 400, 409, 413, 422, 401, 403, 404, 429, 500, 503];
   it.each(lasting)(
     'answers %s from any call on with the specified status, and a repeat ends in the right state',
     async (fault) => {
@@ -140,7 +143,7 @@ describe.each(changes)('$what', (change) => {
           await change.prepare(name);
           await proxy.break(fault, { at });
           const label = `call ${at} of ${change.calls}`;
-          expect((await change.send(replica, name)).status, label).toBe(fault === 400 ? 400 : 502);
+          expect((await change.send(replica, name)).status, label).toBe(isRejection(fault) ? 400 : 502);
           await proxy.heal();
           const repeat = await change.send(replica, name);
           const isDone = isPerformed(fault) && at === change.calls;
@@ -169,7 +172,20 @@ describe.each(changes)('$what', (change) => {
 });
 
 describe('Reads', () => {
-  const faults: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang', 400, 401, 403, 404, 500, 503];
+  const faults: Fault[] = [
+    'refused',
+    'reset',
+    'half an answer',
+    'lost answer',
+    'hang',
+    400,
+    401,
+    403,
+    404,
+    409,
+    500,
+    503,
+  ];
   it.each(faults)(
     'GET of a register and of the list answer %s at either call with the specified status',
     async (fault) => {
@@ -179,7 +195,9 @@ describe('Reads', () => {
       const readBroken = (path: string, at: number) =>
         withReplica(fault === 'hang' ? 1_000 : 10_000, async (replica, proxy) => {
           await proxy.break(fault, { at });
-          expect((await replica.request('GET', path)).status, `${path} call ${at}`).toBe(fault === 400 ? 400 : 502);
+          expect((await replica.request('GET', path)).status, `${path} call ${at}`).toBe(
+            isRejection(fault) ? 400 : 502,
+          );
           await proxy.heal();
           expect((await replica.request('GET', path)).status).toBe(200);
         });

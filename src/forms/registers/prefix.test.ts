@@ -7,14 +7,10 @@ let backend: RegisterBackend;
 let api: Replica;
 
 beforeAll(async () => {
-  process.env.REGISTER_SUITE_URN_PREFIX = 'urn:ads';
-  backend = await startRegisterBackend();
+  backend = await startRegisterBackend({ urnPrefix: 'urn:ads' });
   api = await backend.start();
 });
-afterAll(async () => {
-  await backend.close();
-  delete process.env.REGISTER_SUITE_URN_PREFIX;
-});
+afterAll(() => backend.close());
 
 it('with another URN prefix, roles and tenants of that prefix count, and those of urn:example do not', async () => {
   const { access, tenant } = backend;

@@ -222,7 +222,7 @@ describe('A page of registers', () => {
 
   it("a cursor leads to the name that it was made of, and only a register's name passes as one", () => {
     expect(listQuery.parse({ after: encodeCursor('Cities of the North') }).after).toBe('Cities of the North');
-    for (const after of ['', 'x', encodeCursor('../x'), Buffer.from('{}').toString('base64url'), 'é'])
+    for (const after of ['x', encodeCursor('../x'), Buffer.from('{}').toString('base64url'), 'é'])
       expect(listQuery.safeParse({ after }).success).toBe(false);
   });
 });

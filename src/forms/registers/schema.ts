@@ -78,6 +78,7 @@ const after = z
   .string()
   .max(200)
   .transform((text, context) => {
+    if (text === '') return undefined;
     const parsed = z
       .tuple([z.string().regex(namePattern)])
       .safeParse(parseJson(Buffer.from(text, 'base64url').toString()));
@@ -86,7 +87,7 @@ const after = z
     return z.NEVER;
   })
   .optional()
-  .meta({ description: '`page.next` of the page before' });
+  .meta({ description: '`page.next` of the page before; empty for the first page' });
 
 function parseJson(text: string): unknown {
   try {
