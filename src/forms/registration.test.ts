@@ -13,7 +13,8 @@ describe('the schema of form definitions', () => {
   const validate = ajv.compile(definitionSchema);
 
   it.each([
-    ['the required fields alone', permit],
+    ['the required fields alone', { id: 'permit', name: 'Permit' }],
+    ['nobody who may apply', permit],
     [
       'every field',
       {

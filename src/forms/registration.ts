@@ -9,11 +9,12 @@ const duration = { type: 'string', pattern: '^P(?=.)(\\d+W)?(\\d+D)?(T(?=.)(\\d+
 
 /**
  * A form definition (draft-07). It sets no defaults, because the configuration service would write them into what a
- * tenant stored, and allows unknown fields, because definitions of the older platform have more.
+ * tenant stored: whoever reads a definition fills in what is missing, so that only id and name are required. It allows
+ * unknown fields, because definitions of the older platform have more.
  */
 export const definitionSchema = {
   type: 'object',
-  required: ['id', 'name', 'anonymousApply', 'applicantRoles', 'assessorRoles'],
+  required: ['id', 'name'],
   properties: {
     id: { type: 'string', pattern: '^[a-zA-Z0-9-_ ]{1,50}$' },
     name: { type: 'string', minLength: 1 },
