@@ -17,7 +17,8 @@ export interface Directory {
   /**
    * The URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`) or a
    * resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
-   * `absent` where there is no entry, `rejected` for what is no URN of the prefix.
+   * `absent` where there is no entry and `unusable` where its URL is not http(s) or holds credentials, a query or a
+   * fragment; `rejected` for what is no URN of the prefix.
    */
   resolve(urn: string): Promise<string>;
   close(): void;
@@ -71,6 +72,8 @@ const apiPaths: Readonly<Record<string, string>> = {
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
+/** Stands for a URL that is there and cannot be called. */
+const unusable = '';
 
 export function createDirectory(options: DirectoryOptions): Directory {
   const { urns, overrides = {}, log } = options;
@@ -93,7 +96,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       const url = entry.success ? usableUrl(entry.data.url) : undefined;
       // One bad entry must not hide the others.
       if (!entry.success || url === undefined) log.warn({ dependency: 'directory', namespace }, 'unusable entry');
-      else entries.set(entry.data.urn, url);
+      if (entry.success) entries.set(entry.data.urn, url ?? unusable);
     }
     return entries;
   }
@@ -117,6 +120,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       (entries) =>
         entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath)),
     );
+    if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
     if (url !== undefined) return url;
     log.warn({ dependency: 'directory', urn }, 'no directory entry');
     throw new PlatformError('directory', 'failed', { reason: 'absent' });
@@ -152,7 +156,7 @@ function variableOf(...names: string[]): string {
 }
 
 function appended(url: string | undefined, path: string): string | undefined {
-  return url === undefined ? undefined : url + path;
+  return url ? url + path : url;
 }
 
 /** An http(s) URL without credentials, query and fragment; without trailing slash. */

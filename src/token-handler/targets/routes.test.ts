@@ -122,6 +122,17 @@ describe('a target request is refused', () => {
     expect([status, problem]).toEqual([502, 'upstream-unresolved']);
   });
 
+  it('with 403 upstream-not-allowed where the directory’s URL is not http or https, or holds credentials', async () => {
+    const { hostname, port } = new URL(world.upstream.url);
+    for (const url of [`http://user:secret@${hostname}:${port}`, 'ftp://127.0.0.1/', 'file:///etc']) {
+      await world.direct('other', url);
+      const { status, problem, text } = await world.send({ target: '/token-handler/v1/targets/other/x' });
+      expect([status, problem]).toEqual([403, 'upstream-not-allowed']);
+      expect(text).not.toContain('secret');
+    }
+    expect(world.upstream.seen).toEqual([]);
+  });
+
   it('with 502 where the upstream cannot be reached', async () => {
     const { status, problem } = await world.send({ target: '/token-handler/v1/targets/dead/x' });
     expect([status, problem]).toEqual([502, 'dependency-failed']);

@@ -51,7 +51,7 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
         known.set(urn, answer);
       }
       if (answer.upstream) return answer.upstream;
-      throw new Problem('upstream-not-allowed', 'The operator does not allow the host of this target.');
+      throw notAllowed('The operator does not allow the host of this target.');
     },
   };
 }
@@ -60,10 +60,16 @@ async function resolve(directory: Pick<Directory, 'resolve'>, urn: string): Prom
   try {
     return await directory.resolve(urn);
   } catch (error) {
+    if (error instanceof PlatformError && error.reason === 'unusable')
+      throw notAllowed('Upstreams have http or https URLs, without credentials, query and fragment.', error);
     const isAbsent = error instanceof PlatformError && (error.reason === 'absent' || error.kind === 'rejected');
     if (!isAbsent) throw error;
     throw new Problem('upstream-unresolved', 'The directory has no entry for the upstream of this target.', {
       cause: error,
     });
   }
+}
+
+function notAllowed(detail: string, cause?: unknown): Problem {
+  return new Problem('upstream-not-allowed', detail, { cause });
 }
