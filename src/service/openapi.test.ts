@@ -48,6 +48,16 @@ describe('the OpenAPI document', () => {
     });
   });
 
+  it('names the answers that every route of a kind may give, without the routes saying so', async () => {
+    const { paths } = await fetchDocument();
+    expect(Object.keys(paths['/form/v1/forms/{formId}']?.get?.responses ?? {})).toEqual(
+      expect.arrayContaining(['400', '401', 'default']),
+    );
+    const create = paths['/form/v1/forms']?.post?.responses;
+    expect(Object.keys(create ?? {})).toEqual(expect.arrayContaining(['400', '413', '415', 'default']));
+    expect(create).not.toHaveProperty('401');
+  });
+
   it('is the same at the address of the older platform', async () => {
     expect(await fetchDocument('/swagger/docs/v1')).toEqual(await fetchDocument());
   });

@@ -60,9 +60,36 @@ function operation(route: Route): ZodOpenApiOperationObject {
       ...(headers.length > 0 && { header: z.object(Object.fromEntries(headers)) }),
     },
     ...(route.body && { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }),
-    responses: Object.fromEntries(
-      Object.entries(route.answers).map(([status, answer]) => [status, response(Number(status), answer)]),
-    ),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries({ ...impliedAnswers(route), ...route.answers }).map(([status, answer]) => [
+          status,
+          response(Number(status), answer),
+        ]),
+      ),
+      ...(route.raw === undefined && { default: response(500, { description: 'Any other failure' }) }),
+    },
+  };
+}
+
+/** What every route of its kind may answer, so that no route has to say it: a route's own words come before these. */
+function impliedAnswers(route: Route): Record<number, Answer> {
+  const { raw, params, query, body } = route;
+  if (raw) return {};
+  const credentials = credentialsOf(route);
+  return {
+    ...((params ?? query ?? body) && { 400: { description: 'The request is not valid: `errors` name every place' } }),
+    ...(credentials.length > 0 &&
+      !credentials.includes('none') && {
+        401: {
+          description: 'The caller is not authenticated',
+          ...(credentials.includes('bearer') && { headers: { 'WWW-Authenticate': 'What is wrong with the bearer' } }),
+        },
+      }),
+    ...(body && {
+      413: { description: 'The body is too large' },
+      415: { description: 'The body is not sent as application/json' },
+    }),
   };
 }
 
