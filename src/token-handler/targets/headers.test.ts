@@ -63,6 +63,22 @@ describe('a request header', () => {
       expect(seen).not.toHaveProperty(name);
   });
 
+  it('in which other proxies tell the address of the client, or which CGI takes for a proxy, is dropped', async () => {
+    const names = [
+      'x-real-ip',
+      'x-client-ip',
+      'true-client-ip',
+      'cf-connecting-ip',
+      'x-original-forwarded-for',
+      'proxy',
+    ];
+    const seen = await seenWith({
+      ...Object.fromEntries(names.map((name) => [name, '1.2.3.4'])),
+      X_Real_IP: '1.2.3.4',
+    });
+    for (const name of [...names, 'x_real_ip']) expect(seen).not.toHaveProperty(name);
+  });
+
   it('that claims where the request came from is not believed from a peer that is no trusted proxy', async () => {
     const replica = await world.replica({ TRUSTED_PROXIES: '0' });
     const headers = {

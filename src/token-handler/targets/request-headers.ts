@@ -49,6 +49,16 @@ const dropped = new Set([
   // They name another path to servers that believe them, and so would lead out of the base path.
   'x-original-url',
   'x-rewrite-url',
+  // Where the client is, to servers that believe whoever stands before them: it would be what the client says itself.
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-original-forwarded-for',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'fastly-client-ip',
+  // To CGI programs the address of a proxy for their own calls (CVE-2016-5385).
+  'proxy',
 ]);
 
 /** Names seen so far, as clients write them: there are few. */
