@@ -118,6 +118,8 @@ async function withReplica<T>(
   }
 }
 
+/** Longer than a list of the largest tenant takes on a busy machine. */
+const hangMs = 2_000;
 /** What the configuration service may refuse of a request itself. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
@@ -138,7 +140,7 @@ describe.each(changes)('$what', (change) => {
     'answers %s from any call on with the specified status, and a repeat ends in the right state',
     async (fault) => {
       const breakAt = (at: number) =>
-        withReplica(fault === 'hang' ? 1_000 : 10_000, async (replica, proxy) => {
+        withReplica(fault === 'hang' ? hangMs : 10_000, async (replica, proxy) => {
           const name = backend.newName();
           await change.prepare(name);
           await proxy.break(fault, { at });
@@ -193,7 +195,7 @@ describe('Reads', () => {
       await backend.configuration.replace('data-register', name, before, place);
       await backend.configuration.update(...home, { [keyOf(name)]: { configurationSchema: { type: 'array' } } }, place);
       const readBroken = (path: string, at: number) =>
-        withReplica(fault === 'hang' ? 1_000 : 10_000, async (replica, proxy) => {
+        withReplica(fault === 'hang' ? hangMs : 10_000, async (replica, proxy) => {
           await proxy.break(fault, { at });
           expect((await replica.request('GET', path)).status, `${path} call ${at}`).toBe(
             isRejection(fault) ? 400 : 502,
