@@ -78,6 +78,18 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(false);
   });
 
+  it('with keycloakLogout of a session whose client was registered anew ends that of the access service as well', async () => {
+    const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
+    await world.handler.register('through');
+    // The former client is deleted in the background.
+    await expect.poll(() => world.handler.rows('SELECT FROM client_deletions')).toEqual([]);
+    const { location } = await browser.request(world.clientUrl('logout', {}, through));
+    const done = await confirmLogout(browser, location);
+    const back = await browser.follow(done, (url) => url.origin === world.site);
+    expect(back.location?.href).toBe(`${world.site}/`);
+    expect(await isKnown(browser)).toBe(false);
+  });
+
   it('of a session without ID token is of the token handler only (rule 4)', async () => {
     const older = await startSessionWorld({ platform, store: 'redis', client: { keycloakLogout: true } });
     const { browser, handle } = await older.signIn();

@@ -7,6 +7,7 @@ import { anonymous, type Guard, type Route, route } from '../../service/http-app
 import type { Tenants } from '../../service/identity.ts';
 import type { Logger } from '../../service/log.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
+import type { RegistrationStore } from '../clients/registration-store.ts';
 import { clearCsrfCookie } from '../sessions/csrf.ts';
 import type { FoundSession, Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
@@ -18,6 +19,7 @@ import type { ProviderLogouts } from './provider-logouts.ts';
 export interface LogoutParts {
   tenants: Pick<Tenants, 'byId'>;
   catalog: Pick<ClientCatalog, 'find'>;
+  registrations: Pick<RegistrationStore, 'find'>;
   relyingParty: Pick<RelyingParty, 'endSessionUrl'>;
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
@@ -68,8 +70,12 @@ async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundS
     const tenant = await parts.tenants.byId(session.tenantId);
     const client = tenant && (await parts.catalog.find(tenant, session.clientId));
     if (!client?.keycloakLogout) return undefined;
-    const url = await parts.relyingParty.endSessionUrl(session, { idToken, returnTo: `${session.site}/` });
-    return url?.href;
+    const registration = await parts.registrations.find(session.tenantId, session.clientId);
+    if (!registration) return undefined;
+    // Of a client that was registered anew, the access service knows the ID token's audience no more, and asks the person.
+    const isSame = registration.oidcClientId === session.oidcClientId;
+    const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
+    return (await parts.relyingParty.endSessionUrl(registration, hint))?.href;
   } catch (error) {
     parts.log.warn({ err: error, session: session.handle }, 'a logout did not reach the access service');
     return undefined;

@@ -43,7 +43,7 @@ export interface RelyingParty {
   /** OpenID Connect RP-Initiated Logout 1.0; undefined where the access service has no such endpoint. */
   endSessionUrl(
     client: Pick<OidcClient, 'realm' | 'oidcClientId'>,
-    hint: { idToken: string; returnTo: string },
+    hint: { idToken?: string; returnTo: string },
   ): Promise<URL | undefined>;
   close(): Promise<void>;
 }
@@ -113,7 +113,7 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       const configuration = await providers.configuration(realm, oidcClientId, openidClient().None());
       if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
       const url = openidClient().buildEndSessionUrl(configuration, {
-        id_token_hint: idToken,
+        ...(idToken !== undefined && { id_token_hint: idToken }),
         post_logout_redirect_uri: returnTo,
       });
       return providers.publicUrl(realm, url);
