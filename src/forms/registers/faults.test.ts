@@ -45,7 +45,8 @@ async function expectRegister(name: string, anonymousRead: boolean): Promise<voi
 interface Change {
   /** Each has every step that there is. */
   what: string;
-  calls: number;
+  /** What is asked of the configuration service, in this order, after it was asked for both parts. */
+  steps: string[];
   prepare(name: string): Promise<void>;
   send(replica: Replica, name: string): Promise<{ status: number }>;
   success: number;
@@ -59,7 +60,7 @@ interface Change {
 const changes: Change[] = [
   {
     what: 'a create over a left-over definition and pinned left-over entries',
-    calls: 6,
+    steps: ['PATCH definitions', 'PATCH entries', 'POST entries', 'PATCH definitions'],
     async prepare(name) {
       await writePinned(name);
       const leftOver = { configurationSchema: { type: 'object' }, description: 'Before', anonymousRead: true };
@@ -73,7 +74,7 @@ const changes: Change[] = [
   },
   {
     what: 'a patch of everything while an older revision is pinned',
-    calls: 5,
+    steps: ['PATCH entries', 'POST entries', 'PATCH definitions'],
     async prepare(name) {
       await writePinned(name);
       const definition = { configurationSchema: { type: 'array' }, description: 'Before', anonymousRead: true };
@@ -87,7 +88,7 @@ const changes: Change[] = [
   },
   {
     what: 'a delete of a register with a history',
-    calls: 4,
+    steps: ['PATCH definitions', 'DELETE entries'],
     async prepare(name) {
       await writePinned(name);
       await backend.configuration.update(...home, { [keyOf(name)]: { configurationSchema: { type: 'array' } } }, place);
@@ -124,13 +125,20 @@ const hangMs = 2_000;
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
+const stepOf = (call: string) =>
+  `${call.split(' ')[0]} ${call.includes('/platform/configuration-service') ? 'definitions' : 'entries'}`;
+
 describe.each(changes)('$what', (change) => {
-  it('makes as many calls as these tests break one after the other', () =>
+  const calls = change.steps.length + 2;
+
+  it('makes its calls in an order in which each may fail, and no others', () =>
     withReplica(10_000, async (replica, proxy) => {
       const name = backend.newName();
       await change.prepare(name);
       expect((await change.send(replica, name)).status).toBe(change.success);
-      expect(proxy.calls).toHaveLength(change.calls);
+      const made = proxy.calls.map(stepOf);
+      expect(made.slice(0, 2).sort()).toEqual(['GET definitions', 'GET entries']);
+      expect(made.slice(2)).toEqual(change.steps);
       await change.expectDone(name);
     }));
 
@@ -144,18 +152,18 @@ describe.each(changes)('$what', (change) => {
           const name = backend.newName();
           await change.prepare(name);
           await proxy.break(fault, { at });
-          const label = `call ${at} of ${change.calls}`;
+          const label = `call ${at} of ${calls}`;
           expect((await change.send(replica, name)).status, label).toBe(isRejection(fault) ? 400 : 502);
           await proxy.heal();
           const repeat = await change.send(replica, name);
-          const isDone = isPerformed(fault) && at === change.calls;
+          const isDone = isPerformed(fault) && at === calls;
           const begun = at > 3 || (isPerformed(fault) && at === 3);
           expect(repeat.status, `repeat after ${label}`).toBe(
             isDone ? change.done : begun ? change.half : change.success,
           );
           await change.expectDone(name);
         });
-      await Promise.all(Array.from({ length: change.calls }, (_, index) => breakAt(index + 1)));
+      await Promise.all(Array.from({ length: calls }, (_, index) => breakAt(index + 1)));
     },
   );
 
@@ -169,7 +177,7 @@ describe.each(changes)('$what', (change) => {
         expect((await change.send(replica, name)).status, `call ${at}`).toBe(change.success);
         await change.expectDone(name);
       });
-    await Promise.all(Array.from({ length: change.calls }, (_, index) => breakAt(index + 1)));
+    await Promise.all(Array.from({ length: calls }, (_, index) => breakAt(index + 1)));
   });
 });
 
