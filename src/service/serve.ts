@@ -4,10 +4,12 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express } from 'express';
+import { messagesOf } from './app-messages.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
 import { createOperationsApp } from './operations-app.ts';
+import { limitBodies } from './slow-bodies.ts';
 import { isWebSocketHandshake, serveUpgrades } from './upgrades.ts';
 
 export interface ServeOptions {
@@ -25,8 +27,8 @@ export interface ServeOptions {
   drainDelay?: number;
   log: Logger;
   /**
-   * For a process that relays bodies of any size: they may take any time as long as they keep coming, and requests for
-   * which this is true may switch to the WebSocket protocol.
+   * For a process that relays bodies of any size. Of requests for which this is true, they may take any time as long as
+   * they keep coming, and these requests may switch to the WebSocket protocol.
    */
   mayUpgrade?(request: IncomingMessage): boolean;
   /** Releases what the process holds, after the last request. It has 5 s. */
@@ -90,11 +92,13 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 }
 
 function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
-  if (!mayUpgrade) return createServer(app);
+  const messages = messagesOf(app);
+  if (!mayUpgrade) return createServer(messages, app);
   const shouldUpgradeCallback = (request: IncomingMessage) => isWebSocketHandshake(request) && mayUpgrade(request);
-  const server = createServer({ shouldUpgradeCallback }, app);
+  const server = createServer({ ...messages, shouldUpgradeCallback }, app);
   // Node's own limit would cut a body that takes more than 5 minutes.
   server.requestTimeout = 0;
+  limitBodies(server, mayUpgrade);
   server.timeout = longestSilence;
   serveUpgrades(server, app);
   return server;

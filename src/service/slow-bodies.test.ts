@@ -1,0 +1,75 @@
+// Bodies that do not come to an end, over real connections.
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { limitBodies } from './slow-bodies.ts';
+
+let server: Server;
+let socket: Socket;
+let dribbling: NodeJS.Timeout;
+let head: string;
+afterEach(async () => {
+  clearInterval(dribbling);
+  socket.destroy();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const patience = { arrival: 300, rest: 150 };
+
+/** Sends the head of a request, and then a byte every 20 ms; answers the socket. */
+async function dribble(path: string, app: RequestListener): Promise<Socket> {
+  server = createServer(app);
+  server.requestTimeout = 0;
+  limitBodies(server, ({ url = '' }) => url.startsWith('/relayed'), patience);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.resume();
+  head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n`;
+  socket.write(head);
+  dribbling = setInterval(() => socket.write('x'), 20);
+  socket.once('close', () => clearInterval(dribbling));
+  return socket;
+}
+
+const isOpen = async (milliseconds: number) => {
+  await delay(milliseconds);
+  return !socket.destroyed;
+};
+
+describe('a connection whose request has a body that never ends', () => {
+  it('is cut after a while where the body is read here', async () => {
+    const started = performance.now();
+    await once(await dribble('/read', (request) => void request.resume()), 'close');
+    expect(performance.now() - started).toBeGreaterThan(250);
+  });
+
+  it('is cut soon after the answer, wherever the body was to go', async () => {
+    for (const path of ['/refused', '/relayed/refused']) {
+      const started = performance.now();
+      await once(await dribble(path, (_request, response) => void response.writeHead(401).end()), 'close');
+      expect(performance.now() - started).toBeLessThan(2_000);
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+
+  it('stays where the body is relayed', async () => {
+    await dribble('/relayed/x', (request) => void request.resume());
+    expect(await isOpen(600)).toBe(true);
+  });
+});
+
+it('a connection whose request body has come stays for the next request', async () => {
+  await dribble('/read', (request, response) => {
+    request.resume();
+    request.once('end', () => response.end('done'));
+  });
+  clearInterval(dribbling);
+  socket.write('x'.repeat(100_000 - socket.bytesWritten + head.length));
+  await once(socket, 'data');
+  expect(await isOpen(600)).toBe(true);
+});
