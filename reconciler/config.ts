@@ -26,7 +26,9 @@ export const configSchema = z.object({
   DELETE_AFTER: isoDuration('P15D').describe(
     'Time from the lock of a form to its deletion. Definitions may say otherwise',
   ),
-  BATCH_SIZE: integer(500, { min: 1, max: 10_000 }).describe('Forms in one statement'),
+  BATCH_SIZE: integer(50, { min: 1, max: 10_000 }).describe(
+    'Forms in one statement. A larger one takes less time for each form and makes requests wait longer',
+  ),
   TURN_LEASE: isoDuration('PT2M', { max: 'PT1H' }).describe(
     'How long after the last sign of life of a run that died another one may take the turn',
   ),

@@ -43,8 +43,16 @@ export interface ExpiryOutcome {
 
 /** Definitions in one statement. */
 const policiesAtOnce = 200;
-/** After a batch a run rests for as long as the batch took, so that half of the time the database is the requests'. */
+/**
+ * A run has the night, and people do not wait. So two thirds of the time the database is theirs; a batch that waited
+ * for somebody is no reason to rest for longer than so many milliseconds.
+ */
+const restShare = 2;
 const longestRest = 250;
+/** In a second, at most. Relays tell fewer people than that. */
+const mostChanges = 2_500;
+/** What is purged are small rows: so many of them in a statement for each form that one may have. */
+const purgedForEach = 10;
 /** Milliseconds before each further try of a batch that failed for the moment. */
 const pauses = [200, 1_000, 3_000];
 
@@ -106,11 +114,17 @@ async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions
   progress.end();
 }
 
-/** Times are in milliseconds. */
-async function withRest<T extends { next: unknown }>({ signal }: ExpiryOptions, work: () => Promise<T>): Promise<T> {
+/** Times are in milliseconds. `changed` tells how many rows were written. */
+async function withRest<T extends { next: unknown }>(
+  { signal, writer }: ExpiryOptions,
+  changed: (result: T) => number,
+  work: () => Promise<T>,
+): Promise<T> {
   const started = performance.now();
   const result = await work();
-  const rest = Math.min(performance.now() - started, longestRest);
+  const took = performance.now() - started;
+  const due = writer.dryRun ? 0 : (changed(result) / mostChanges) * 1_000;
+  const rest = Math.max(Math.min(took * restShare, longestRest), due - took);
   if (result.next !== undefined) await sleep(rest, undefined, { signal }).catch(() => undefined);
   return result;
 }
@@ -118,10 +132,11 @@ async function withRest<T extends { next: unknown }>({ signal }: ExpiryOptions, 
 /** Answers how many forms were looked at and not changed. */
 async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
   const { writer, store, batchSize: limit, clock, signal, progress } = options;
+  const changed = (batch: Batch) => batch[changedBy[stage]];
   let passedOver = 0;
   for (let place: Place | undefined = { policies: part }; place && !signal.aborted; ) {
     const from = place;
-    const batch: Batch = await withRest(options, () =>
+    const batch: Batch = await withRest(options, changed, () =>
       patiently(options, () =>
         writer.transact((client) =>
           store.batch(client, stage, { place: from, now: clock(), limit, dryRun: writer.dryRun }),
@@ -129,7 +144,7 @@ async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOp
       ),
     );
     count(stage, batch, options, outcome);
-    passedOver += batch.walked - batch[changedBy[stage]];
+    passedOver += batch.walked - changed(batch);
     progress.add(batch.walked);
     place = batch.next;
   }
@@ -151,18 +166,21 @@ function count(stage: Stage, batch: Batch, { log, writer }: ExpiryOptions, { cou
 }
 
 async function purgeAll(options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
-  const { writer, purge, batchSize: limit, clock, signal, progress } = options;
+  const { writer, purge, clock, signal, progress } = options;
+  const limit = options.batchSize * purgedForEach;
   counts.purged = 0;
   progress.begin('purge', undefined);
   for (const kind of purges)
     for (let after: string | undefined, more = true; more && !signal.aborted; ) {
       const from = after;
-      const { removed, next } = await withRest(options, () =>
-        patiently(options, () =>
-          writer.transact((client) =>
-            purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
-          ),
-        ),
+      const remove = () =>
+        writer.transact((client) =>
+          purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+        );
+      const { removed, next } = await withRest(
+        options,
+        (batch) => batch.removed,
+        () => patiently(options, remove),
       );
       counts.purged += removed;
       progress.add(removed);

@@ -94,7 +94,7 @@ describe('the process', () => {
   it('ends after its batch on SIGTERM with exit code 0, and the next run does the rest', {
     timeout: 2 * timeout,
   }, async () => {
-    await addOverdue(20_000);
+    await addOverdue(4_000);
     const running = spawnReconciler({ ...env, BATCH_SIZE: '10', LOG_LEVEL: 'info' });
     await expect.poll(async () => (await statuses()).Locked ?? 0, { timeout, interval: 20 }).toBeGreaterThan(25);
     running.kill('SIGTERM');
@@ -109,9 +109,9 @@ describe('the process', () => {
   });
 
   it('that was killed leaves a turn that is free when its lease is over', { timeout: 2 * timeout }, async () => {
-    await addOverdue(20_000);
+    await addOverdue(4_000);
     const running = spawnReconciler({ ...env, BATCH_SIZE: '10', TURN_LEASE: 'PT2S' });
-    await expect.poll(async () => (await statuses()).Draft ?? 0, { timeout, interval: 20 }).toBeLessThan(19_990);
+    await expect.poll(async () => (await statuses()).Draft ?? 0, { timeout, interval: 20 }).toBeLessThan(3_990);
     running.kill('SIGKILL');
     expect((await running.ended).signal).toBe('SIGKILL');
     const deadline = Date.now() + timeout;

@@ -9,12 +9,17 @@ import { type BenchRun, type ExpiryBench, startExpiryBench } from './expiry-worl
 import { quantile } from './latency.ts';
 
 const drafts = Number(process.env.BENCH_DRAFTS || 100_000);
-const rounds = Number(process.env.BENCH_ROUNDS || 5);
+const rounds = Number(process.env.BENCH_ROUNDS || 2);
 /** For each contender of the comparison of statements. */
 const compared = Math.min(drafts, 50_000);
 const drainSeconds = 30;
-/** Milliseconds. */
+/** In each round of saves. */
+const draftsOfRound = 60_000;
+/** Milliseconds. What was let go or stopped a moment ago has settled when saves begin to count. */
 const sliceLength = 1_000;
+const settling = 200;
+/** Milliseconds of saves that do not count: a service that had nothing to do is slow at first, whatever it does then. */
+const warmUp = 3_000;
 
 export async function benchExpiry(): Promise<void> {
   const bench = await startExpiryBench();
@@ -108,11 +113,14 @@ interface Saves {
  */
 async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<void> {
   const saves: Saves = { quiet: [], relay: [], run: [] };
-  const slice = async (of: keyof Saves) => void saves[of].push(...(await applicants.save(sliceLength)));
-  await applicants.save(3_000);
+  const slice = async (of: keyof Saves) => {
+    await applicants.save(settling);
+    saves[of].push(...(await applicants.save(sliceLength)));
+  };
   for (let round = 0; round < rounds; round += 1) {
-    await fill(bench, Math.max(drafts / 10, 60_000));
+    await fill(bench, draftsOfRound);
     await emptyOutbox(bench);
+    await applicants.save(warmUp);
     let isOver = false;
     let signal: (name: NodeJS.Signals) => void = () => undefined;
     const run = bench
