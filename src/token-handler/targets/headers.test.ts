@@ -248,6 +248,30 @@ describe('an answer’s header', () => {
     expect((await answered({})).headers).not.toHaveProperty('access-control-allow-origin');
   });
 
+  it('that clears cookies is dropped', async () => {
+    const { headers } = await answered({ 'Clear-Site-Data': '"cookies"' });
+    expect(headers).not.toHaveProperty('clear-site-data');
+  });
+
+  it('keeps the scripts of a document from running in the frontend’s origin, unless the upstream has a policy of its own', async () => {
+    const policyOf = async (type: string, policy?: string) => {
+      const given = policy === undefined ? {} : { 'Content-Security-Policy': policy };
+      return (await answered({ 'Content-Type': type, ...given })).headers['content-security-policy'];
+    };
+    const active = ['text/html', 'TEXT/HTML; charset=utf-8', 'application/xhtml+xml', 'image/svg+xml', 'text/xml;x=y'];
+    for (const type of active) expect([type, await policyOf(type)]).toEqual([type, 'sandbox']);
+    const passive = [
+      'application/json',
+      'text/plain',
+      'application/pdf',
+      'image/png',
+      'text/event-stream',
+      'text/html5',
+    ];
+    for (const type of passive) expect([type, await policyOf(type)]).toEqual([type, undefined]);
+    expect(await policyOf('text/html', "default-src 'self'")).toBe("default-src 'self'");
+  });
+
   it('that splits the answer makes it a 502, and reaches nobody', async () => {
     const broken = [
       'X-A: b\rSet-Cookie: c=d',

@@ -18,6 +18,8 @@ const dropped = new Set([
   'upgrade',
   'set-cookie',
   'set-cookie2',
+  // May clear cookies, those of the session among them.
+  'clear-site-data',
   // Ours is in the log line.
   'x-request-id',
   // Would let other origins of the site read, with the session's cookie, what is for the frontend's origin only.
@@ -43,8 +45,18 @@ export function isEventStream(answer: AnswerHeaders): boolean {
   return String(answer['content-type']).startsWith('text/event-stream');
 }
 
-/** Adds what the upstream does not say itself. `own`: by name. */
+/** Documents that a browser runs scripts of: HTML, and XML of whatever kind, SVG included. */
+const activeType = /^(?:text\/html|[^;,]*[/+]xml)\s*(?:[;,]|$)/i;
+
+/**
+ * Adds what the upstream does not say itself. `own`: by name. A document that comes through a target has the origin of the
+ * frontend: its scripts, somebody's upload perhaps, could read the CSRF token and call every target. So they do not run,
+ * unless the upstream has a policy of its own.
+ */
 export function addOwn(answer: AnswerHeaders, own: Readonly<Record<string, string>>): void {
+  const type = answer['content-type'];
+  if (type !== undefined && answer['content-security-policy'] === undefined && activeType.test(String(type)))
+    answer['Content-Security-Policy'] = 'sandbox';
   for (const name of Object.keys(own)) if (answer[name.toLowerCase()] === undefined) answer[name] = own[name] as string;
 }
 
