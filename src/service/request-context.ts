@@ -5,6 +5,7 @@ import type { Request, Response } from 'express';
 import type { Caller, Tenant } from './identity.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { STATUS_CODES } from './node-http.ts';
 import { createRequestLog, type RequestLine } from './request-line.ts';
 
 declare global {
@@ -96,7 +97,7 @@ function finishRequest(response: Response, write: (line: RequestLine) => void, {
   const { requestId, traceparent, signedIn, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
-  metrics.requestDuration.observe({ method, route, status }, milliseconds / 1000);
+  metrics.requestDuration.observe({ method, route, status: statusLabel(status) }, milliseconds / 1000);
   const ms = Math.round(milliseconds * 10) / 10;
   const tenant = signedIn?.tenantId ?? locals.tenant?.id;
   const caller = signedIn?.subject ?? locals.caller?.subject;
@@ -114,6 +115,14 @@ function finalStatus(response: Response): number {
   if (response.writableFinished || response.statusCode === 101) return response.statusCode;
   if (response.headersSent && response.locals.failure !== undefined) return 500;
   return 499;
+}
+
+/**
+ * A status that HTTP has no name for counts under its class, `5xx`: an upstream could make up hundreds, and each would be a
+ * histogram of its own, for as long as the process lives.
+ */
+function statusLabel(status: number): number | string {
+  return STATUS_CODES[status] !== undefined || status === 499 ? status : `${Math.trunc(status / 100)}xx`;
 }
 
 /** The verified caller. Only for routes behind `bearer`. */

@@ -198,6 +198,17 @@ describe('an answer', () => {
     expect([same.status, same.text, same.headers.etag]).toEqual([304, '', '"1"']);
   });
 
+  it('with a status that HTTP has no name for is passed on, and counts under its class', async () => {
+    const statuses = [299, 599, 999];
+    for (const made of statuses) {
+      answer((response) => void response.writeHead(made).end());
+      expect((await world.send()).status).toBe(made);
+    }
+    const metrics = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
+    for (const label of ['2xx', '5xx', '9xx']) expect(metrics).toContain(`status="${label}"`);
+    for (const made of statuses) expect(metrics).not.toContain(`status="${made}"`);
+  });
+
   it('of 103 comes before the final one, without cookies', async () => {
     answer((response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload', 'set-cookie': 'a=b' }, () => {
