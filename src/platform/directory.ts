@@ -21,6 +21,8 @@ export interface Directory {
    * fragment; `rejected` for what is no URN of the prefix.
    */
   resolve(urn: string): Promise<string>;
+  /** The same where it is at hand; undefined where somebody has to be asked, or there is no URL. */
+  resolved(urn: string): string | undefined;
   close(): void;
 }
 
@@ -90,15 +92,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       answer: z.array(z.unknown()),
       notFound: () => [],
     });
-    const entries = new Map<string, string>();
-    for (const item of items) {
-      const entry = entrySchema.safeParse(item);
-      const url = entry.success ? usableUrl(entry.data.url) : undefined;
-      // One bad entry must not hide the others.
-      if (!entry.success || url === undefined) log.warn({ dependency: 'directory', namespace }, 'unusable entry');
-      if (entry.success) entries.set(entry.data.urn, url ?? unusable);
-    }
-    return entries;
+    return readEntries(items, () => log.warn({ dependency: 'directory', namespace }, 'unusable entry'));
   }
 
   function placeOf({ namespace, service, api, path }: Parsed): Place {
@@ -112,13 +106,13 @@ export function createDirectory(options: DirectoryOptions): Directory {
     return { namespace, own, serviceUrn, exact, apiPath, path };
   }
 
-  async function find(urn: string, { namespace, own, serviceUrn, exact, apiPath }: Place): Promise<string> {
+  async function find(urn: string, place: Place): Promise<string> {
+    const { namespace, own } = place;
     if (own !== undefined) return own;
     const url = await cache.find(
       namespace,
       () => load(namespace),
-      (entries) =>
-        entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath)),
+      (entries) => urlIn(entries, place),
     );
     if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
     if (url !== undefined) return url;
@@ -137,8 +131,31 @@ export function createDirectory(options: DirectoryOptions): Directory {
       }
       return (await find(urn, place)) + place.path;
     },
+    resolved(urn) {
+      const place = places.get(urn);
+      if (!place) return undefined;
+      const kept = place.own === undefined ? cache.kept(place.namespace) : undefined;
+      const url = place.own ?? (kept && urlIn(kept.value, place));
+      return url ? url + place.path : undefined;
+    },
     close: () => client.close(),
   };
+}
+
+function readEntries(items: unknown[], reportUnusable: () => void): Entries {
+  const entries = new Map<string, string>();
+  for (const item of items) {
+    const entry = entrySchema.safeParse(item);
+    const url = entry.success ? usableUrl(entry.data.url) : undefined;
+    // One bad entry must not hide the others.
+    if (!entry.success || url === undefined) reportUnusable();
+    if (entry.success) entries.set(entry.data.urn, url ?? unusable);
+  }
+  return entries;
+}
+
+function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Place): string | undefined {
+  return entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath));
 }
 
 function parseUrn(prefix: string, urn: string): Parsed | undefined {

@@ -10,7 +10,8 @@ import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
-import { beginRequest, setOwnHeaders } from './request-context.ts';
+import { type RawRoute, serveRawRoutes } from './raw-routes.ts';
+import { beginRequest } from './request-context.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
@@ -107,12 +108,13 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', options.trustedProxies);
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  const serveRaw = rawHandlers(options.routes);
-  // One layer, not three: the router's way through a layer costs as much as what these do.
+  const fail = problemHandler(options.metrics);
+  const raw = options.routes.filter((item) => item.raw).map(rawRoute);
+  serveRawRoutes(app, raw, { begin: (request, response) => begin(request, response, true), fail });
+  // One layer, not two: the router's way through a layer costs as much as what these do.
   app.use((request, response, next) => {
-    const handler = serveRaw(request.url);
-    begin(request, response, handler !== undefined);
-    return handler ? handler(request, response, next) : allow(request, response, next);
+    begin(request, response, false);
+    allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);
   const routes = options.routes.filter(({ raw }) => raw === undefined);
@@ -123,7 +125,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.use(() => {
     throw new Problem('not-found', 'There is nothing at this address.');
   });
-  app.use(problemHandler(options.metrics));
+  app.use(fail);
   return app;
 }
 
@@ -158,41 +160,33 @@ function allowOrigins(origins: string[]): RequestHandler {
   };
 }
 
-/** By the address as it was written. */
-function rawHandlers(routes: Route[]): (url: string) => RequestHandler | undefined {
-  const handlers = routes
-    .filter(({ raw }) => raw)
-    .map((item) => ({ prefix: item.path.slice(0, item.path.indexOf(':')), handle: serveRawRoute(item) }));
-  // The absolute form of a request line (RFC 9112 section 3.2.2) is the route's to refuse.
-  const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, ''));
-  return (url) => handlers.find(({ prefix }) => pathOf(url).startsWith(prefix))?.handle;
-}
-
-function serveRawRoute(item: Route): RequestHandler {
+function rawRoute(item: Route): RawRoute {
   const nothing = { params: undefined, query: undefined, body: undefined };
-  return async (request, response) => {
-    response.locals.route = item.path;
-    try {
-      await passGuards(item, request, response);
-      await item.handle(nothing, request, response);
-    } catch (error) {
-      setOwnHeaders(response);
-      throw error;
-    }
+  const prefix = item.path.slice(0, item.path.indexOf(':'));
+  return {
+    prefix,
+    serve(request, response) {
+      response.locals.route = item.path;
+      const passed = passGuards(item.guards, request, response);
+      return passed
+        ? passed.then(() => item.handle(nothing, request, response))
+        : item.handle(nothing, request, response);
+    },
   };
 }
 
-async function passGuards({ guards }: Route, request: Request, response: Response): Promise<void> {
-  for (const guard of guards) {
-    const checked = guard.check(request, response);
-    if (checked) await checked;
+/** At once where all of them decide at once. `from`: the first that has not decided yet. */
+function passGuards(guards: readonly Guard[], request: Request, response: Response, from = 0): void | Promise<void> {
+  for (let index = from; index < guards.length; index += 1) {
+    const checked = guards[index]?.check(request, response);
+    if (checked) return checked.then(() => passGuards(guards, request, response, index + 1));
   }
 }
 
 function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
   return async (request, response) => {
     response.locals.route = item.path;
-    await passGuards(item, request, response);
+    await passGuards(item.guards, request, response);
     const body = item.body ? await readBody(request) : undefined;
     await item.handle(validate(item, request, body), request, response);
   };

@@ -21,7 +21,16 @@ export function problemHandler(metrics: Metrics): ErrorRequestHandler {
 function sendProblem(problem: Problem, request: Request, response: Response): void {
   // `instance` is the path without the query: a query may carry a code.
   response.status(problem.status).set(problem.headers).type('application/problem+json');
-  response.send(JSON.stringify(problemBody(problem, request.path)));
+  response.send(JSON.stringify(problemBody(problem, pathOf(request))));
+}
+
+/** Of an address in absolute form that no URL parser takes, nothing. */
+function pathOf(request: Request): string {
+  try {
+    return request.path;
+  } catch {
+    return '';
+  }
 }
 
 function toProblem(error: unknown, metrics: Metrics): Problem {

@@ -23,6 +23,13 @@ const raw = (guards: Guard[] = [anonymous]) =>
       response.json([method, url]);
     },
   });
+const refusingGuard: Guard = {
+  name: 'refusing',
+  admits: ['session'],
+  check: () => {
+    throw new Problem('forbidden', 'No.');
+  },
+};
 const start = async (guards?: Guard[]) => {
   app = await startApp([raw(guards)], { corsOrigins: ['*'] });
   return app;
@@ -44,6 +51,32 @@ describe('a raw route', () => {
     expect((await send('GET http://evil.example/things/a')).body).toBe('["GET","http://evil.example/things/a"]');
   });
 
+  it('refuses an address in absolute form that is no URL as any other, and goes on', async () => {
+    const refusing = await start([refusingGuard]);
+    for (const authority of ['a:99999', '[', 'a b']) {
+      const request = `GET http://${authority}/things/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+      expect([400, 403]).toContain((await sendRaw(refusing.port, request)).status);
+    }
+    expect((await fetch(`${refusing.url}/things/a`)).status).toBe(403);
+  });
+
+  it('that fails before and after a wait is answered with the same problem', async () => {
+    for (const wait of [false, true]) {
+      const guard: Guard = {
+        name: 'failing',
+        admits: ['none'],
+        check: () => {
+          if (!wait) throw new Problem('forbidden', 'No.');
+          return Promise.reject(new Problem('forbidden', 'No.'));
+        },
+      };
+      const { url } = await start([anonymous, guard]);
+      const response = await fetch(`${url}/things/a`);
+      expect([response.status, await response.json()]).toMatchObject([403, { detail: 'No.', instance: '/things/a' }]);
+      await app?.close();
+    }
+  });
+
   it('does not take other spellings of its path', async () => {
     for (const line of ['GET /Things/a', 'GET //things/a', 'GET /x/../things/a', 'GET /things']) {
       expect((await send(line)).status).toBe(404);
@@ -52,14 +85,7 @@ describe('a raw route', () => {
   });
 
   it('passes its guards in order, and has the same problems, id and log line as any route', async () => {
-    const refusing: Guard = {
-      name: 'refusing',
-      admits: ['session'],
-      check: () => {
-        throw new Problem('forbidden', 'No.');
-      },
-    };
-    const { url, requestLines } = await start([refusing]);
+    const { url, requestLines } = await start([refusingGuard]);
     const response = await fetch(`${url}/things/secret/x?y`);
     expect([response.status, response.headers.get('content-type')]).toEqual([
       403,

@@ -23,7 +23,7 @@ import { createUpstreams } from './targets/upstreams.ts';
 export interface TargetPartsOptions {
   config: TokenHandlerConfig;
   catalog: Pick<ClientCatalog, 'find'>;
-  directory: Pick<Directory, 'resolve'>;
+  directory: Pick<Directory, 'resolve' | 'resolved'>;
   guards: SessionGuardOptions;
   redis: Redis | undefined;
   urns: Pick<Urns, 'prefix'>;

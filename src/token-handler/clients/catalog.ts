@@ -15,12 +15,15 @@ import { type Client, type ClientProblem, parseClient } from './client.ts';
 export interface ClientCatalog {
   /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
   list(tenant: Tenant): Promise<Client[]>;
-  /** Reads are cached, and at most 5 minutes old: a client's targets grant permission. Throws PlatformError. */
-  find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
+  /**
+   * Reads are cached, and at most 5 minutes old: a client's targets grant permission. At once where both are at hand.
+   * Throws PlatformError.
+   */
+  find(tenant: Pick<Tenant, 'id'>, clientId: string): Client | undefined | Promise<Client | undefined>;
 }
 
 export interface CatalogOptions {
-  configuration: Pick<Configuration, 'latest'>;
+  configuration: Pick<Configuration, 'latest' | 'latestKept'>;
   urns: Pick<Urns, 'prefix'>;
   allowInsecureRedirectUris: boolean;
   log: Logger;
@@ -31,6 +34,8 @@ export interface CatalogOptions {
 type Entries = ReadonlyMap<string, Client | undefined>;
 
 const none: Entries = new Map();
+const corePlace = { core: true } as const;
+const permission = { permission: true } as const;
 
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const { configuration } = options;
@@ -50,14 +55,20 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   }
 
   const read = (place: { core: true } | { tenantId: string }) =>
-    configuration.latest(clientsNamespace, clientsName, place, { permission: true });
+    configuration.latest(clientsNamespace, clientsName, place, permission);
+  const kept = (place: { core: true } | { tenantId: string }) =>
+    configuration.latestKept(clientsNamespace, clientsName, place, permission);
 
   async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
     // One after the other: both are at hand for nearly every request, and it is one of core that all tenants share.
-    const core = await read({ core: true });
+    const core = await read(corePlace);
     const own = await read({ tenantId: tenant.id });
     return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
   }
+
+  // An id that core has is core's, even while its entry there is no client.
+  const choose = (clientId: string, core: Entries, own: Entries) =>
+    core.has(clientId) ? core.get(clientId) : own.get(clientId);
 
   return {
     async list(tenant) {
@@ -65,10 +76,12 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
       const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
-    async find(tenant, clientId) {
-      const { core, own } = await both(tenant);
-      // An id that core has is core's, even while its entry there is no client.
-      return core.has(clientId) ? core.get(clientId) : own.get(clientId);
+    find(tenant, clientId) {
+      const core = kept(corePlace);
+      const own = core && kept({ tenantId: tenant.id });
+      return core && own
+        ? choose(clientId, entriesOf(core, undefined), entriesOf(own, tenant.id))
+        : both(tenant).then((entries) => choose(clientId, entries.core, entries.own));
     },
   };
 }

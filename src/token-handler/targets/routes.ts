@@ -7,12 +7,13 @@ import { type Guard, type Route, route } from '../../service/http-app.ts';
 import { Problem } from '../../service/problem.ts';
 import { upgradeOf } from '../../service/upgrades.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
+import type { Client } from '../clients/client.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
 import { isHarmless, parseTargetAddress, upstreamPath } from './path.ts';
 import type { Relay } from './relay.ts';
 import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
-import type { Upstreams } from './upstreams.ts';
+import type { Upstream, Upstreams } from './upstreams.ts';
 
 export interface TargetRouteParts {
   /** Who may call, and how often. They leave the session in `locals`. */
@@ -60,7 +61,8 @@ async function handle(parts: TargetRouteParts, request: Request, response: Respo
     throw new Problem('method-not-allowed', 'Targets do not take TRACE.', { headers });
   }
   const session = sessionOf(response);
-  const { origin, path } = await findUpstream(parts, request, session);
+  const found = findUpstream(parts, request, session);
+  const { origin, path } = found instanceof Promise ? await found : found;
   const token = session.accessToken();
   const accessToken = typeof token === 'string' ? token : await token;
   // The client may have gone while there was something to wait for.
@@ -71,18 +73,29 @@ async function handle(parts: TargetRouteParts, request: Request, response: Respo
   await parts.relay(request, response, { origin, path, headers, isUpgrade, isStream, session });
 }
 
+interface Found {
+  origin: string;
+  path: string;
+}
+
 /** In the order of the specification's statuses: unknown target 404, path 400, host 403, unresolved 502. */
-async function findUpstream(parts: TargetRouteParts, request: Request, { session }: LiveSession) {
+function findUpstream(parts: TargetRouteParts, request: Request, { session }: LiveSession): Found | Promise<Found> {
   const address = parseTargetAddress(request.url, prefixOf(request.url));
   if (!address) throw invalidPath();
-  const client = await parts.catalog.find({ id: session.tenantId }, session.clientId);
-  const target = client?.targets.find(({ id }) => id === address.targetId);
-  if (!target) throw new Problem('not-found', 'The client has no such target.');
-  if (!isHarmless(address.path)) throw invalidPath();
-  const { origin, basePath } = await parts.upstreams.find(target.upstream);
-  const path = upstreamPath(basePath, address);
-  if (path === undefined) throw invalidPath();
-  return { origin, path };
+  const lead = ({ origin, basePath }: Upstream) => {
+    const path = upstreamPath(basePath, address);
+    if (path === undefined) throw invalidPath();
+    return { origin, path };
+  };
+  const choose = (client: Client | undefined) => {
+    const target = client?.targets.find(({ id }) => id === address.targetId);
+    if (!target) throw new Problem('not-found', 'The client has no such target.');
+    if (!isHarmless(address.path)) throw invalidPath();
+    const upstream = parts.upstreams.find(target.upstream);
+    return upstream instanceof Promise ? upstream.then(lead) : lead(upstream);
+  };
+  const client = parts.catalog.find({ id: session.tenantId }, session.clientId);
+  return client instanceof Promise ? client.then(choose) : choose(client);
 }
 
 /** The unversioned path serves frontends whose proxy does not rewrite. */

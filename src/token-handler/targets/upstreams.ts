@@ -14,12 +14,15 @@ export interface Upstream {
 }
 
 export interface Upstreams {
-  /** Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError when the directory fails. */
-  find(urn: string): Promise<Upstream>;
+  /**
+   * At once where the URL is at hand. Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError when
+   * the directory fails.
+   */
+  find(urn: string): Upstream | Promise<Upstream>;
 }
 
 export interface UpstreamsOptions {
-  directory: Pick<Directory, 'resolve'>;
+  directory: Pick<Directory, 'resolve' | 'resolved'>;
   urnPrefix: string;
   /** Undefined: any. */
   allowed: readonly AllowedDomain[] | undefined;
@@ -42,16 +45,20 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
     return { origin, basePath: pathname.replace(/\/+$/, '') };
   }
 
+  function upstreamAt(urn: string, url: string): Upstream {
+    let answer = known.get(urn);
+    if (answer?.url !== url) {
+      answer = { url, upstream: judge(urn, url) };
+      known.set(urn, answer);
+    }
+    if (answer.upstream) return answer.upstream;
+    throw notAllowed('The operator does not allow the host of this target.');
+  }
+
   return {
-    async find(urn) {
-      const url = await resolve(directory, urn);
-      let answer = known.get(urn);
-      if (answer?.url !== url) {
-        answer = { url, upstream: judge(urn, url) };
-        known.set(urn, answer);
-      }
-      if (answer.upstream) return answer.upstream;
-      throw notAllowed('The operator does not allow the host of this target.');
+    find(urn) {
+      const url = directory.resolved(urn);
+      return url === undefined ? resolve(directory, urn).then((found) => upstreamAt(urn, found)) : upstreamAt(urn, url);
     },
   };
 }
