@@ -262,4 +262,12 @@ describe('batches', () => {
     expect((await world.run({ batchSize: 4 })).counts.deleted).toBeGreaterThanOrEqual(23);
     for (const id of ids) expect(await world.form(id)).toBeUndefined();
   });
+
+  it('change no more than 2,000 forms in a second, so that requests find the database at rest', async () => {
+    await Promise.all(Array.from({ length: 401 }, () => world.add({ definitionId: 'paced', age: 16 * day })));
+    const started = performance.now();
+    const result = await world.run({ batchSize: 200 });
+    expect(result.counts.locked).toBeGreaterThanOrEqual(401);
+    expect(performance.now() - started).toBeGreaterThan(195);
+  });
 });

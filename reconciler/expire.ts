@@ -49,8 +49,8 @@ const policiesAtOnce = 200;
  */
 const restShare = 2;
 const longestRest = 250;
-/** In a second, at most. Relays tell fewer people than that. */
-const mostChanges = 2_500;
+/** In a second, at most. The relay of a pod tells of fewer. */
+const mostChanges = 2_000;
 /** What is purged are small rows: so many of them in a statement for each form that one may have. */
 const purgedForEach = 10;
 /** Milliseconds before each further try of a batch that failed for the moment. */
