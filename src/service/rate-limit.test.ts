@@ -130,7 +130,11 @@ describe('the network of an address', () => {
     ['::', '0:0:0:0::/64'],
     ['', 'unknown'],
     ['nonsense', 'unknown'],
-    ['192.0.2.1:1234', 'unknown'],
+    // Some proxies write the port as well.
+    ['192.0.2.1:1234', '192.0.2.1'],
+    ['[2001:db8::1]:1234', '2001:db8:0:0::/64'],
+    ['192.0.2.1:', 'unknown'],
+    ['[nonsense]:1', 'unknown'],
   ])('of %s is %s', (address, network) => {
     expect(networkOf(address)).toBe(network);
   });

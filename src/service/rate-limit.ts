@@ -85,11 +85,18 @@ function clientKey(request: Pick<Request, 'ip'>): string {
   return networkOf(request.ip ?? '');
 }
 
+/** An address as a socket or a proxy writes it, without mapping, zone and port; undefined for what is none. */
+export function addressOf(written: string): string | undefined {
+  const bare = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/.exec(written);
+  const plain = (bare?.[1] ?? bare?.[2] ?? written).replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
+  return isIP(plain) === 0 ? undefined : plain;
+}
+
 /** An IPv4 address as it is, an IPv6 address as its /64, `unknown` for what is neither. */
-export function networkOf(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
+export function networkOf(written: string): string {
+  const plain = addressOf(written);
+  if (plain === undefined) return 'unknown';
   if (isIP(plain) === 4) return plain;
-  if (isIP(plain) === 0) return 'unknown';
   const [head = '', tail] = plain.split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':'));
   const before = groups(head);

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { Guard } from '../../service/http-app.ts';
 import { Problem } from '../../service/problem.ts';
-import { networkOf } from '../../service/rate-limit.ts';
+import { addressOf, networkOf } from '../../service/rate-limit.ts';
 import { addOwnHeader } from '../../service/request-context.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { RequestCounter } from './limit.ts';
@@ -28,9 +28,10 @@ export function addressLimit(counter: RequestCounter): Guard {
       const written = (isDirect ? request.socket.remoteAddress : request.ip) ?? '';
       let known = places.get(written);
       if (!known) {
-        const address = written.replace(/^::ffff:(?=\d+\.)/i, '');
-        known = { address, network: networkOf(address) };
-        places.set(written, known);
+        const address = addressOf(written);
+        known = { address: address ?? 'unknown', network: networkOf(written) };
+        // What is no address may be of any length.
+        if (address !== undefined) places.set(written, known);
       }
       response.locals.clientAddress = known.address;
       apply(counter, known.network, response);

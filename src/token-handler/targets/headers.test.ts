@@ -95,6 +95,17 @@ describe('a request header', () => {
     await replica.close();
   });
 
+  it('that is no address, from a trusted proxy, is told to the upstream as unknown', async () => {
+    for (const claimed of ['<script>', '_hidden', 'unknown'])
+      expect((await seenWith({ 'X-Forwarded-For': claimed }))['x-forwarded-for']).toBe('unknown');
+    for (const [claimed, told] of [
+      ['2001:db8::1', '2001:db8::1'],
+      ['[2001:db8::1]:443', '2001:db8::1'],
+      ['1.2.3.4:5678', '1.2.3.4'],
+    ])
+      expect((await seenWith({ 'X-Forwarded-For': claimed }))['x-forwarded-for']).toBe(told);
+  });
+
   it('Host is the upstream’s', async () => {
     expect((await seenWith({ Host: 'www.example.ca' })).host).toBe(new URL(world.upstream.url).host);
     expect(world.upstream.last().headers['x-forwarded-host']).toBe('www.example.ca');

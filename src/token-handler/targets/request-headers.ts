@@ -61,8 +61,9 @@ const dropped = new Set([
   'proxy',
 ]);
 
-/** Names seen so far, as clients write them: there are few. */
+/** Names seen so far, as clients write them: there are few, and they are short. */
 const rememberedNames = 1_000;
+const longestRemembered = 100;
 
 /** `tenantHeader`: its name. */
 export function createRequestHeaders(tenantHeader: string) {
@@ -76,7 +77,7 @@ export function createRequestHeaders(tenantHeader: string) {
     const remembered = known.get(name);
     if (remembered !== undefined) return remembered;
     const answer = !isDropped(name);
-    if (known.size < rememberedNames) known.set(name, answer);
+    if (known.size < rememberedNames && name.length <= longestRemembered) known.set(name, answer);
     return answer;
   };
   return (
