@@ -44,12 +44,11 @@ export interface ExpiryOutcome {
 /** Definitions in one statement. */
 const policiesAtOnce = 200;
 /**
- * A run has the night, and people do not wait. So two thirds of the time the database is theirs; a batch that waited
- * for somebody is no reason to rest for longer than so many milliseconds.
+ * A run has the night, and people do not wait. After a batch it rests for as long as the batch took; one that waited for
+ * somebody is no reason to rest for longer than so many milliseconds.
  */
-const restShare = 2;
 const longestRest = 250;
-/** In a second, at most. The relay of a pod tells of fewer. */
+/** In a second, at most: a steady rate, which leaves room for busy moments. The relay of a pod tells of fewer. */
 const mostChanges = 2_000;
 /** What is purged are small rows: so many of them in a statement for each form that one may have. */
 const purgedForEach = 10;
@@ -124,7 +123,7 @@ async function withRest<T extends { next: unknown }>(
   const result = await work();
   const took = performance.now() - started;
   const due = writer.dryRun ? 0 : (changed(result) / mostChanges) * 1_000;
-  const rest = Math.max(Math.min(took * restShare, longestRest), due - took);
+  const rest = Math.max(Math.min(took, longestRest), due - took);
   if (result.next !== undefined) await sleep(rest, undefined, { signal }).catch(() => undefined);
   return result;
 }
