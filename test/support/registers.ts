@@ -20,6 +20,7 @@ import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { createServiceAccount } from '../../src/platform/service-account.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
+import type { Route } from '../../src/service/http-app.ts';
 import { createBearerVerifier, type Tenant, type Tenants } from '../../src/service/identity.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPool } from '../../src/service/postgres.ts';
@@ -58,6 +59,7 @@ export interface ReplicaOptions extends Partial<RegisterOptions> {
 
 export interface Replica {
   url: string;
+  routes: Route[];
   configuration: Configuration;
   pool: pg.Pool;
   /** What its log says so far. */
@@ -263,6 +265,7 @@ async function startReplica(
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {
     url: app.url,
+    routes,
     configuration,
     pool,
     logText: () => text() + app.text(),

@@ -25,3 +25,9 @@ it('with another URN prefix, roles and tenants of that prefix count, and those o
   });
   expect((await api.request('GET', '', { token: foreign })).status).toBe(403);
 });
+
+it('the document of the API names registers by that prefix', () => {
+  const descriptions = api.routes.map(({ description }) => description ?? '').join();
+  expect(descriptions).toContain('`urn:ads:platform:configuration:v2:/configuration/data-register/<name>`');
+  expect(descriptions).not.toContain('urn:example');
+});

@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Configuration } from '../../platform/configuration.ts';
 import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
 import { tenantOf } from '../../service/request-context.ts';
+import type { Urns } from '../../service/urn.ts';
 import { createRegisterChanges, notFound, type RegisterChanges } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
 import { createRegisterGuards, type RegisterPolicyOptions } from './policy.ts';
@@ -52,7 +53,7 @@ export function registerRoutes(options: RegisterOptions): Route[] {
   const { urns } = options;
   return [
     listRoute([bearer, mayManage, tenant], store),
-    createRoute([bearer, mayManage, tenant], changes),
+    createRoute([bearer, mayManage, tenant], changes, urns),
     readRoute([bearer, mayManage, tenant], store),
     patchRoute([bearer, mayManage, tenant], changes),
     deleteRoute([bearer, mayManage, tenant], changes),
@@ -103,14 +104,14 @@ function readRoute(guards: Guard[], store: RegisterStore): Route {
   });
 }
 
-function createRoute(guards: Guard[], changes: RegisterChanges): Route {
+function createRoute(guards: Guard[], changes: RegisterChanges, urns: Urns): Route {
   return route({
     method: 'post',
     path,
     summary: 'Create a register',
     description:
-      'Forms refer to it by `urn:example:platform:configuration:v2:/configuration/data-register/<name>`, the name as it ' +
-      'is. What a failed create left behind does not stand in the way of a repeat.',
+      `Forms refer to it by \`${urns.register('<name>')}\`, the name as it is. ` +
+      'What a failed create left behind does not stand in the way of a repeat.',
     guards,
     query: tenantQuery,
     body: createBody,
