@@ -5,7 +5,7 @@ import express, { type Express, type Request, type RequestHandler, type Response
 import type { z } from 'zod';
 import { bodyProblem } from './body-bytes.ts';
 import { issueMessage } from './issue-message.ts';
-import { createJsonBodyReader, type JsonBodyReader } from './json-body.ts';
+import { createJsonBodyReader, type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
@@ -46,6 +46,8 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
   params: Output<P>;
   query: Output<Q>;
   body: Output<B>;
+  /** The JSON text of a member of the body, as it was sent. */
+  bodyText: JsonBody['textOf'];
 }
 
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
@@ -161,7 +163,7 @@ function allowOrigins(origins: string[]): RequestHandler {
 }
 
 function rawRoute(item: Route): RawRoute {
-  const nothing = { params: undefined, query: undefined, body: undefined };
+  const nothing = { params: undefined, query: undefined, body: undefined, bodyText: noBody.textOf };
   const prefix = item.path.slice(0, item.path.indexOf(':'));
   return {
     prefix,
@@ -187,19 +189,20 @@ function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
   return async (request, response) => {
     response.locals.route = item.path;
     await passGuards(item.guards, request, response);
-    const body = item.body ? await readBody(request) : undefined;
-    await item.handle(validate(item, request, body), request, response);
+    const body = item.body ? await readBody(request) : noBody;
+    // Not awaited: to wait here would keep what was parsed alive for as long as the database takes.
+    return item.handle(validate(item, request, body), request, response);
   };
 }
 
 const inPlainWords = { error: issueMessage };
 
-function validate(item: Route, request: Request, body: unknown): RouteInput<Schema, Schema, Schema> {
+function validate(item: Route, request: Request, body: JsonBody): RouteInput<Schema, Schema, Schema> {
   // Postgres stores no NUL; in a body, the reader refuses it.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the address holds a NUL character' }]);
   const params = item.params?.safeParse(request.params, inPlainWords);
   const query = item.query?.safeParse(request.query, inPlainWords);
-  const parsedBody = item.body?.safeParse(body, inPlainWords);
+  const parsedBody = item.body?.safeParse(body.value, inPlainWords);
   if (params?.success === false || query?.success === false || parsedBody?.success === false) {
     const errors = [
       ...(params?.error ? fieldErrors(params.error, ['params']) : []),
@@ -211,7 +214,8 @@ function validate(item: Route, request: Request, body: unknown): RouteInput<Sche
       ? bodyProblem('invalid-request', first.detail)
       : invalidRequest(errors);
   }
-  return { params: params?.data, query: query?.data, body: parsedBody?.data } as RouteInput<Schema, Schema, Schema>;
+  const input = { params: params?.data, query: query?.data, body: parsedBody?.data, bodyText: body.textOf };
+  return input as RouteInput<Schema, Schema, Schema>;
 }
 
 function methodsByPath(routes: Route[]): Map<string, string[]> {

@@ -25,6 +25,17 @@ beforeAll(async () => {
       response.json({ body: body === undefined ? 'no body' : body });
     },
   });
+  const texts = route({
+    method: 'put',
+    path: '/texts',
+    summary: 'Answers the texts of its members',
+    guards: [anonymous],
+    body: z.unknown(),
+    answers: { 200: { description: 'The texts' } },
+    handle({ bodyText }, _request, response) {
+      response.json({ first: bodyText('first'), second: bodyText('second') });
+    },
+  });
   const strict = route({
     method: 'put',
     path: '/strict',
@@ -35,7 +46,7 @@ beforeAll(async () => {
     handle: (_input, _request, response) => void response.status(204).end(),
   });
   handled = 0;
-  app = await startApp([echo, strict], { bodyLimit: limit });
+  app = await startApp([echo, strict, texts], { bodyLimit: limit });
 });
 afterAll(() => app.close());
 
@@ -373,6 +384,35 @@ describe('a body that is taken', () => {
         expect([200, 400, 413]).toContain(status);
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe('the text of a member', () => {
+  const textsOf = async (body: Body) => (await put(body, {}, '/texts')).json as unknown;
+
+  it('is what was sent, to the last digit and escape, whatever stands around it', async () => {
+    const body =
+      '\r\n{ "a": {"first": 0},\t"fi\\u0072st" : { "n": 1.0, "d":0.10000000000000000555 } ,"second":"\\u00e9 ,}é" }\n';
+    expect(await textsOf(body)).toEqual({
+      first: '{ "n": 1.0, "d":0.10000000000000000555 }',
+      second: '"\\u00e9 ,}é"',
+    });
+  });
+
+  it('is missing where the member is, in a list and without a body', async () => {
+    expect(await textsOf('{"second":[]}')).toEqual({ second: '[]' });
+    expect([await textsOf('[{"first":1}]'), await textsOf('""'), await textsOf('')]).toEqual([{}, {}, {}]);
+  });
+
+  it('is that of any JSON: parsed, it is the member', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.json(), fc.jsonValue(), fc.constantFrom('', ' ', '\n\t'), async (text, other, space) => {
+        const body = `{${space}"x"${space}:${JSON.stringify(other)},"first"${space}:${space}${text}${space}}`;
+        const { status, json } = await put(body, {}, '/texts');
+        if (status === 200) expect((json as unknown as { first: string }).first).toBe(text.trim());
+      }),
+      { numRuns: 60 },
     );
   });
 });

@@ -10,18 +10,27 @@ import { type FieldError, invalidRequest, jsonPointer } from './problem.ts';
 /** Deeper than any form that a person fills in, far below what exhausts a stack here or in Postgres. */
 export const maxDepth = 100;
 
-/** Resolves with the parsed body, undefined when the request has none. Throws Problems with status 400, 413 or 415. */
-export type JsonBodyReader = (request: Request) => Promise<unknown>;
+export interface JsonBody {
+  /** Undefined when the request has no body. */
+  value: unknown;
+  /** The text of a member of the outermost object as it was sent, undefined when there is none. */
+  textOf(name: string): string | undefined;
+}
+
+/** Throws Problems with status 400, 413 or 415. */
+export type JsonBodyReader = (request: Request) => Promise<JsonBody>;
 
 /** `limit` is in bytes and holds after decompression as well. */
 export function createJsonBodyReader(limit: number): JsonBodyReader {
   return async (request) => {
-    if (!hasBody(request)) return undefined;
+    if (!hasBody(request)) return noBody;
     requireJson(request.headers['content-type']);
     const bytes = await readBodyBytes(request, limit);
-    return bytes.length === 0 ? undefined : parseJsonBytes(bytes);
+    return bytes.length === 0 ? noBody : parseJsonBytes(bytes);
   };
 }
+
+export const noBody: JsonBody = { value: undefined, textOf: () => undefined };
 
 // RFC 9112 section 6: a request has a body when it says how long it is or that it is chunked.
 function hasBody(request: Request): boolean {
@@ -41,16 +50,25 @@ function requireJson(contentType: string | undefined): void {
   if (given !== 'utf-8' && given !== 'utf8') throw bodyProblem('unsupported-media-type', 'must be JSON in UTF-8');
 }
 
-/** The value of a JSON text; throws Problems with status 400 and the pointers of what is refused. */
-function parseJsonBytes(bytes: Buffer): unknown {
+/** Throws Problems with status 400 and the pointers of what is refused. */
+function parseJsonBytes(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
-  const body = parse(bytes.toString('utf8'), outline.suspicious ? keepLongIntegers : undefined);
-  if (outline.suspicious) refuseUnstorable(body);
-  if (countNames(body) !== outline.names)
+  const value = parse(bytes.toString('utf8'), outline.suspicious ? keepLongIntegers : undefined);
+  if (outline.suspicious) refuseUnstorable(value);
+  if (countNames(value) !== outline.names)
     throw bodyProblem('invalid-request', 'gives the same name twice in an object');
-  return body;
+  return { value, textOf: (name) => memberText(bytes, outline.members, name) };
+}
+
+function memberText(bytes: Buffer, members: Member[], name: string): string | undefined {
+  const index = members.findIndex((one) => JSON.parse(bytes.toString('utf8', one.nameStart, one.colon)) === name);
+  const member = members[index];
+  if (!member) return undefined;
+  // After the value comes a comma or, at the end, a bracket, either with white space on both sides.
+  const text = bytes.toString('utf8', member.colon + 1, members[index + 1]?.nameStart ?? bytes.length);
+  return text.trimEnd().slice(0, -1).trim();
 }
 
 type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown;
@@ -79,6 +97,14 @@ interface Outline {
   names: number;
   /** Whether the value may hold something that must be refused, so that it is walked. */
   suspicious: boolean;
+  /** Of the outermost object, where the text is one. */
+  members: Member[];
+}
+
+/** Offsets in bytes. */
+interface Member {
+  nameStart: number;
+  colon: number;
 }
 
 const quote = 0x22;
@@ -104,10 +130,13 @@ function outlineOf(bytes: Buffer): Outline {
   let names = 0;
   let digits = 0;
   let suspicious = false;
+  let nameStart = 0;
+  const members: Member[] = [];
   const { length } = bytes;
   for (let index = 0; index < length; index += 1) {
     const byte = bytes[index] as number;
     if (byte === quote) {
+      if (level === 1) nameStart = index;
       suspicious ||= beginsName(bytes, index + 1);
       for (index += 1; index < length && bytes[index] !== quote; index += 1)
         if (bytes[index] === backslash) {
@@ -118,13 +147,15 @@ function outlineOf(bytes: Buffer): Outline {
       digits += 1;
       suspicious ||= digits >= manyDigits;
       continue;
-    } else if (byte === colon) names += 1;
-    else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
+    } else if (byte === colon) {
+      names += 1;
+      if (level === 1) members.push({ nameStart, colon: index });
+    } else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
     else if (byte === closeObject || byte === closeArray) level -= 1;
     else if ((byte | lowerCase) === letterE) suspicious ||= (bytes[index - 1] as number) <= nine;
     digits = 0;
   }
-  return { depth, names, suspicious };
+  return { depth, names, suspicious, members };
 }
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
@@ -139,9 +170,12 @@ function beginsName(bytes: Buffer, start: number): boolean {
 
 function countNames(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
-  const members: unknown[] = Array.isArray(value) ? value : Object.values(value);
-  let names = Array.isArray(value) ? 0 : members.length;
-  for (const member of members) if (typeof member === 'object') names += countNames(member);
+  let names = 0;
+  if (Array.isArray(value)) for (const item of value) names += countNames(item);
+  // Object.values would make an array of every object.
+  else
+    for (const name in value)
+      if (Object.hasOwn(value, name)) names += 1 + countNames((value as Record<string, unknown>)[name]);
   return names;
 }
 

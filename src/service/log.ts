@@ -33,12 +33,14 @@ export function createLogger(options: {
  * when its terminal is closed (`stopOnSignals`): nobody would know what it does, or why it runs.
  */
 function openStandardOutput(): pino.DestinationStream {
-  const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100 });
+  // As bytes: of text, it measures all that waits with each line anew, which copies it (8 KB of garbage a line).
+  const output = pino.destination({ sync: false, minLength: 15_000, periodicFlush: 100, contentMode: 'buffer' });
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
     process.kill(process.pid, 'SIGHUP');
   });
-  return output;
+  // Its types know of text only.
+  return { write: (line) => void output.write(Buffer.from(line) as unknown as string) };
 }
 
 /** ISO 8601 in UTC. Only milliseconds are written anew within a second: this is on the path of every request. */

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { startApp } from '../../test/support/listening-app.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
+import { startTcpGate, type TcpGate } from '../../test/support/tcp-gate.ts';
 import { anonymous, route } from './http-app.ts';
 import { createMetrics } from './metrics.ts';
 import { createPool, databaseProblem, isReachable, withTransaction } from './postgres.ts';
@@ -48,6 +49,48 @@ async function terminate(pid: number): Promise<void> {
 
 const pidOf = async (client: pg.PoolClient) =>
   (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0;
+
+describe('a connection that falls silent', () => {
+  let gate: TcpGate;
+  let gated: pg.Pool;
+  beforeAll(async () => {
+    const url = new URL(database.url);
+    gate = await startTcpGate(Number(url.port));
+    url.port = String(gate.port);
+    url.hostname = '127.0.0.1';
+    gated = createPool({ url: url.href, size: 1, longestSilence: 300, log, metrics });
+  });
+  afterAll(async () => {
+    await gated.end();
+    await gate.close();
+  });
+
+  it('is given up when a statement waits for it, in a transaction as well; the next one finds another', async () => {
+    for (const ask of [
+      () => gated.query('SELECT 1'),
+      () => withTransaction(gated, (client) => client.query('SELECT 1')),
+    ]) {
+      await gated.query('SELECT 1');
+      gate.freeze();
+      expect((await problemOf(ask()))?.status).toBe(503);
+      await gate.open();
+      expect((await gated.query('SELECT 2 AS two')).rows).toEqual([{ two: 2 }]);
+    }
+  });
+
+  it('is kept while nobody asks it anything, between the statements of a transaction too, and during many of them', async () => {
+    const pid = async () => (await gated.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
+    const before = await pid();
+    await delay(700);
+    await withTransaction(gated, async (client) => {
+      await client.query('SELECT 1');
+      await delay(700);
+      await client.query('SELECT 1');
+    });
+    await Promise.all([1, 2, 3].map(() => gated.query('SELECT pg_sleep(0.2)')));
+    expect(await pid()).toBe(before);
+  });
+});
 
 describe('a transaction', () => {
   it('commits when its work resolves and rolls back when it throws', async () => {

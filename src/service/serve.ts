@@ -131,37 +131,40 @@ export function stopOnSignals(running: RunningService, log: Logger): void {
  * `Connection: close` with its last answer, or closed as soon as it is idle.
  */
 function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
-  const running = new Set<ServerResponse>();
-  // Node closes no connection that was upgraded, but waits for it all the same.
-  const sockets = new Set<Socket>();
+  // By socket, not a set of responses: one that every request is put into and taken from is made anew all the time, and
+  // each old table of it keeps the next alive, with all that was in it, until the old generation is collected.
+  const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
   let closing = false;
   const announceClose = (response: ServerResponse) => {
     if (!response.headersSent) response.setHeader('Connection', 'close');
   };
   // One for all responses: on the path of every request, a closure for each costs.
   function forget(this: ServerResponse): void {
-    running.delete(this);
+    const connection = connections.get(this.req.socket);
+    if (connection?.running === this) connection.running = undefined;
   }
-  server.prependListener('request', (_request, response: ServerResponse) => {
-    running.add(response);
+  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    const connection = connections.get(request.socket);
+    if (connection) connection.running = response;
     response.on('close', forget);
     if (closing) announceClose(response);
   });
   server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    connections.set(socket, {});
+    socket.once('close', () => connections.delete(socket));
   });
   return async (deadline) => {
     const finished = new Promise<boolean>((resolve) => server.close(() => resolve(true)));
     closing = true;
-    for (const response of running) announceClose(response);
+    for (const { running } of connections.values()) if (running) announceClose(running);
     const sweep = setInterval(() => server.closeIdleConnections(), 50);
     const stop = new AbortController();
     const cut = delay(deadline, false, { signal: stop.signal }).catch(() => true);
     const clean = await Promise.race([finished, cut]);
     clearInterval(sweep);
     stop.abort();
-    for (const socket of sockets) socket.destroy();
+    // Node closes no connection that was upgraded, but waits for it all the same.
+    for (const socket of connections.keys()) socket.destroy();
     await finished;
     return clean;
   };

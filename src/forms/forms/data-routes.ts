@@ -1,7 +1,6 @@
 // Reads and saves answers. An intake application's read in an open session and its save are one statement each, which
 // holds the policy in its conditions; only when that finds nothing are the reasons looked for.
 import type { Response } from 'express';
-import type { z } from 'zod';
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http-app.ts';
 import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
@@ -108,30 +107,36 @@ export function updateDataRoute(guards: Guard[], options: DataRoutesOptions): Ro
       410: { description: 'The form was deleted' },
       412: { description: 'The answers have changed since they were read' },
     },
-    async handle({ params, query, body }, request, response) {
-      const approach = approachOf(response, params.formId);
-      const revisions = revisionsOf(request);
-      if (!query.validate) return sendAnswers(response, await save(options, approach, body, revisions));
-      const problems = await findProblems(options, approach, body.data);
-      sendAnswers(response, await save(options, approach, body, revisions), problems);
+    handle({ params, query, bodyText }, request, response) {
+      const sent = { data: bodyText('data'), files: bodyText('files'), revisions: revisionsOf(request) };
+      return saveAnswers(options, approachOf(response, params.formId), sent, query.validate, response);
     },
   });
 }
 
-type DataBody = z.output<ReturnType<typeof createDataBody>>;
+type Sent = Pick<Save, 'data' | 'files' | 'revisions'>;
+
+async function saveAnswers(
+  options: DataRoutesOptions,
+  approach: Approach,
+  sent: Sent,
+  validates: boolean,
+  response: Response,
+): Promise<void> {
+  const problems = validates ? await findProblems(options, approach, sent.data) : undefined;
+  sendAnswers(response, await save(options, approach, sent), problems);
+}
 
 async function save(
   { answers, access, codes, clock }: DataRoutesOptions,
   approach: Approach,
-  body: DataBody,
-  revisions: string[] | undefined,
+  sent: Sent,
 ): Promise<AnswersText> {
   const { caller, tenantId, formId } = approach;
+  const { data, files, revisions } = sent;
   const account = accountOf(caller);
-  const data = body.data && JSON.stringify(body.data);
-  const files = body.files && JSON.stringify(body.files);
   const isWhole = data !== undefined && files !== undefined;
-  const common = { tenantId, formId, data, files, revisions };
+  const common = { tenantId, formId, ...sent };
   const asIntake = (): Save => ({
     ...common,
     now: clock(),
@@ -157,11 +162,11 @@ async function save(
 async function findProblems(
   { access, answers, validator }: DataRoutesOptions,
   approach: Approach,
-  data: Record<string, unknown> | undefined,
+  data: string | undefined,
 ): Promise<FieldError[]> {
   const { form } = await access.reach('update-data', approach);
   const definition = await access.definitionOf(form);
-  const text = data ? JSON.stringify(data) : (await answers.peek(approach))?.data;
+  const text = data ?? (await answers.peek(approach))?.data;
   return validator.validate(form.tenantId, definition, text ?? '{}');
 }
 
