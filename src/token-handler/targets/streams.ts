@@ -20,25 +20,29 @@ export interface Streams {
 const lookInterval = 1_000;
 
 interface Watched {
-  session: LiveSession;
-  end: () => void;
   since: number;
+  /** Undefined when it is over. */
+  answer: { session: LiveSession; end: () => void } | undefined;
   stop?: () => void;
 }
 
 export function createStreams({ perSession, metrics }: { perSession: number; metrics: Metrics }): Streams {
   const counts = new Map<string, number>();
-  const watched = new Set<Watched>();
+  // A list, which forgets what is over at the next look: a set that every answer is put into and taken from is made anew
+  // all the time, and each old table of it keeps the next alive (decision 0013).
+  let watched: Watched[] = [];
   const gauge = new prom.Gauge({
     name: 'token_handler_streams_open',
     help: 'Upgraded connections and event streams that are open',
     registers: [metrics.registry],
   });
-  // Most answers are over before the first look, and cost no more than a place in the set.
+  // Most answers are over before the first look, and cost no more than a place in the list.
   const timer = setInterval(() => {
     const now = performance.now();
+    watched = watched.filter(({ answer }) => answer !== undefined);
     for (const item of watched)
-      if (!item.stop && now - item.since > lookInterval) item.stop = item.session.onEnd(item.end);
+      if (item.answer && !item.stop && now - item.since > lookInterval)
+        item.stop = item.answer.session.onEnd(item.answer.end);
   }, lookInterval / 2);
   timer.unref();
 
@@ -63,10 +67,10 @@ export function createStreams({ perSession, metrics }: { perSession: number; met
       };
     },
     watch(session, end) {
-      const item: Watched = { session, end, since: performance.now() };
-      watched.add(item);
+      const item: Watched = { answer: { session, end }, since: performance.now() };
+      watched.push(item);
       return () => {
-        watched.delete(item);
+        item.answer = undefined;
         item.stop?.();
       };
     },
