@@ -54,11 +54,16 @@ interface Latency {
   p99: number;
 }
 
+export interface SteadyLatency extends Latency {
+  /** What the medians are of, in the order of the rounds. */
+  slices: Latency[];
+}
+
 /** Medians of the slices, which the contenders take by turns. The first slice of each warms it up. */
 export async function compareSteady(
   contenders: SteadyContender[],
   { slices, milliseconds }: { slices: number; milliseconds: number },
-): Promise<Latency[]> {
+): Promise<SteadyLatency[]> {
   const taken = contenders.map(() => [] as Latency[]);
   for (let slice = -1; slice < slices; slice += 1)
     for (const [index, contender] of contenders.entries()) {
@@ -68,5 +73,6 @@ export async function compareSteady(
   return taken.map((list) => ({
     p50: median(list.map(({ p50 }) => p50)),
     p99: median(list.map(({ p99 }) => p99)),
+    slices: list,
   }));
 }

@@ -65,7 +65,7 @@ function createMarker({ tokens, limits, clock }: SessionReaderOptions): (found: 
   const marked = new LRUCache<string, number>({ max: 10_000 });
   return ({ session: { handle }, stored }) => {
     const now = clock().getTime();
-    if (now - Math.max(stored.touched, marked.get(handle) ?? 0) < interval) return;
+    if (now - stored.touched < interval || now - (marked.get(handle) ?? 0) < interval) return;
     marked.set(handle, now);
     // Without its mark the session only ends earlier; the next request marks it again.
     tokens.touch(handle, now, interval).catch(() => marked.delete(handle));
