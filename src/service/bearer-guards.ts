@@ -10,8 +10,10 @@ export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 
   return {
     name: 'bearer',
     admits: ['bearer'],
-    async check(request, response) {
-      response.locals.caller = await verifier.verify(request.headers.authorization, audiences);
+    check(request, response) {
+      return atOnceOrLater(verifier.verify(request.headers.authorization, audiences), (caller) => {
+        response.locals.caller = caller;
+      });
     },
   };
 }
@@ -35,8 +37,11 @@ export function anyRole(...roles: string[]): Guard {
 export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
     name: 'callTenant',
-    async check(request, response) {
-      response.locals.tenant = await resolveTenant(callerOf(response), tenantParameter(request), tenants);
+    check(request, response) {
+      const tenant = resolveTenant(callerOf(response), tenantParameter(request), tenants);
+      return atOnceOrLater(tenant, (known) => {
+        response.locals.tenant = known;
+      });
     },
   };
 }
@@ -47,21 +52,27 @@ function tenantParameter(request: Request): string | undefined {
   throw tenantProblem('must be given once');
 }
 
-async function resolveTenant(
+function resolveTenant(
   caller: Caller,
   tenantId: string | undefined,
   tenants: Pick<Tenants, 'byId'>,
-): Promise<Tenant> {
+): Tenant | Promise<Tenant> {
   if (caller.tenant) {
     if (tenantId === undefined || tenantId === caller.tenant.id) return caller.tenant;
     throw new Problem('forbidden', 'The caller belongs to another tenant.');
   }
   if (tenantId === undefined) throw tenantProblem('is required of a core user');
-  const tenant = await tenants.byId(tenantId);
-  if (!tenant) throw tenantProblem('names no tenant');
-  return tenant;
+  return tenants.byId(tenantId).then((tenant) => {
+    if (!tenant) throw tenantProblem('names no tenant');
+    return tenant;
+  });
 }
 
 function tenantProblem(detail: string): Problem {
   return invalidRequest([{ pointer: '/query/tenantId', detail }]);
+}
+
+/** What is known at once is not waited for: nearly every request has a token and a tenant that were met before. */
+function atOnceOrLater<T>(value: T | Promise<T>, keep: (known: T) => void): void | Promise<void> {
+  return value instanceof Promise ? value.then(keep) : keep(value);
 }

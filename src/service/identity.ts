@@ -46,9 +46,10 @@ export interface Caller {
 export interface BearerVerifier {
   /**
    * Verifies an `Authorization` header. `audiences`: one of these must be in `aud`, `'any'` skips the check.
-   * Throws Problem `unauthenticated`, or `unavailable` when the access service's keys cannot be had.
+   * Throws Problem `unauthenticated`, or `unavailable` when the access service's keys cannot be had. A token that is
+   * known is verified at once: a promise would cost more than the look.
    */
-  verify(authorization: string | undefined, audiences: readonly string[] | 'any'): Promise<Caller>;
+  verify(authorization: string | undefined, audiences: readonly string[] | 'any'): Caller | Promise<Caller>;
 }
 
 export interface BearerVerifierOptions {
@@ -100,23 +101,27 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
   const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
 
   return {
-    async verify(authorization, audiences) {
+    verify(authorization, audiences) {
       const token = bearerToken(authorization);
       const digest = hash('sha256', token, 'base64');
-      let entry = verified.get(digest);
-      if (!entry) {
-        entry = await verifyToken(token);
+      const known = verified.get(digest);
+      if (known) return callerOf(digest, known, audiences);
+      return verifyToken(token).then((entry) => {
         verified.set(digest, entry);
-      }
-      if (entry.expires + leeway <= clock().getTime() / 1000) {
-        verified.delete(digest);
-        throw unauthenticated('The token has expired.');
-      }
-      if (audiences !== 'any' && !audiences.some((audience) => entry.audiences.includes(audience)))
-        throw unauthenticated('The token is for another audience.');
-      return entry.caller;
+        return callerOf(digest, entry, audiences);
+      });
     },
   };
+
+  function callerOf(digest: string, entry: VerifiedToken, audiences: readonly string[] | 'any'): Caller {
+    if (entry.expires + leeway <= clock().getTime() / 1000) {
+      verified.delete(digest);
+      throw unauthenticated('The token has expired.');
+    }
+    if (audiences !== 'any' && !audiences.some((audience) => entry.audiences.includes(audience)))
+      throw unauthenticated('The token is for another audience.');
+    return entry.caller;
+  }
 
   async function verifyToken(token: string): Promise<VerifiedToken> {
     const issuer = unverifiedIssuer(token);

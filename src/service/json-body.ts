@@ -55,20 +55,29 @@ function parseJsonBytes(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
-  const value = parse(bytes.toString('utf8'), outline.suspicious ? keepLongIntegers : undefined);
+  const text = bytes.toString('utf8');
+  const value = parse(text, outline.suspicious ? keepLongIntegers : undefined);
   if (outline.suspicious) refuseUnstorable(value);
   if (countNames(value) !== outline.names)
     throw bodyProblem('invalid-request', 'gives the same name twice in an object');
-  return { value, textOf: (name) => memberText(bytes, outline.members, name) };
+  // ASCII is cut from the text, which copies nothing.
+  const isAscii = text.length === bytes.length;
+  const slice: Slice = (start, end) => (isAscii ? text.slice(start, end) : bytes.toString('utf8', start, end));
+  return { value, textOf: (name) => memberText(slice, outline.members, name) };
 }
 
-function memberText(bytes: Buffer, members: Member[], name: string): string | undefined {
-  const index = members.findIndex((one) => JSON.parse(bytes.toString('utf8', one.nameStart, one.colon)) === name);
+/** Text by offsets in bytes. */
+type Slice = (start: number, end?: number) => string;
+
+function memberText(slice: Slice, members: Member[], name: string): string | undefined {
+  const index = members.findIndex((one) => JSON.parse(slice(one.nameStart, one.colon)) === name);
   const member = members[index];
   if (!member) return undefined;
   // After the value comes a comma or, at the end, a bracket, either with white space on both sides.
-  const text = bytes.toString('utf8', member.colon + 1, members[index + 1]?.nameStart ?? bytes.length);
-  return text.trimEnd().slice(0, -1).trim();
+  return slice(member.colon + 1, members[index + 1]?.nameStart)
+    .trimEnd()
+    .slice(0, -1)
+    .trim();
 }
 
 type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown;
