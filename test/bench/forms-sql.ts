@@ -5,7 +5,7 @@ import { createStatements, type FormsSettings, type Statements } from './forms-s
 
 export interface SqlRun {
   operation: 'PUT' | 'GET';
-  seconds: number;
+  requests: number;
   callers: number;
   data: string;
 }
@@ -24,18 +24,17 @@ process.on('message', async (message: { settings: FormsSettings } | { run: SqlRu
   }
 });
 
-async function run({ operation, seconds, callers, data }: SqlRun): Promise<number> {
-  const end = Date.now() + seconds * 1000;
-  const caller = async (index: number) => {
-    let count = 0;
-    for (let next = index; Date.now() < end; next += 1, count += 1) {
+async function run({ operation, requests, callers, data }: SqlRun): Promise<number> {
+  let next = 0;
+  const caller = async () => {
+    while (next < requests) {
       const form = forms[next % forms.length];
+      next += 1;
       if (!form || !statements) throw new Error('not set up');
       if (operation === 'PUT') await statements.put(form, data, '{}');
       else await statements.get(form);
     }
-    return count;
   };
-  const counts = await Promise.all(Array.from({ length: callers }, (_, index) => caller(index)));
-  return counts.reduce((sum, count) => sum + count, 0);
+  await Promise.all(Array.from({ length: callers }, caller));
+  return requests;
 }

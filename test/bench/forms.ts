@@ -8,10 +8,15 @@ import { createFormgate } from '../../src/embedded/start.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, type Forked, forkContender, serviceContender } from './contender.ts';
 import { makeDrafts } from './forms-drafts.ts';
+import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 
-const seconds = Number(process.env.BENCH_SECONDS || 4);
+/** Of a turn, and before the first one. Counted, not timed, so that each contender is as warm as the others. */
+const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
+const warmUp = 20_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);
+const slices = Number(process.env.BENCH_SLICES || 20);
+const sliceMilliseconds = 500;
 const connections = 100;
 const operations = ['PUT', 'GET'] as const;
 type Operation = (typeof operations)[number];
@@ -70,18 +75,19 @@ async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
 async function compare(arena: Arena, operation: Operation): Promise<void> {
   const perCpuSecond = { service: [] as number[], handler: [] as number[], sql: [] as number[] };
   const rates: number[] = [];
-  for (let round = -1; round < rounds; round += 1) {
-    const service = await measure(arena.service, () => overHttp(arena, arena.service.url, operation));
-    const handler = await measure(arena.handler, () => overHttp(arena, arena.handler.url, operation));
-    const sql = await measure(arena.sql, () =>
-      arena.sql.ask<{ requests: number }>({ run: { operation, seconds, callers: connections, data: arena.data } }),
-    );
-    console.error(`  ${operation} round ${round + 1} of ${rounds}${round < 0 ? ' (warm-up, not counted)' : ''}`);
-    if (round < 0) continue;
+  const runs = { service: overHttp(arena, 'service', operation), handler: overHttp(arena, 'handler', operation) };
+  const runSql = (requests: number) =>
+    arena.sql.ask<{ requests: number }>({ run: { operation, requests, callers: connections, data: arena.data } });
+  for (const run of [runs.service, runs.handler, runSql]) await run(warmUp);
+  for (let round = 0; round < rounds; round += 1) {
+    const service = await measure(arena.service, () => runs.service(requestsOfTurn));
+    const handler = await measure(arena.handler, () => runs.handler(requestsOfTurn));
+    const sql = await measure(arena.sql, () => runSql(requestsOfTurn));
+    console.error(`  ${operation} round ${round + 1} of ${rounds}`);
     perCpuSecond.service.push(service.perCpuSecond);
     perCpuSecond.handler.push(handler.perCpuSecond);
     perCpuSecond.sql.push(sql.perCpuSecond);
-    rates.push((service.result as LoadResult).perSecond);
+    rates.push(service.result.perSecond);
   }
   const ratio = (other: number[]) =>
     median(perCpuSecond.service.map((value, index) => value / (other[index] ?? Number.NaN)));
@@ -97,14 +103,14 @@ async function compare(arena: Arena, operation: Operation): Promise<void> {
 }
 
 async function compareLatency(arena: Arena, operation: Operation, rate: number): Promise<void> {
-  const p99 = { service: [] as number[], handler: [] as number[] };
-  for (let round = 0; round < rounds; round += 1) {
-    p99.service.push((await overHttp(arena, arena.service.url, operation, rate)).p99);
-    p99.handler.push((await overHttp(arena, arena.handler.url, operation, rate)).p99);
-  }
-  const added = median(p99.service.map((value, index) => value - (p99.handler[index] ?? Number.NaN)));
+  const requests = arena.requests[operation];
+  const steady = [arena.service, arena.handler].map(({ url }) => steadyLoad({ url, requests, connections, rate }));
+  const [service, handler] = await compareSteady(steady, { slices, milliseconds: sliceMilliseconds });
+  await Promise.all(steady.map((contender) => contender.close()));
+  if (!service || !handler) throw new Error('a contender was not measured');
+  const added = median(service.slices.map(({ p99 }, round) => p99 - (handler.slices[round]?.p99 ?? Number.NaN)));
   console.log(
-    `  p99 at half load (${rate}/s): ${median(p99.service)} ms, handler ${median(p99.handler)} ms, added ${added} ms`,
+    `  p99 at half load (${rate}/s, median of ${slices} slices): ${service.p99.toFixed(1)} ms, handler ${handler.p99.toFixed(1)} ms, added ${added.toFixed(1)} ms`,
   );
 }
 
@@ -114,8 +120,10 @@ async function measure<T extends { requests: number }>(contender: Contender, run
   return { result, perCpuSecond: result.requests / ((await contender.cpuSeconds()) - before) };
 }
 
-function overHttp({ requests }: Arena, url: string, operation: Operation, rate?: number): Promise<LoadResult> {
-  return load({ url, requests: requests[operation], connections, seconds, ...(rate !== undefined && { rate }) });
+function overHttp(arena: Arena, contender: 'service' | 'handler', operation: Operation) {
+  const { url } = arena[contender];
+  const requests = arena.requests[operation];
+  return (amount: number): Promise<LoadResult> => load({ url, requests, connections, seconds: 120, amount });
 }
 
 function requestsOf(drafts: Awaited<ReturnType<typeof makeDrafts>>, data: string): Arena['requests'] {

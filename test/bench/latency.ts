@@ -2,13 +2,12 @@
 // is told of many slices is their median.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { median } from './load.ts';
+import { type Load, median } from './load.ts';
 
 export interface SteadyLoad {
   url: string;
-  path: string;
-  /** Of the requests by turns. */
-  headers: Record<string, string>[];
+  /** By turns. */
+  requests: Load['requests'];
   connections: number;
   /** Requests a second. */
   rate: number;
@@ -20,24 +19,26 @@ export interface SteadyContender {
   close(): Promise<void>;
 }
 
-export function steadyLoad({ url, path, headers, connections, rate }: SteadyLoad): SteadyContender {
+export function steadyLoad({ url, requests, connections, rate }: SteadyLoad): SteadyContender {
   const pool = new Pool(url, { connections, pipelining: 1 });
   async function one(index: number): Promise<number> {
+    const request = requests[index % requests.length];
+    if (!request) throw new Error('no request to send');
     const started = performance.now();
-    const answer = await pool.request({ path, method: 'GET', headers: headers[index % headers.length] ?? {} });
+    const answer = await pool.request(request);
     await answer.body.dump();
     if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
     return performance.now() - started;
   }
   return {
     async slice(milliseconds) {
-      const requests: Promise<number>[] = [];
+      const sent: Promise<number>[] = [];
       const started = performance.now();
       for (let passed = 0; passed < milliseconds; passed = performance.now() - started) {
-        while (requests.length < (passed * rate) / 1_000) requests.push(one(requests.length));
+        while (sent.length < (passed * rate) / 1_000) sent.push(one(sent.length));
         await delay(1);
       }
-      return Promise.all(requests);
+      return Promise.all(sent);
     },
     close: () => pool.close(),
   };

@@ -8,8 +8,6 @@ export interface Load {
   seconds: number;
   /** So many requests, however long they take. */
   amount?: number;
-  /** Requests a second, all connections together; as many as it takes without it. */
-  rate?: number;
 }
 
 export interface LoadResult {
@@ -21,14 +19,13 @@ export interface LoadResult {
 }
 
 /** Throws when any answer is not 2xx: a bench of refusals measures nothing. */
-export async function load({ url, requests, connections, seconds, amount, rate }: Load): Promise<LoadResult> {
+export async function load({ url, requests, connections, seconds, amount }: Load): Promise<LoadResult> {
   const options: Options = {
     url,
     connections,
     duration: seconds,
     requests,
     ...(amount !== undefined && { amount }),
-    ...(rate !== undefined && { overallRate: rate }),
   };
   const result = await autocannon(options);
   if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} refusals, ${result.errors} errors`);

@@ -99,7 +99,7 @@ async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<{ r
 }
 
 async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: number): Promise<number> {
-  const steady = contenders.map(({ url }) => steadyLoad({ url, path, headers: headersOf(world), connections, rate }));
+  const steady = contenders.map(({ url }) => steadyLoad({ url, requests: requestsOf(world), connections, rate }));
   const results = await compareSteady(steady, { slices, milliseconds: sliceMilliseconds });
   await Promise.all(steady.map((contender) => contender.close()));
   console.log(
@@ -126,16 +126,14 @@ async function measureStreams(service: Reached, world: ProxyWorld): Promise<numb
 }
 
 function run({ url }: Reached, world: ProxyWorld, amount: number): Promise<LoadResult> {
-  const requests = headersOf(world).map((headers) => ({ method: 'GET' as const, path, headers }));
-  return load({ url, requests, connections, seconds: 120, amount });
+  return load({ url, requests: requestsOf(world), connections, seconds: 120, amount });
 }
 
-const headersOf = ({ cookies }: ProxyWorld) =>
+const requestsOf = ({ cookies }: ProxyWorld) =>
   cookies.map((Cookie) => ({
-    Cookie,
-    Accept: 'application/json',
-    'User-Agent': 'bench',
-    'Accept-Encoding': 'gzip, br',
+    method: 'GET' as const,
+    path,
+    headers: { Cookie, Accept: 'application/json', 'User-Agent': 'bench', 'Accept-Encoding': 'gzip, br' },
   }));
 
 const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;
