@@ -33,7 +33,7 @@ JOIN bench_answers a ON a.n = g % 500`;
 
 const chunk = 25_000;
 
-/** Leaves the table as autovacuum would leave it, and nothing of the load to be written while something is measured. */
+/** Leaves the tables as autovacuum would leave them, and nothing of the load to be written while something is measured. */
 export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: Fill): Promise<void> {
   await pool.query(answersSql);
   // What does not compress is stored whole; to try it for each draft takes most of the time.
@@ -46,7 +46,7 @@ export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: 
       done,
       Math.min(done + chunk, count) - 1,
     ]);
-  await pool.query('VACUUM (ANALYZE) forms');
+  await pool.query('VACUUM (ANALYZE) forms, outbox');
   // From then on the first change of each page is written in full: as in a night after a day of other work.
   await pool.query('CHECKPOINT');
 }
