@@ -62,6 +62,13 @@ describe('GET data', () => {
     const { text } = await adminRead(id);
     expect(text).toBe(`{"data":${JSON.stringify(data)},"files":{}}`);
   });
+
+  it('gives numbers back digit by digit, and white space too', async () => {
+    const id = await forms.draft();
+    const data = '{ "price": 1.50, "rate": 0.10000000000000000555,\n"list": [ ] }';
+    const saved = await put(id, `{"files": {}, "data": ${data}}`);
+    expect([saved.text, (await adminRead(id)).text]).toEqual(Array(2).fill(`{"data":${data},"files":{}}`));
+  });
 });
 
 describe('PUT data', () => {
