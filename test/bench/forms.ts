@@ -13,7 +13,7 @@ import { type LoadResult, load, median } from './load.ts';
 
 /** Of a turn, and before the first one. Counted, not timed, so that each contender is as warm as the others. */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
-const warmUp = 20_000;
+const warmUp = 40_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);
 const slices = Number(process.env.BENCH_SLICES || 20);
 const sliceMilliseconds = 500;
