@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import type { Guard } from './http-app.ts';
 import type { BearerVerifier, Caller, Tenant, Tenants } from './identity.ts';
 import { invalidRequest, Problem } from './problem.ts';
-import { callerOf } from './request-context.ts';
+import { callerOf, queryOf } from './request-context.ts';
 
 /** A verified bearer for one of `audiences`; leaves it in `locals.caller`. 401 otherwise. */
 export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
@@ -47,7 +47,7 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
 }
 
 function tenantParameter(request: Request): string | undefined {
-  const value = request.query.tenantId;
+  const value = queryOf(request).tenantId;
   if (value === undefined || typeof value === 'string') return value || undefined;
   throw tenantProblem('must be given once');
 }

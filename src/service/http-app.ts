@@ -11,7 +11,7 @@ import type { Metrics } from './metrics.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
 import { type RawRoute, serveRawRoutes } from './raw-routes.ts';
-import { beginRequest } from './request-context.ts';
+import { beginRequest, queryOf } from './request-context.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
@@ -188,7 +188,8 @@ function passGuards(guards: readonly Guard[], request: Request, response: Respon
 function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
   return async (request, response) => {
     response.locals.route = item.path;
-    await passGuards(item.guards, request, response);
+    const passed = passGuards(item.guards, request, response);
+    if (passed) await passed;
     const body = item.body ? await readBody(request) : noBody;
     // Not awaited: to wait here would keep what was parsed alive for as long as the database takes.
     return item.handle(validate(item, request, body), request, response);
@@ -201,7 +202,7 @@ function validate(item: Route, request: Request, body: JsonBody): RouteInput<Sch
   // Postgres stores no NUL; in a body, the reader refuses it.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the address holds a NUL character' }]);
   const params = item.params?.safeParse(request.params, inPlainWords);
-  const query = item.query?.safeParse(request.query, inPlainWords);
+  const query = item.query?.safeParse(queryOf(request), inPlainWords);
   const parsedBody = item.body?.safeParse(body.value, inPlainWords);
   if (params?.success === false || query?.success === false || parsedBody?.success === false) {
     const errors = [

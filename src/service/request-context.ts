@@ -136,3 +136,10 @@ export function tenantOf(response: Response): Tenant {
   if (!response.locals.tenant) throw new Error('the route has no tenant guard');
   return response.locals.tenant;
 }
+
+/** Express parses the query each time that it is asked for, and nearly no request has one. */
+export function queryOf(request: Request): Request['query'] {
+  return request.url.includes('?') ? request.query : noQuery;
+}
+
+const noQuery: Request['query'] = Object.freeze({});
