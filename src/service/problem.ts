@@ -31,6 +31,7 @@ export const problemTypes = {
   'definition-invalid': { status: 502, title: 'The form definition cannot be used' },
   'dependency-failed': { status: 502, title: 'A service that this one depends on failed' },
   'upstream-unresolved': { status: 502, title: 'The directory has no entry for the upstream' },
+  busy: { status: 503, title: 'The service is busy' },
   unavailable: { status: 503, title: 'The service is unavailable for the moment' },
   'dependency-timeout': { status: 504, title: 'A service that this one depends on did not answer in time' },
 } as const satisfies Record<string, { status: number; title: string }>;

@@ -1,0 +1,149 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createFairQueue, type FairQueueOptions, type ReleaseSlot } from './fair-queue.ts';
+
+function queueOf(options: Partial<FairQueueOptions> = {}) {
+  return createFairQueue({
+    slots: { total: 2, perTenant: 2, perMember: 2 },
+    waiting: { total: 100, perTenant: 50, perMember: 25 },
+    waitMs: 10_000,
+    detail: 'The workers are busy. Try again.',
+    retryAfterSeconds: 2,
+    ...options,
+  });
+}
+
+const claim = (tenant: string, member = 'someone') => ({ tenant, member });
+
+/** The order in which claims get the one slot of a queue, each giving it back at once. */
+async function orderOf(claims: [string, string][]): Promise<string[]> {
+  const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 } });
+  const first = await queue.take(claim('holder'));
+  const order: string[] = [];
+  const all = claims.map(async ([tenant, member]) => {
+    const release = await queue.take({ tenant, member });
+    order.push(`${tenant}/${member}`);
+    release();
+  });
+  first();
+  await Promise.all(all);
+  return order;
+}
+
+describe('a fair queue', () => {
+  it('serves a tenant with one claim before the second claim of a tenant with many', async () => {
+    expect(
+      await orderOf([
+        ['busy', 'a'],
+        ['busy', 'a'],
+        ['busy', 'a'],
+        ['quiet', 'b'],
+      ]),
+    ).toEqual(['busy/a', 'quiet/b', 'busy/a', 'busy/a']);
+  });
+
+  it('serves the members of a tenant in turn', async () => {
+    expect(
+      await orderOf([
+        ['t', 'a'],
+        ['t', 'a'],
+        ['t', 'b'],
+        ['t', 'c'],
+      ]),
+    ).toEqual(['t/a', 't/b', 't/c', 't/a']);
+  });
+
+  it('refuses with 503 and Retry-After when its queue is full', async () => {
+    const refused: string[] = [];
+    const queue = queueOf({
+      slots: { total: 1, perTenant: 1, perMember: 1 },
+      waiting: { total: 0, perTenant: 0, perMember: 0 },
+      onRefused: (reason) => refused.push(reason),
+    });
+    await queue.take(claim('t'));
+    await expect(queue.take(claim('t'))).rejects.toMatchObject({
+      slug: 'busy',
+      status: 503,
+      detail: 'The workers are busy. Try again.',
+      headers: { 'Retry-After': '2' },
+    });
+    expect(refused).toEqual(['full']);
+  });
+
+  it('refuses a claim that waits too long, and forgets it', async () => {
+    const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 }, waitMs: 20 });
+    const release = await queue.take(claim('t'));
+    await expect(queue.take(claim('t'))).rejects.toMatchObject({ slug: 'busy' });
+    expect(queue).toMatchObject({ running: 1, waiting: 0 });
+    release();
+    expect(queue.running).toBe(0);
+  });
+
+  it('forgets a claim whose caller gave up', async () => {
+    const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 } });
+    const release = await queue.take(claim('t'));
+    const caller = new AbortController();
+    const waiting = queue.take(claim('t'), caller.signal);
+    caller.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    await expect(queue.take(claim('t'), caller.signal)).rejects.toThrow('gone');
+    release();
+    expect(queue).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  it('frees one slot when a holder gives it back twice', async () => {
+    const queue = queueOf();
+    const release = await queue.take(claim('t'));
+    await queue.take(claim('t'));
+    release();
+    release();
+    expect(queue.running).toBe(1);
+  });
+
+  it('never exceeds a share and never leaves a slot idle that a waiting claim may have', async () => {
+    const step = fc.record({
+      tenant: fc.constantFrom('a', 'b', 'c'),
+      member: fc.constantFrom('1', '2', '3'),
+      releases: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+        const slots = { total: 5, perTenant: 3, perMember: 2 };
+        const queue = queueOf({ slots, waiting: { total: 1_000, perTenant: 1_000, perMember: 1_000 } });
+        const held: { tenant: string; member: string; release: ReleaseSlot }[] = [];
+        let waiting: { tenant: string; member: string }[] = [];
+        for (const { releases, ...asked } of steps) {
+          if (releases) held.shift()?.release();
+          else {
+            waiting.push(asked);
+            void queue.take(asked).then((release) => {
+              waiting = waiting.filter((one) => one !== asked);
+              held.push({ ...asked, release });
+            });
+          }
+          await new Promise(setImmediate);
+          const ofTenant = (name: string) => held.filter(({ tenant }) => tenant === name).length;
+          const ofMember = (one: { tenant: string; member: string }) =>
+            held.filter(({ tenant, member }) => tenant === one.tenant && member === one.member).length;
+          expect(held.length).toBeLessThanOrEqual(slots.total);
+          for (const one of held) {
+            expect(ofTenant(one.tenant)).toBeLessThanOrEqual(slots.perTenant);
+            expect(ofMember(one)).toBeLessThanOrEqual(slots.perMember);
+          }
+          for (const one of waiting)
+            expect(
+              held.length === slots.total ||
+                ofTenant(one.tenant) === slots.perTenant ||
+                ofMember(one) === slots.perMember,
+            ).toBe(true);
+          expect(queue).toMatchObject({ running: held.length, waiting: waiting.length });
+        }
+        while (held.length > 0) {
+          held.shift()?.release();
+          await new Promise(setImmediate);
+        }
+        expect(queue).toMatchObject({ running: 0, waiting: 0 });
+      }),
+    );
+  });
+});
