@@ -2,8 +2,9 @@
 import { benchExpiry } from './expiry.ts';
 import { benchForms } from './forms.ts';
 import { benchProxy } from './proxy.ts';
+import { benchVersions } from './versions.ts';
 
-const benches: Record<string, { about: string; run(): Promise<void> }> = {
+const benches: Record<string, { about: string; run(argument?: string): Promise<void> }> = {
   forms: {
     about: 'PUT and GET of answers against a minimal Express handler and the bare SQL: CPU, latency, memory',
     run: benchForms,
@@ -16,12 +17,17 @@ const benches: Record<string, { about: string; run(): Promise<void> }> = {
     about: 'target requests with a session against bare relays and nginx: CPU, latency, memory, idle event streams',
     run: benchProxy,
   },
+  versions: {
+    about:
+      'proxy and forms against another checkout (versions DIRECTORY), interleaved, with confidence intervals (BENCH_RUNS)',
+    run: benchVersions,
+  },
 };
 
-const [name = '--help'] = process.argv.slice(2);
+const [name = '--help', argument] = process.argv.slice(2);
 const bench = benches[name];
 if (bench) {
-  await bench.run();
+  await bench.run(argument);
   process.exit(0);
 }
 const list = Object.entries(benches).map(([key, { about }]) => `  ${key.padEnd(8)} ${about}`);
