@@ -148,6 +148,19 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     expect((await demo()).code).toBe(0);
   });
 
+  it('goes on when a backend of its Postgres crashes, and takes all other connections with it', async () => {
+    const started = await start();
+    const file = join(directory, 'data/postgres/data/postmaster.pid');
+    const [postmaster] = (await readFile(file, 'utf8')).split('\n');
+    const [backend] = await childPids(Number(postmaster), 'formgate platform');
+    process.kill(Number(backend), 'SIGKILL');
+    await until(async () => isGone(Number(backend)), started.output, 10_000);
+    await until(async () => (await ask('/health')).status === 200, started.output, 20_000);
+    expect((await demo()).code).toBe(0);
+    expect(started.output()).not.toContain('died');
+    expect(started.child.exitCode).toBeNull();
+  });
+
   it('starts again after it was killed itself, and leaves no process behind', async () => {
     const started = await start();
     const before = await mail();

@@ -1,5 +1,4 @@
 // Kills real processes of the platform server with SIGKILL, and looks at what the next one makes of what is left.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,6 +9,7 @@ import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
 import { call, roleToken } from '../../test/support/platform.ts';
+import { type PlatformProcess, startPlatformProcess } from '../../test/support/platform-process.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { migrationsDirectory } from './start.ts';
 
@@ -24,7 +24,7 @@ let directory: string;
 let received: (string | undefined)[];
 /** Called once a message is there; the server answers when it resolves. */
 let onMessage: (message: ParsedMail) => Promise<void> | void;
-const children = new Set<ChildProcess>();
+const servers = new Set<PlatformProcess>();
 
 beforeAll(async () => {
   access = await startTestAccess();
@@ -54,7 +54,8 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const child of children) await kill(child);
+  for (const server of servers) await server.kill();
+  servers.clear();
   await new Promise<void>((resolve) => smtp.close(() => resolve()));
   await pool.end();
   await database.drop();
@@ -65,48 +66,19 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const keepCompiled = import.meta.resolve('../../test/support/keep-compiled.ts');
-
 /** A platform server in a process of its own. */
-async function start(env: Record<string, string> = {}): Promise<{ child: ChildProcess; url: string }> {
+async function start(env: Record<string, string> = {}): Promise<PlatformProcess> {
   const address = smtp.server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
-  const child = spawn(process.execPath, [`--import=${keepCompiled}`, join(import.meta.dirname, 'main.ts')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      HOST: '127.0.0.1',
-      PORT: '0',
-      METRICS_PORT: '0',
-      DATABASE_URL: database.url,
-      ACCESS_SERVICE_URL: access.url,
-      SMTP_URL: `smtp://127.0.0.1:${port}`,
-      MAIL_FROM: 'forms@platform.example.org',
-      CODE_KEY: 'a key of tests with more than 32 characters',
-      SEED_FILE: join(directory, 'seed.json'),
-      WORKER_STALE_AFTER: 'PT2S',
-      ...env,
-    },
+  const started = await startPlatformProcess({
+    DATABASE_URL: database.url,
+    ACCESS_SERVICE_URL: access.url,
+    SMTP_URL: `smtp://127.0.0.1:${port}`,
+    SEED_FILE: join(directory, 'seed.json'),
+    ...env,
   });
-  children.add(child);
-  let text = '';
-  const { promise, resolve, reject } = Promise.withResolvers<{ child: ChildProcess; url: string }>();
-  child.once('exit', () => reject(new Error(`the platform server ended: ${text}`)));
-  child.stdout?.on('data', (chunk: Buffer) => {
-    text += chunk.toString();
-    const listening = /"port":(\d+)/.exec(text);
-    if (listening) resolve({ child, url: `http://127.0.0.1:${listening[1]}` });
-  });
-  return promise;
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  children.delete(child);
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGKILL');
-  await exited;
+  servers.add(started);
+  return started;
 }
 
 async function tokenOf(): Promise<string> {
@@ -166,7 +138,7 @@ describe('a platform server that is killed', { timeout: 60_000 }, () => {
     };
     await send(first.url, token, 'k');
     await arrived;
-    await kill(first.child);
+    await first.kill();
     onMessage = () => undefined;
 
     await start();
@@ -181,7 +153,7 @@ describe('a platform server that is killed', { timeout: 60_000 }, () => {
     const token = await tokenOf();
     await prepare(first.url, token, ['a@example.org', 'b@example.org', 'c@example.org']);
     const { status } = await send(first.url, token, 'k');
-    await kill(first.child);
+    await first.kill();
     expect(status).toBe(200);
 
     const second = await start();
@@ -199,7 +171,7 @@ describe('a platform server that is killed', { timeout: 60_000 }, () => {
       const update = { [`k${n}`]: { n, twice: n } };
       const { status } = await call(home(first.url), { method: 'PATCH', token, body: { operation: 'UPDATE', update } });
       if (status === 200) answered.push(`k${n}`);
-      if (answered.length === 10) await kill(first.child);
+      if (answered.length === 10) await first.kill();
     });
     await Promise.allSettled(writers);
     expect(answered.length).toBeGreaterThanOrEqual(10);

@@ -11,5 +11,7 @@ const name = 'platform-server';
 await runMain(name, async () => {
   const config = parseConfig(configSchema);
   const log = createLogger({ name, level: config.LOG_LEVEL });
-  stopOnSignals(await startPlatformServer({ config, log }), log);
+  const running = await startPlatformServer({ config, log });
+  stopOnSignals(running, log);
+  return running;
 });

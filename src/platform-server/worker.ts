@@ -13,6 +13,7 @@ import {
 import type pg from 'pg';
 import type { Logger } from '../service/log.ts';
 import { withTransaction } from '../service/postgres.ts';
+import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {
   /** Connections of its own, at least `concurrency` + 2. */
@@ -29,6 +30,9 @@ export interface WorkerOptions {
 export interface JobWorker {
   close(): Promise<void>;
 }
+
+/** Milliseconds; the process as a whole has 5 s to release what it holds. */
+const longestStop = 3_000;
 
 /**
  * Makes the pool fit for the library: a connection that it holds for long may break while no query runs, and the error
@@ -52,11 +56,12 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   const { pool, log } = options;
   const alive = new Set<string>();
   const stopping = new AbortController();
+  const connections = createJobConnections(pool);
   let runner: Runner | undefined;
 
   async function start(): Promise<Runner> {
     return run({
-      pgPool: pool,
+      pgPool: connections.pool,
       taskList: options.tasks,
       concurrency: options.concurrency,
       pollInterval: 1_000,
@@ -102,8 +107,10 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   return {
     async close() {
       stopping.abort();
-      await runner?.stop().catch((error: unknown) => log.warn({ err: error }, 'the job worker did not stop well'));
-      await running;
+      const stopped = runner?.stop().catch((error: unknown) => log.warn({ err: error }, 'job worker failed to stop'));
+      // While the database is away the library retries for minutes; another process takes over what is left.
+      await Promise.race([Promise.all([stopped, running]), delay(longestStop, undefined, { ref: false })]);
+      connections.close();
       await forgetPools(pool, [...alive]).catch(() => undefined);
     },
   };

@@ -41,6 +41,8 @@ export interface RunningService {
   port: number;
   /** Drains and stops. Repeated calls wait for the first. */
   close(): Promise<void>;
+  /** Milliseconds after which `close` has settled. */
+  longestStop: number;
 }
 
 /** Milliseconds that releasing may take, so that the whole stop has an end. */
@@ -84,6 +86,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
     url: `http://${shownHost(options.host)}:${port}`,
     metricsUrl: `http://${shownHost(options.host)}:${metricsPort}`,
     port,
+    longestStop: Math.max(options.drainDeadline, options.drainDelay ?? 0) + longestRelease + 1_000,
     close: () => {
       closed ??= drain();
       return closed;
@@ -106,13 +109,13 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 
 /**
  * Stops the process on SIGTERM, SIGINT and SIGHUP (its terminal, or the reader of its log, is gone): exit 0 after a clean
- * drain, 1 when closing failed. A second SIGTERM or SIGINT does not wait.
+ * drain, 1 when closing failed or after an uncaught exception. A second SIGTERM or SIGINT does not wait.
  */
 export function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, 'signal received');
     running.close().then(
-      () => process.exit(0),
+      () => process.exit(),
       (error: unknown) => {
         log.error({ err: error }, 'stopping failed');
         process.exit(1);

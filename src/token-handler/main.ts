@@ -11,5 +11,7 @@ const name = 'token-handler';
 await runMain(name, async () => {
   const config = parseConfig(configSchema);
   const log = createLogger({ name, level: config.LOG_LEVEL });
-  stopOnSignals(await startTokenHandler({ config, log, env: process.env }), log);
+  const running = await startTokenHandler({ config, log, env: process.env });
+  stopOnSignals(running, log);
+  return running;
 });

@@ -58,12 +58,16 @@ export async function run(
 }
 
 export async function stopServer(cluster: Cluster): Promise<void> {
-  const flags = ['stop', `--pgdata=${cluster.data}`, '--mode=fast', '--wait', '--timeout=30', '--silent'];
-  const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);
-  if (code === 0) return;
-  const [pid] = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n');
-  // One that died before is stopped well enough.
-  if (pid && isAlive(Number(pid))) throw new Error(`Postgres did not stop: ${lastLine(text)}`);
+  // In the middle of a recovery a server may not obey the first; after the second it recovers at its next start.
+  for (const mode of ['fast', 'immediate']) {
+    const flags = ['stop', `--pgdata=${cluster.data}`, `--mode=${mode}`, '--wait', '--timeout=15', '--silent'];
+    const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);
+    if (code === 0) return;
+    const [pid] = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n');
+    // One that died before is stopped well enough.
+    if (!pid || !isAlive(Number(pid))) return;
+    if (mode === 'immediate') throw new Error(`Postgres did not stop: ${lastLine(text)}`);
+  }
 }
 
 /** Whether a process has this id; which process it is, this does not tell. */

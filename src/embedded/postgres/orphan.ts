@@ -7,17 +7,26 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Cluster, connect, databaseUrl, isAlive, ownerLock, stopServer } from './cluster.ts';
 
+/** Milliseconds. */
+const longestGoodbye = 3_000;
+
 /** Stops the orphan, if there is one. Throws when the server in this folder belongs to a run that is alive. */
 export async function stopOrphan(cluster: Cluster): Promise<void> {
   const pidFile = join(cluster.data, 'postmaster.pid');
   const [pid, , , port] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
-  if (!pid) return;
-  for (const deadline = Date.now() + 15_000; isAlive(Number(pid)); await delay(100)) {
+  // Postgres refuses to start over an empty file, as a crash of the machine leaves it.
+  if (!pid) return rm(pidFile, { force: true });
+  const begun = Date.now();
+  for (const deadline = begun + 15_000; isAlive(Number(pid)); await delay(100)) {
     const client = await connect(databaseUrl(cluster, port ?? '', 'postgres')).catch(() => undefined);
     if (client) {
-      const isOurs = await isOrphanOf(client, cluster);
-      if (isOurs) return stopServer(cluster);
-      break;
+      const found = await describe(client).finally(() => client.end());
+      if (found?.directory !== cluster.data) break;
+      if (found.isFree) return stopServer(cluster);
+      // Postgres needs a moment to notice that a killed owner has gone.
+      if (Date.now() > begun + longestGoodbye)
+        throw new Error(`Another Formgate is running with the data in ${cluster.home}: stop it first.`);
+      continue;
     }
     // Starting, stopping, or another program that was given the same process id: only the first two may be waited for.
     if (!(await commandOf(Number(pid))).includes(cluster.data)) break;
@@ -28,18 +37,13 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
   await rm(pidFile, { force: true });
 }
 
-async function isOrphanOf(client: pg.Client, { data, home }: Cluster): Promise<boolean> {
-  try {
-    const { rows } = await client.query<{ directory: string; free: boolean }>(
-      "SELECT current_setting('data_directory') AS directory, pg_try_advisory_lock($1) AS free",
-      [ownerLock],
-    );
-    if (rows[0]?.directory !== data) return false;
-    if (!rows[0].free) throw new Error(`Another Formgate is running with the data in ${home}: stop it first.`);
-    return true;
-  } finally {
-    await client.end();
-  }
+/** The data folder of the server, and whether nobody holds the lock of its owner. */
+async function describe(client: pg.Client): Promise<{ directory: string; isFree: boolean } | undefined> {
+  const { rows } = await client.query<{ directory: string; isFree: boolean }>(
+    `SELECT current_setting('data_directory') AS directory, pg_try_advisory_lock($1) AS "isFree"`,
+    [ownerLock],
+  );
+  return rows[0];
 }
 
 /** The command line of a process, empty where the system does not tell. */

@@ -1,12 +1,13 @@
 // The embedded Postgres: keeps its data, survives being killed, and never runs twice in one folder.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type EmbeddedPostgres, startPostgres } from './postgres.ts';
+import type { EmbeddedPostgres } from './ownership.ts';
+import { startPostgres } from './postgres.ts';
 
 const password = "p'a ss/w:rd";
 let folder: string;
@@ -94,6 +95,46 @@ it('a left-over process id that another program has now stops neither the start 
   await start();
   expect(bystander.kill(0)).toBe(true);
   bystander.kill();
+});
+
+it('an empty process id file, as a crash of the machine leaves it, does not stop the start', async () => {
+  await (await start()).stop();
+  await writeFile(join(directory, 'data/postmaster.pid'), '');
+  expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+it('an empty data folder, as a crash of the machine leaves it, does not stop the start', async () => {
+  await (await start()).stop();
+  await rm(join(directory, 'data'), { recursive: true });
+  await mkdir(join(directory, 'data'));
+  expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+it('a start with another password fails, and leaves no Postgres behind that would stop the next start', async () => {
+  await (await start()).stop();
+  await expect(startPostgres({ directory, password: 'another' })).rejects.toThrow('password authentication failed');
+  expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+it('a backend that crashes ends all connections for a moment; the owner goes on and still holds the folder', async () => {
+  const postgres = await start();
+  let hasFailed = false;
+  void postgres.failed.then(() => (hasFailed = true));
+  for (let crash = 0; crash < 3; crash += 1) {
+    const client = new pg.Client({ connectionString: postgres.url });
+    client.on('error', () => undefined);
+    await client.connect();
+    const ended = new Promise((resolve) => client.once('end', resolve));
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    process.kill(rows[0]?.pid ?? 0, 'SIGKILL');
+    await ended;
+    await expect.poll(() => query(postgres.url, 'SELECT 1 AS one').catch(() => undefined)).toEqual([{ one: 1 }]);
+    const holders = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
+    await expect.poll(async () => (await query(postgres.url, holders)).length).toBe(1);
+  }
+  await expect(startPostgres({ directory, password })).rejects.toThrow(/^Another Formgate is running/);
+  expect(await postgres.ensureDatabase('after')).toContain('/after');
+  expect(hasFailed).toBe(false);
 });
 
 it('a start that was killed while it created its files is repeated from the beginning', async () => {

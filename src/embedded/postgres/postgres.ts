@@ -1,24 +1,14 @@
 // Runs the embedded Postgres in a folder of its own: creates it, starts it and stops it. Two runs never share a folder.
 import { createHash } from 'node:crypto';
-import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../listen.ts';
 import { findBinaries, openFolder } from './binaries.ts';
-import { administrator, type Cluster, connect, databaseUrl, lastLine, ownerLock, run, stopServer } from './cluster.ts';
+import { administrator, type Cluster, lastLine, run, stopServer } from './cluster.ts';
 import { stopOrphan } from './orphan.ts';
+import { type EmbeddedPostgres, takeOwnership } from './ownership.ts';
 import { findUnprivilegedUser, isOpenToAll } from './unprivileged-user.ts';
-
-export interface EmbeddedPostgres {
-  /** Of the database `postgres`, with the administrator's name and password. */
-  url: string;
-  databaseUrl(name: string): string;
-  /** Creates the database unless it is there, and answers its URL. */
-  ensureDatabase(name: string): Promise<string>;
-  /** Resolves when Postgres ends by itself; never after `stop`. */
-  failed: Promise<void>;
-  stop(): Promise<void>;
-}
 
 /**
  * Starts Postgres on a free port of 127.0.0.1 with its files in `directory` (`/var/lib/formgate/<hash>` if root runs us
@@ -36,9 +26,13 @@ export async function startPostgres(options: {
   const cluster: Cluster = { home, data: join(home, 'data'), password: options.password, user, binaries };
   await createHome(cluster);
   await stopOrphan(cluster);
-  if (!(await stat(cluster.data).catch(() => undefined))) await createCluster(cluster);
+  if (!(await isCluster(cluster))) await createCluster(cluster);
   const port = await launch(cluster, options.settings ?? {});
-  return takeOwnership(cluster, port);
+  // Nobody else would stop what was just started.
+  return takeOwnership(cluster, port).catch(async (error: unknown) => {
+    await stopServer(cluster).catch(() => undefined);
+    throw error;
+  });
 }
 
 /** Removes the Postgres in `directory` with all its data. Throws if a run uses it. */
@@ -64,9 +58,10 @@ async function createHome({ home, user }: Cluster): Promise<void> {
 }
 
 async function createCluster(cluster: Cluster): Promise<void> {
-  const unfinished = join(cluster.home, 'data.unfinished');
+  // With a name of this start: the initdb of a start that was killed may still be writing.
+  const unfinished = join(cluster.home, `data.unfinished.${process.pid}`);
   const passwordFile = join(cluster.home, 'password');
-  await rm(unfinished, { recursive: true, force: true });
+  await removeUnfinished(cluster);
   await writeFile(passwordFile, `${cluster.password}\n`, { mode: 0o600 });
   if (cluster.user) await chown(passwordFile, cluster.user.uid, cluster.user.gid);
   try {
@@ -90,13 +85,27 @@ async function createCluster(cluster: Cluster): Promise<void> {
   await rename(unfinished, cluster.data);
 }
 
+async function removeUnfinished({ home }: Cluster): Promise<void> {
+  for (const name of await readdir(home))
+    if (name.startsWith('data.unfinished'))
+      await rm(join(home, name), { recursive: true, force: true }).catch(() => undefined);
+}
+
+/** Whether initdb has finished it. A folder that a crash left empty is no cluster, and holds no data. */
+async function isCluster({ data }: Cluster): Promise<boolean> {
+  const files = await readdir(data).catch(() => []);
+  if (files.length === 0) await rm(data, { recursive: true, force: true });
+  return files.length > 0;
+}
+
 /** @returns the port */
 async function launch(cluster: Cluster, settings: Record<string, string>): Promise<number> {
   const log = join(cluster.home, 'log');
   let reason = '';
-  // A port may be taken between the look and the start, and the children of a killed postmaster need a moment to go.
-  for (let attempt = 0; attempt < 5; attempt += 1) {
-    if (attempt > 0) await delay(500 * attempt);
+  // A port may be taken between the look and the start. A killed postmaster's children go once they notice: one that is
+  // busy may take as long as its statement, which has 15 s.
+  for (let attempt = 0; attempt < 8; attempt += 1) {
+    if (attempt > 0) await delay(700 * attempt);
     const port = await findFreePort();
     const all = {
       listen_addresses: '127.0.0.1',
@@ -120,32 +129,4 @@ async function launch(cluster: Cluster, settings: Record<string, string>): Promi
     reason = lastLine(await readFile(log, 'utf8').catch(() => started.text));
   }
   throw new Error(`Postgres did not start: ${reason} (its log is ${log})`);
-}
-
-async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPostgres> {
-  const urlOf = (name: string) => databaseUrl(cluster, port, name);
-  const owner = await connect(urlOf('postgres'));
-  await owner.query('SELECT pg_advisory_lock($1)', [ownerLock]);
-  let stopping = false;
-  const failed = new Promise<void>((fail) => {
-    owner.on('end', () => {
-      if (!stopping) fail();
-    });
-  });
-  return {
-    url: urlOf('postgres'),
-    databaseUrl: urlOf,
-    ensureDatabase: async (name) => {
-      const { rowCount } = await owner.query('SELECT FROM pg_database WHERE datname = $1', [name]);
-      if (rowCount === 0) await owner.query(`CREATE DATABASE ${owner.escapeIdentifier(name)}`);
-      return urlOf(name);
-    },
-    failed,
-    stop: async () => {
-      if (stopping) return;
-      stopping = true;
-      await owner.end().catch(() => undefined);
-      await stopServer(cluster);
-    },
-  };
 }

@@ -1,0 +1,73 @@
+// The connections that graphile-worker gets. The library does not await the statement that completes or fails a job: a
+// rejection that it does not retry reaches no handler, and would end the process. So it never sees one. A connection is
+// waited for until Postgres is back, and a failed statement carries a code that the library retries.
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+
+export interface JobConnections {
+  /** For the library only. */
+  pool: pg.Pool;
+  /** From here on nothing that the library asks for settles: no rejection can follow the end of the pool. */
+  close(): void;
+}
+
+/** Milliseconds between two attempts to connect. */
+const pause = 500;
+
+export function createJobConnections(pool: pg.Pool): JobConnections {
+  let isClosed = false;
+
+  async function connect(): Promise<pg.PoolClient> {
+    for (;;) {
+      if (isClosed) return new Promise(() => undefined);
+      try {
+        return patient(await pool.connect(), () => isClosed);
+      } catch {
+        await delay(pause, undefined, { ref: false });
+      }
+    }
+  }
+
+  type Callback = (error: undefined, client: pg.PoolClient, release: () => void) => void;
+  const connectWith = (callback?: Callback) =>
+    callback ? void connect().then((client) => callback(undefined, client, client.release)) : connect();
+  return {
+    pool: override(pool, { connect: connectWith }),
+    close() {
+      isClosed = true;
+    },
+  };
+}
+
+function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient {
+  let isHeld = true;
+  return override(client, {
+    query: (...given: [string]) =>
+      client.query(...given).catch((error: unknown) => {
+        if (isClosed()) return new Promise(() => undefined);
+        throw new RetryableError(error);
+      }),
+    // The library may release its listening client twice, and the pool throws at the second.
+    release() {
+      if (isHeld) client.release();
+      isHeld = false;
+    },
+  });
+}
+
+/** With the code `cannot_connect_now`, which the library retries a hundred times in the course of an hour or more. */
+class RetryableError extends Error {
+  readonly code = '57P03';
+
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : 'a statement failed', { cause });
+    this.name = 'RetryableError';
+  }
+}
+
+/** `target` with some members replaced. */
+function override<T extends object>(target: T, members: Record<string, unknown>): T {
+  return new Proxy(target, {
+    get: (_, key) => (typeof key === 'string' && Object.hasOwn(members, key) ? members[key] : Reflect.get(target, key)),
+  });
+}

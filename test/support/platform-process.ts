@@ -1,0 +1,58 @@
+// A platform server in a process of its own, for tests that kill it or cut its connections.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+export interface PlatformProcess {
+  child: ChildProcess;
+  url: string;
+  metricsUrl: string;
+  /** What it has logged so far. */
+  output(): string;
+  /** SIGKILL, and waits for its end. */
+  kill(): Promise<void>;
+}
+
+const main = join(import.meta.dirname, '../../src/platform-server/main.ts');
+const keepCompiled = import.meta.resolve('./keep-compiled.ts');
+
+/** `env` needs the addresses of the database, the access service and the mail server. */
+export async function startPlatformProcess(env: Record<string, string>): Promise<PlatformProcess> {
+  const child = spawn(process.execPath, [`--import=${keepCompiled}`, main], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      METRICS_PORT: '0',
+      MAIL_FROM: 'forms@platform.example.org',
+      CODE_KEY: 'a key of tests with more than 32 characters',
+      WORKER_STALE_AFTER: 'PT2S',
+      ...env,
+    },
+  });
+  let output = '';
+  const { promise, resolve, reject } = Promise.withResolvers<PlatformProcess>();
+  child.once('exit', () => reject(new Error(`the platform server ended: ${output}`)));
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    const [, port, metricsPort] = /"port":(\d+),"metricsPort":(\d+)/.exec(output) ?? [];
+    if (!port) return;
+    resolve({
+      child,
+      url: `http://127.0.0.1:${port}`,
+      metricsUrl: `http://127.0.0.1:${metricsPort}`,
+      output: () => output,
+      kill: () => kill(child),
+    });
+  });
+  return promise;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}
