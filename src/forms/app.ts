@@ -11,6 +11,7 @@ import { createBearerVerifier } from '../service/identity.ts';
 import type { Logger } from '../service/log.ts';
 import type { Metrics } from '../service/metrics.ts';
 import { createOpenApi, documentRoutes } from '../service/openapi.ts';
+import { createRateLimits } from '../service/rate-limit.ts';
 import type { Urns } from '../service/urn.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
@@ -72,10 +73,9 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
     // Their guards stand on the lines of their own table: they take another audience and other roles.
     ...registerRoutes({
       ...{ verifier, tenants, urns, configuration, pool, stepMs: config.PLATFORM_TIMEOUT },
-      anonymousReads: {
-        reads: config.ANONYMOUS_READ_LIMIT,
-        seconds: Math.max(1, Math.ceil(config.ANONYMOUS_READ_WINDOW / 1_000)),
-      },
+      anonymousReads: createRateLimits(options).local({
+        ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
+      }),
     }),
   ];
 }

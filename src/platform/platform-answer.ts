@@ -1,6 +1,7 @@
 // Turns what a platform service answered into a value of the contract, or into the PlatformError that it amounts to.
 // It refuses answers that are not what the contract says; unknown fields pass.
 import { z } from 'zod';
+import { parseJson } from '../service/json-parser.ts';
 import type { RawAnswer } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 
@@ -10,7 +11,7 @@ export function parseAnswer<T>(
   { status: upstreamStatus, text }: RawAnswer,
   expected: { answer: z.ZodType<T>; text?: boolean | undefined },
 ): T {
-  const value = expected.text ? text : parseJson(text);
+  const value = expected.text ? text : jsonOf(text);
   // The JSON error is not kept: its message quotes the answer.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });
   const parsed = expected.answer.safeParse(value);
@@ -33,16 +34,16 @@ export function answerError(service: string, { status, text }: RawAnswer): Platf
  * proxy's, or that of a server which has nothing to do with the service.
  */
 export function assertTold(service: string, { status: upstreamStatus, text }: RawAnswer): void {
-  if (z.looseObject({}).safeParse(parseJson(text)).success) return;
+  if (z.looseObject({}).safeParse(jsonOf(text)).success) return;
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'a 404 that is not the service’s' });
 }
 
 const notJson = Symbol('not JSON');
 
-function parseJson(text: string): unknown {
+function jsonOf(text: string): unknown {
   if (text.trim() === '') return undefined;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return notJson;
   }
@@ -54,6 +55,6 @@ const rejectionSchema = z.union([
 ]);
 
 function rejectionOf(text: string): string | undefined {
-  const parsed = rejectionSchema.safeParse(parseJson(text));
+  const parsed = rejectionSchema.safeParse(jsonOf(text));
   return parsed.success ? parsed.data.slice(0, 1_000) : undefined;
 }

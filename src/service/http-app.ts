@@ -12,7 +12,7 @@ import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
 import { type RawRoute, serveRawRoutes } from './raw-routes.ts';
 import { beginRequest, queryOf } from './request-context.ts';
-import type { TrustedProxies } from './trusted-proxies.ts';
+import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
 
@@ -107,7 +107,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
-  app.set('trust proxy', options.trustedProxies);
+  app.set('trust proxy', createTrust(options.trustedProxies));
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
   const fail = problemHandler(options.metrics);

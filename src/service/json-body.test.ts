@@ -161,6 +161,8 @@ const cases: Refused[] = [
   invalid('a number beyond a double', '/a', '{"a":1e999}'),
   invalid('a negative number beyond a double', '/0', '[-1E+400]'),
   invalid('a number of 400 digits', '/n', `{"n":${'9'.repeat(400)}}`),
+  invalid('a number that only an endless fraction could tell from zero', '/n', '{"n":1e-99999999999}'),
+  invalid('a number of 2,000 digits after its point', '/n', `{"n":0.${'1'.repeat(2_000)}}`),
   invalid('the name __proto__', '/__proto__', '{"__proto__":{"admin":true}}'),
   invalid('the name __proto__ far inside', '/a/0/__proto__', '{"a":[{"__proto__":1}]}'),
   invalid('the name __proto__ with an escaped underscore', '/__proto__', '{"\\u005f_proto__":{}}'),

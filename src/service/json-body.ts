@@ -1,11 +1,12 @@
 // Reads a request's JSON body and refuses what JSON.parse lets through but nothing after it can hold or agree on: text
 // that is not UTF-8, NUL and lone surrogates (Postgres stores neither), numbers beyond a double and integers that one
 // would round (RFC 7493 section 2.2), nesting without end, the same name twice in an object (section 2.3), and names
-// that reach a prototype.
+// that reach a prototype. All of it is judged by the bytes that are stored, not by what a parser made of them.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
-import { type FieldError, invalidRequest, jsonPointer } from './problem.ts';
+import { inspectJson } from './json-parser.ts';
+import { invalidRequest, Problem } from './problem.ts';
 
 /** Deeper than any form that a person fills in, far below what exhausts a stack here or in Postgres. */
 export const maxDepth = 100;
@@ -56,14 +57,34 @@ function parseJsonBytes(bytes: Buffer): JsonBody {
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
   const text = bytes.toString('utf8');
-  const value = parse(text, outline.suspicious ? keepLongIntegers : undefined);
-  if (outline.suspicious) refuseUnstorable(value);
-  if (countNames(value) !== outline.names)
-    throw bodyProblem('invalid-request', 'gives the same name twice in an object');
+  const value = parse(text, outline);
   // ASCII is cut from the text, which copies nothing.
   const isAscii = text.length === bytes.length;
   const slice: Slice = (start, end) => (isAscii ? text.slice(start, end) : bytes.toString('utf8', start, end));
   return { value, textOf: (name) => memberText(slice, outline.members, name) };
+}
+
+function parse(text: string, { isPlain, names }: Outline): unknown {
+  try {
+    if (!isPlain) return parseInspected(text);
+    const value: unknown = JSON.parse(text);
+    if (countNames(value) === names) return value;
+  } catch (error) {
+    // The parser's message quotes the text, so it is not kept as the cause.
+    throw error instanceof Problem ? error : bodyProblem('malformed-json', 'is not well-formed JSON');
+  }
+  throw repeatedName();
+}
+
+function parseInspected(text: string): unknown {
+  const { value, errors, repeatsName } = inspectJson(text);
+  if (errors.length > 0) throw invalidRequest(errors);
+  if (repeatsName) throw repeatedName();
+  return value;
+}
+
+function repeatedName(): Problem {
+  return bodyProblem('invalid-request', 'gives the same name twice in an object');
 }
 
 /** Text by offsets in bytes. */
@@ -80,32 +101,15 @@ function memberText(slice: Slice, members: Member[], name: string): string | und
     .trim();
 }
 
-type Reviver = (name: string, value: unknown, context: { source?: string }) => unknown;
-
-function parse(text: string, reviver?: Reviver): unknown {
-  try {
-    return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
-  } catch {
-    // The parser's message quotes the text, so it is not kept as the cause.
-    throw bodyProblem('malformed-json', 'is not well-formed JSON');
-  }
-}
-
-/** An integer that a double would round stays whole, as a bigint, to be refused by its place. */
-function keepLongIntegers(_name: string, value: unknown, { source }: { source?: string }): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value) || !Number.isFinite(value)) return value;
-  // What a JavaScript client writes for a large double reads back as that double, though its digits are not exact.
-  if (source === undefined || !/^-?\d+$/.test(source) || source === String(value)) return value;
-  const exact = BigInt(source);
-  return exact === BigInt(value) ? value : exact;
-}
-
 interface Outline {
   depth: number;
   /** Members of all objects, were it well-formed: the colons outside strings. */
   names: number;
-  /** Whether the value may hold something that must be refused, so that it is walked. */
-  suspicious: boolean;
+  /**
+   * Whether nothing in it has to be inspected: no name with an escape, no \\u, no number that a double may round, no name
+   * that reaches a prototype.
+   */
+  isPlain: boolean;
   /** Of the outermost object, where the text is one. */
   members: Member[];
 }
@@ -138,38 +142,42 @@ function outlineOf(bytes: Buffer): Outline {
   let depth = 0;
   let names = 0;
   let digits = 0;
-  let suspicious = false;
+  let isPlain = true;
   let nameStart = 0;
+  let isEscaped = false;
   const members: Member[] = [];
   const { length } = bytes;
   for (let index = 0; index < length; index += 1) {
     const byte = bytes[index] as number;
     if (byte === quote) {
       if (level === 1) nameStart = index;
-      suspicious ||= beginsName(bytes, index + 1);
+      isPlain &&= !beginsName(bytes, index + 1);
+      isEscaped = false;
       for (index += 1; index < length && bytes[index] !== quote; index += 1)
         if (bytes[index] === backslash) {
           index += 1;
-          suspicious ||= bytes[index] === letterU;
+          isEscaped = true;
+          isPlain &&= bytes[index] !== letterU;
         }
     } else if (byte >= zero && byte <= nine) {
       digits += 1;
-      suspicious ||= digits >= manyDigits;
+      isPlain &&= digits < manyDigits;
       continue;
     } else if (byte === colon) {
       names += 1;
+      isPlain &&= !isEscaped;
       if (level === 1) members.push({ nameStart, colon: index });
     } else if (byte === openObject || byte === openArray) depth = Math.max(depth, ++level);
     else if (byte === closeObject || byte === closeArray) level -= 1;
-    else if ((byte | lowerCase) === letterE) suspicious ||= (bytes[index - 1] as number) <= nine;
+    else if ((byte | lowerCase) === letterE) isPlain &&= (bytes[index - 1] as number) > nine;
     digits = 0;
   }
-  return { depth, names, suspicious, members };
+  return { depth, names, isPlain, members };
 }
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
 
-/** Whether a string begins like a name that reaches a prototype; escaped ones are suspicious for their escape. */
+/** Whether a string begins like a name that reaches a prototype, written without an escape. */
 function beginsName(bytes: Buffer, start: number): boolean {
   const first = bytes[start];
   if ((first !== 0x5f && first !== 0x63) || start + 4 > bytes.length) return false;
@@ -186,33 +194,4 @@ function countNames(value: unknown): number {
     for (const name in value)
       if (Object.hasOwn(value, name)) names += 1 + countNames((value as Record<string, unknown>)[name]);
   return names;
-}
-
-function refuseUnstorable(body: unknown): void {
-  const errors: FieldError[] = [];
-  collect(body, [], errors);
-  if (errors.length > 0) throw invalidRequest(errors);
-}
-
-function collect(value: unknown, path: PropertyKey[], errors: FieldError[]): void {
-  const detail = unstorable(value);
-  if (detail) errors.push({ pointer: jsonPointer(path), detail });
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, member] of Object.entries(value)) {
-    const inKey = key === '__proto__' ? 'is a forbidden name' : unstorable(key);
-    if (inKey) errors.push({ pointer: jsonPointer([...path, key.toWellFormed()]), detail: inKey });
-    else collect(member, [...path, key], errors);
-  }
-  // Through value.constructor.prototype a careless merge reaches every object.
-  const { constructor: maker } = value as { constructor?: unknown };
-  if (typeof maker === 'object' && maker !== null && Object.hasOwn(maker, 'prototype'))
-    errors.push({ pointer: jsonPointer([...path, 'constructor', 'prototype']), detail: 'is a forbidden name' });
-}
-
-function unstorable(value: unknown): string | undefined {
-  if (typeof value === 'number' && !Number.isFinite(value)) return 'is too large a number';
-  if (typeof value === 'bigint') return 'is an integer that would be rounded; send it as a string';
-  if (typeof value !== 'string') return undefined;
-  if (value.includes('\0')) return 'holds a NUL character';
-  return value.isWellFormed() ? undefined : 'holds a lone surrogate';
 }

@@ -4,19 +4,17 @@ import { createRequire } from 'node:module';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type * as Jose from 'jose';
 import type * as OpenidClient from 'openid-client';
-import type * as RateLimiters from 'rate-limiter-flexible';
 import type * as ZodOpenapi from 'zod-openapi';
 
 const load = createRequire(import.meta.url);
 
 export const jose = (): typeof Jose => load('jose');
 export const openidClient = (): typeof OpenidClient => load('openid-client');
-export const rateLimiters = (): typeof RateLimiters => load('rate-limiter-flexible');
 export const zodOpenapi = (): typeof ZodOpenapi => load('zod-openapi');
 
 /** All of them, each in a turn of its own: for a process that serves, so that nobody waits for one later. */
 export async function loadLatePackages(): Promise<void> {
-  for (const loadOne of [openidClient, jose, rateLimiters, zodOpenapi]) {
+  for (const loadOne of [openidClient, jose, zodOpenapi]) {
     await nextTurn();
     loadOne();
   }

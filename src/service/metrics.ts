@@ -7,6 +7,8 @@ export interface Metrics {
   requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
   /** Failures of what this process depends on. */
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
+  /** Requests that a rate limit refused. */
+  rateLimited: prom.Counter<'limit'>;
 }
 
 export function createMetrics(): Metrics {
@@ -25,6 +27,12 @@ export function createMetrics(): Metrics {
       name: 'dependency_failures_total',
       help: 'Failed calls to what the service depends on, by kind of failure',
       labelNames: ['dependency', 'kind'],
+      registers: [registry],
+    }),
+    rateLimited: new prom.Counter({
+      name: 'formgate_rate_limited_requests_total',
+      help: 'Requests refused with 429, by rate limit',
+      labelNames: ['limit'],
       registers: [registry],
     }),
   };

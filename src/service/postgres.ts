@@ -2,6 +2,7 @@
 // Nothing here keeps session state, so a transaction-pooling PgBouncer may stand in between.
 import { Socket } from 'node:net';
 import pg from 'pg';
+import { parseJson } from './json-parser.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';
@@ -27,6 +28,7 @@ export function createPool(options: {
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
+    types: jsonTypes,
   });
   // Beyond what a statement may take (15 s): only a connection that is dead or held up on its way gets here.
   const longestSilence = options.longestSilence ?? 20_000;
@@ -38,6 +40,10 @@ export function createPool(options: {
   });
   return pool;
 }
+
+// Form data that is read must have the names that were stored.
+const jsonTypes = new pg.TypeOverrides();
+for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
 
 /**
  * In place of pg's `query_timeout`: what it makes for each statement kept whole requests alive until they had reached the

@@ -1,109 +1,177 @@
-// Limits how often something may be done, exactly, among all replicas: counted in Redis, or in memory without it and
-// while it is away. Addresses come from Express, which believes trusted proxies only.
-import { isIP } from 'node:net';
-import type { Request } from 'express';
-import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
+// Limits how often something may be done in a window of time. The one rate limiter of all processes, in two kinds: `exact`
+// asks Redis before each decision; `local` decides in this process and tells the others once a second. Without Redis, and
+// while it is away, each process counts alone.
+import type { Request, Response } from 'express';
+import { LRUCache } from 'lru-cache';
+import { addressOf, networkOf } from './client-address.ts';
+import type { Clock } from './clock.ts';
 import type { Guard } from './http-app.ts';
-import { rateLimiters } from './late-packages.ts';
+import type { Logger } from './log.ts';
+import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';
-import type { RedisCommands } from './redis.ts';
+import type { Redis } from './redis.ts';
+import { addOwnHeader } from './request-context.ts';
+import { addToShared, SharedCounts, sharedKey } from './shared-counts.ts';
+import { WindowCounts, windowAt } from './window-counts.ts';
+
+declare global {
+  namespace Express {
+    interface Locals {
+      /** Of the client, as trusted proxies tell. Left by `addressLimit`. */
+      clientAddress?: string;
+    }
+  }
+}
 
 export interface RateLimit {
-  /** Names the count: routes that share a name share a limit. */
+  /** Names the count in the store, in metrics and in the route table. Routes that share a limiter share the limit. */
   name: string;
   /** Requests in a window. */
   most: number;
-  /** Milliseconds */
+  /** Milliseconds. Windows of all processes begin and end together. */
   window: number;
 }
 
-export interface RateLimiter extends RateLimit {
-  consume(key: string): Promise<Consumed>;
-}
-
-export interface Consumed {
+export interface Counted {
   isAllowed: boolean;
   remaining: number;
   /** Seconds until the window ends. */
   reset: number;
 }
 
-export function createRateLimiter(limit: RateLimit, redis?: { commands: Pick<RedisCommands, 'eval'> }): RateLimiter {
-  let limiter: RateLimiterAbstract | undefined;
-  return {
-    ...limit,
-    async consume(key) {
-      limiter ??= createLimiter(limit, redis);
-      try {
-        return describe(await limiter.consume(key), true);
-      } catch (refusal) {
-        if (refusal instanceof rateLimiters().RateLimiterRes) return describe(refusal, false);
-        throw refusal;
+export interface RateLimiter extends RateLimit {
+  /** Counts one request of the client or session that `key` names. */
+  count(key: string): Counted | Promise<Counted>;
+}
+
+/** Decides at once. */
+export interface LocalRateLimiter extends RateLimiter {
+  count(key: string): Counted;
+}
+
+export interface RateLimits {
+  /** Every request of every process counts before the next decision. */
+  exact(limit: RateLimit): RateLimiter;
+  /** No request waits for a store: processes together may let a second's worth of requests too many pass. */
+  local(limit: RateLimit): LocalRateLimiter;
+  close(): void;
+}
+
+export interface RateLimitsOptions {
+  /** Absent where there is one process only, or where each counts alone. */
+  redis?: Pick<Redis, 'run'> | undefined;
+  clock: Clock;
+  log: Logger;
+  metrics: Pick<Metrics, 'rateLimited'>;
+}
+
+/** Milliseconds between tellings. */
+const tellInterval = 1_000;
+
+export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptions): RateLimits {
+  const shared: SharedCounts[] = [];
+  const tell = async () => {
+    // The connection has logged why.
+    await Promise.all(shared.map((counts) => counts.tell())).catch((error: unknown) =>
+      log.debug({ err: error }, 'request counts were not told'),
+    );
+  };
+  let timer: NodeJS.Timeout | undefined;
+
+  function judge({ name, most }: RateLimit, used: number, reset: number): Counted {
+    const isAllowed = used <= most;
+    if (!isAllowed) metrics.rateLimited.inc({ limit: name });
+    return { isAllowed, remaining: Math.max(most - used, 0), reset };
+  }
+
+  function local(given: RateLimit, isShared = true): LocalRateLimiter {
+    const limit = withSeconds(given);
+    const counts = new WindowCounts(limit.window);
+    const told = redis && isShared ? new SharedCounts(limit, redis) : undefined;
+    if (told) {
+      shared.push(told);
+      timer ??= setInterval(() => void tell(), tellInterval).unref();
+    }
+    const count = (key: string): Counted => {
+      const now = clock().getTime();
+      const { index, secondsLeft } = windowAt(now, limit.window);
+      const counted = counts.at(index, key);
+      const used = counted.own + counted.told + 1;
+      // Refused requests do not count: the key is over its limit anyway.
+      if (used <= limit.most) {
+        counted.own += 1;
+        told?.changed(index, key, counted);
       }
+      return judge(limit, used, secondsLeft);
+    };
+    return { ...limit, count };
+  }
+
+  return {
+    local: (limit) => local(limit),
+    exact(given) {
+      const limit = withSeconds(given);
+      const alone = local(limit, false);
+      if (!redis) return alone;
+      const count = async (key: string): Promise<Counted> => {
+        const { index, secondsLeft } = windowAt(clock().getTime(), limit.window);
+        const place = sharedKey(limit.name, index, key);
+        const used = await addToShared(redis, [place], limit.window, [1]).catch((error: unknown) => {
+          if (error instanceof Problem && error.slug === 'unavailable') return undefined;
+          throw error;
+        });
+        return used ? judge(limit, used[0] ?? 0, secondsLeft) : alone.count(key);
+      };
+      return { ...limit, count };
     },
+    close: () => clearInterval(timer),
   };
 }
 
-function createLimiter(limit: RateLimit, redis?: { commands: Pick<RedisCommands, 'eval'> }): RateLimiterAbstract {
-  const { RateLimiterMemory, RateLimiterRedis } = rateLimiters();
-  const options = { points: limit.most, duration: Math.ceil(limit.window / 1_000), keyPrefix: `limit:${limit.name}` };
-  const memory = new RateLimiterMemory(options);
-  if (!redis) return memory;
-  return new RateLimiterRedis({
-    ...options,
-    storeClient: redis.commands,
-    useRedisPackage: true,
-    insuranceLimiter: memory,
-  });
-}
-
-function describe({ remainingPoints, msBeforeNext }: RateLimiterRes, isAllowed: boolean): Consumed {
-  return { isAllowed, remaining: remainingPoints, reset: Math.ceil(msBeforeNext / 1_000) };
+/** A window is told in seconds. */
+function withSeconds(limit: RateLimit): RateLimit {
+  return { ...limit, window: Math.max(1_000, limit.window) };
 }
 
 /**
- * Counts the request against its client's address; 429 over the limit. Says how much is left in the headers of
- * draft-ietf-httpapi-ratelimit-headers-07.
+ * 429 for a key with more requests than it may make. Says how much is left in the headers of
+ * draft-ietf-httpapi-ratelimit-headers-07; of several limits, the one that was asked last.
  */
-export function rateLimit(limiter: RateLimiter): Guard {
-  const window = Math.ceil(limiter.window / 1_000);
+export function rateLimit(limiter: RateLimiter, keyOf: (request: Request, response: Response) => string): Guard {
+  const { most } = limiter;
+  const seconds = Math.ceil(limiter.window / 1_000);
+  const policy = `${most};w=${seconds}`;
+  const apply = ({ isAllowed, remaining, reset }: Counted, response: Response) => {
+    addOwnHeader(response, 'RateLimit-Policy', policy);
+    addOwnHeader(response, 'RateLimit', `limit=${most}, remaining=${remaining}, reset=${reset}`);
+    if (isAllowed) return;
+    const headers = { 'Retry-After': String(reset) };
+    throw new Problem('too-many-requests', `More than ${most} requests in ${seconds} s.`, { headers });
+  };
   return {
     name: `rateLimit(${limiter.name})`,
-    async check(request, response) {
-      const { isAllowed, remaining, reset } = await limiter.consume(clientKey(request));
-      response.setHeader('RateLimit-Policy', `${limiter.most};w=${window}`);
-      response.setHeader('RateLimit', `limit=${limiter.most}, remaining=${remaining}, reset=${reset}`);
-      if (isAllowed) return;
-      const headers = { 'Retry-After': String(reset) };
-      throw new Problem('too-many-requests', `More than ${limiter.most} requests in ${window} s.`, { headers });
+    check(request, response) {
+      const counted = limiter.count(keyOf(request, response));
+      return counted instanceof Promise ? counted.then((one) => apply(one, response)) : apply(counted, response);
     },
   };
 }
 
-/** Who a request is counted against: its client's address, of IPv6 the network that a household has. */
-function clientKey(request: Pick<Request, 'ip'>): string {
-  return networkOf(request.ip ?? '');
-}
-
-/** An address as a socket or a proxy writes it, without mapping, zone and port; undefined for what is none. */
-export function addressOf(written: string): string | undefined {
-  const bare = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/.exec(written);
-  const plain = (bare?.[1] ?? bare?.[2] ?? written).replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
-  return isIP(plain) === 0 ? undefined : plain;
-}
-
-/** An IPv4 address as it is, an IPv6 address as its /64, `unknown` for what is neither. */
-export function networkOf(written: string): string {
-  const plain = addressOf(written);
-  if (plain === undefined) return 'unknown';
-  if (isIP(plain) === 4) return plain;
-  const [head = '', tail] = plain.split('::');
-  const groups = (text: string) => (text === '' ? [] : text.split(':'));
-  const before = groups(head);
-  const after = tail === undefined ? [] : groups(tail);
-  // A dotted part stands for two groups.
-  const length = [...before, ...after].reduce((sum, group) => sum + (group.includes('.') ? 2 : 1), 0);
-  const middle = tail === undefined ? [] : Array.from({ length: 8 - length }, () => '0');
-  const first = [...before, ...middle, ...after].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
-  return `${first.join(':')}::/64`;
+/** 429 for an address, or an IPv6 network, with more requests than it may make. Leaves the address in `locals`. */
+export function addressLimit(limiter: RateLimiter): Guard {
+  const places = new LRUCache<string, { address: string; network: string }>({ max: 5_000 });
+  return rateLimit(limiter, (request, response) => {
+    // Most requests that come directly need no look into lists of proxies.
+    const isDirect = request.headers['x-forwarded-for'] === undefined;
+    const written = (isDirect ? request.socket.remoteAddress : request.ip) ?? '';
+    let known = places.get(written);
+    if (!known) {
+      const address = addressOf(written);
+      known = { address: address ?? 'unknown', network: networkOf(written) };
+      // What is no address may be of any length.
+      if (address !== undefined) places.set(written, known);
+    }
+    response.locals.clientAddress = known.address;
+    return known.network;
+  });
 }

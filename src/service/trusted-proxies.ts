@@ -1,11 +1,16 @@
 // Parses TRUSTED_PROXIES into what Express' "trust proxy" takes. Express then reads X-Forwarded-For from the right and
 // takes the first untrusted address as the client.
-import { isIP } from 'node:net';
+import { BlockList, isIP } from 'node:net';
+import { addressOf } from './client-address.ts';
 
 /** A number of hops, or names and CIDRs of proxies. */
 export type TrustedProxies = number | string[];
 
-const names = new Set(['loopback', 'linklocal', 'uniquelocal']);
+const ranges: Record<string, string[]> = {
+  loopback: ['127.0.0.0/8', '::1'],
+  linklocal: ['169.254.0.0/16', 'fe80::/10'],
+  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+};
 
 export function parseTrustedProxies(text: string): TrustedProxies | undefined {
   if (/^\d{1,2}$/.test(text)) return Number(text);
@@ -13,8 +18,33 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
   return items.every(isProxy) ? items : undefined;
 }
 
+/**
+ * Whether a proxy is trusted, by its address and its distance in hops. Proxies that write their port, as Azure's do, are
+ * trusted by their address.
+ */
+export function createTrust(proxies: TrustedProxies): (written: string, hop: number) => boolean {
+  if (typeof proxies === 'number') return (_written, hop) => hop < proxies;
+  const trusted = new BlockList();
+  for (const item of proxies.flatMap((name) => ranges[name] ?? name)) {
+    const [written = '', bits] = item.split('/');
+    const address = addressOf(written) ?? '';
+    const longest = isIP(address) === 4 ? 32 : 128;
+    // An IPv4 network may be written as mapped into IPv6.
+    const length = bits === undefined ? longest : Number(bits) - (isIP(written) === 6 && longest === 32 ? 96 : 0);
+    trusted.addSubnet(address, Math.max(length, 1), familyOf(address));
+  }
+  return (written) => {
+    const address = addressOf(written);
+    return address !== undefined && trusted.check(address, familyOf(address));
+  };
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 4 ? 'ipv4' : 'ipv6';
+}
+
 function isProxy(item: string): boolean {
-  if (names.has(item)) return true;
+  if (Object.hasOwn(ranges, item)) return true;
   const [address = '', bits, ...rest] = item.split('/');
   const version = isIP(address);
   // A zone (fe80::1%eth0) means nothing off this machine, and /0 would trust everybody.

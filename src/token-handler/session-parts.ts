@@ -8,7 +8,7 @@ import type { Tenants } from '../service/identity.ts';
 import type { KeyRing } from '../service/key-ring.ts';
 import type { Logger } from '../service/log.ts';
 import type { Metrics } from '../service/metrics.ts';
-import { createRateLimiter, rateLimit } from '../service/rate-limit.ts';
+import { addressLimit, createRateLimits } from '../service/rate-limit.ts';
 import { createRedis, type Redis } from '../service/redis.ts';
 import { redisSettings } from '../service/redis-fields.ts';
 import { createSigningKeys } from '../service/signing-keys.ts';
@@ -83,8 +83,9 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
     cookie,
     createRecordStore(store.records, keys, redis ? recordIdOf : (handle) => handle),
   );
+  const rateLimits = createRateLimits({ redis, clock, log, metrics });
   const limiter = (name: string) =>
-    rateLimit(createRateLimiter({ name, most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW }, redis));
+    addressLimit(rateLimits.exact({ name, most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW }));
   let wasReached = false;
 
   return {

@@ -5,14 +5,13 @@ import type { Clock } from '../service/clock.ts';
 import type { Route } from '../service/http-app.ts';
 import type { Logger } from '../service/log.ts';
 import type { Metrics } from '../service/metrics.ts';
+import { addressLimit, createRateLimits, rateLimit } from '../service/rate-limit.ts';
 import type { Redis } from '../service/redis.ts';
 import type { Urns } from '../service/urn.ts';
 import type { ClientCatalog } from './clients/catalog.ts';
 import type { TokenHandlerConfig } from './config.ts';
-import { liveSession, type SessionGuardOptions } from './sessions/guards.ts';
+import { liveSession, type SessionGuardOptions, sessionOf } from './sessions/guards.ts';
 import { createConnections } from './targets/connections.ts';
-import { addressLimit, sessionLimit } from './targets/guards.ts';
-import { createRequestCounters } from './targets/limit.ts';
 import { createPassingBuffers } from './targets/passing-buffers.ts';
 import { createRelay } from './targets/relay.ts';
 import { createRequestHeaders } from './targets/request-headers.ts';
@@ -42,15 +41,19 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
   const { config, catalog, directory, urns, log, metrics } = options;
   const allowed = config.UPSTREAM_ALLOWED_DOMAINS;
   if (allowed === undefined) log.warn('UPSTREAM_ALLOWED_DOMAINS is not set: targets may lead to any host');
-  const counters = createRequestCounters(options);
+  const rateLimits = createRateLimits(options);
   const window = config.TARGET_WINDOW;
-  const ofAddress = counters.create({ name: 'address', most: config.TARGET_ADDRESS_LIMIT, window });
-  const ofSession = counters.create({ name: 'session', most: config.TARGET_SESSION_LIMIT, window });
+  const ofAddress = rateLimits.local({ name: 'targets-address', most: config.TARGET_ADDRESS_LIMIT, window });
+  const ofSession = rateLimits.local({ name: 'targets-session', most: config.TARGET_SESSION_LIMIT, window });
   const connections = createConnections({ perUpstream: config.UPSTREAM_CONNECTIONS });
   const streams = createStreams({ perSession: config.SESSION_STREAMS, metrics });
   return {
     routes: targetRoutes({
-      guards: [addressLimit(ofAddress), liveSession(options.guards), sessionLimit(ofSession)],
+      guards: [
+        addressLimit(ofAddress),
+        liveSession(options.guards),
+        rateLimit(ofSession, (_request, response) => sessionOf(response).session.handle),
+      ],
       catalog,
       upstreams: createUpstreams({ directory, urnPrefix: urns.prefix, allowed }),
       relay: createRelay({
@@ -64,7 +67,7 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
     }),
     mayUpgrade: isTargetRequest,
     async close() {
-      counters.close();
+      rateLimits.close();
       streams.close();
       await connections.close();
     },

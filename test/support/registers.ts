@@ -24,6 +24,7 @@ import type { Route } from '../../src/service/http-app.ts';
 import { createBearerVerifier, type Tenant, type Tenants } from '../../src/service/identity.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPool } from '../../src/service/postgres.ts';
+import { createRateLimits } from '../../src/service/rate-limit.ts';
 import { startTestAccess, type TestAccess, testServiceSecret } from './access.ts';
 import { captureLog } from './captured-log.ts';
 import { startApp } from './listening-app.ts';
@@ -47,7 +48,9 @@ export interface RegisterBackend {
   close(): Promise<void>;
 }
 
-export interface ReplicaOptions extends Partial<RegisterOptions> {
+export interface ReplicaOptions extends Partial<Omit<RegisterOptions, 'anonymousReads'>> {
+  /** Reads without a token that an address has in a window. */
+  anonymousReads?: { reads: number; seconds: number };
   /** Instead of the real base: that of a proxy. */
   configurationUrl?: string;
   /** Milliseconds for one call to the configuration service. */
@@ -252,14 +255,16 @@ async function startReplica(
   const {
     timeoutMs,
     configurationUrl: _url,
-    clock: _clock,
+    clock = systemClock,
+    anonymousReads: { reads: most, seconds } = { reads: 300, seconds: 60 },
     trustedProxies = 0,
     bodyLimit = 1_048_576,
     ...rest
   } = options;
   const { configuration } = connection;
   const stepMs = timeoutMs === undefined ? {} : { stepMs: timeoutMs };
-  const anonymousReads = { reads: 300, seconds: 60 };
+  const limits = createRateLimits({ clock, log, metrics });
+  const anonymousReads = limits.local({ name: 'anonymous-reads', most, window: seconds * 1_000 });
   const routes = registerRoutes({ verifier, tenants, urns, configuration, pool, anonymousReads, ...stepMs, ...rest });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });

@@ -3,6 +3,7 @@
 import { parentPort } from 'node:worker_threads';
 import type { ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
+import { parseJson } from '../../service/json-parser.ts';
 import { applySchema, compileSchema } from './json-schema.ts';
 import type { WorkerAnswer, WorkerQuestion } from './schema-validator.ts';
 
@@ -11,13 +12,13 @@ const compiled = new LRUCache<string, ValidateFunction | Error>({ max: 100 });
 function answer({ key, schema, data }: WorkerQuestion): WorkerAnswer {
   const validate = compiled.get(key) ?? compile(key, schema);
   if (validate instanceof Error) return { unusable: validate.message };
-  return { errors: applySchema(validate, JSON.parse(data)) };
+  return { errors: applySchema(validate, parseJson(data)) };
 }
 
 function compile(key: string, schema: string): ValidateFunction | Error {
   let result: ValidateFunction | Error;
   try {
-    result = compileSchema(JSON.parse(schema));
+    result = compileSchema(parseJson(schema));
   } catch (error) {
     result = error instanceof Error ? error : new Error(String(error));
   }

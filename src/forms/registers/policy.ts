@@ -4,8 +4,8 @@ import { anyRole, bearer, callTenant } from '../../service/bearer-guards.ts';
 import type { Guard } from '../../service/http-app.ts';
 import type { BearerVerifier, Caller, Tenants } from '../../service/identity.ts';
 import { Problem } from '../../service/problem.ts';
+import { addressLimit, type RateLimiter } from '../../service/rate-limit.ts';
 import type { Urns } from '../../service/urn.ts';
-import type { CountRead } from './read-limit.ts';
 
 export interface RegisterPolicyOptions {
   verifier: BearerVerifier;
@@ -13,7 +13,8 @@ export interface RegisterPolicyOptions {
   urns: Urns;
   /** This service's client id, if it is not its URN. */
   clientId?: string | undefined;
-  countRead: CountRead;
+  /** Reads without a token, of an address. */
+  anonymousReads: RateLimiter;
 }
 
 export interface RegisterGuards {
@@ -29,6 +30,7 @@ export function createRegisterGuards({ urns, verifier, tenants, ...options }: Re
   const ownClient = options.clientId ?? urns.service('form-service');
   const verified = bearer(verifier, [ownClient, urns.service('configuration-service')]);
   const tenant = callTenant(tenants);
+  const readLimit = addressLimit(options.anonymousReads);
   return {
     bearer: verified,
     mayManage: anyRole(...managerRoles(urns)),
@@ -44,7 +46,7 @@ export function createRegisterGuards({ urns, verifier, tenants, ...options }: Re
           await tenant.check(request, response);
           return;
         }
-        await options.countRead(request, response);
+        await readLimit.check(request, response);
         const { tenantId } = request.query;
         const named = typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined;
         if (!named) throw refuseRead(undefined);

@@ -9,7 +9,6 @@ import type { Urns } from '../../service/urn.ts';
 import { createRegisterChanges, notFound, type RegisterChanges } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
 import { createRegisterGuards, type RegisterPolicyOptions } from './policy.ts';
-import { createCountRead, type ReadLimit } from './read-limit.ts';
 import { registerOf } from './register.ts';
 import {
   createBody,
@@ -24,12 +23,10 @@ import {
 import { createRegisterStore, type RegisterStore } from './store.ts';
 import { createTurns, type TurnOptions } from './turns.ts';
 
-export interface RegisterOptions extends Omit<RegisterPolicyOptions, 'countRead'>, TurnOptions {
+export interface RegisterOptions extends RegisterPolicyOptions, TurnOptions {
   /** By the service's own account, which needs configured-service and configuration-admin. */
   configuration: Configuration;
   pool: pg.Pool;
-  /** Reads without a token that an address has, in each process. */
-  anonymousReads: ReadLimit;
 }
 
 const path = '/form/v1/registers';
@@ -46,8 +43,7 @@ const busy: Answer = {
 };
 
 export function registerRoutes(options: RegisterOptions): Route[] {
-  const countRead = createCountRead(options.anonymousReads);
-  const { bearer, mayManage, tenant, bearerOrAnonymousRead } = createRegisterGuards({ ...options, countRead });
+  const { bearer, mayManage, tenant, bearerOrAnonymousRead } = createRegisterGuards(options);
   const store = createRegisterStore(options.configuration);
   const changes = createRegisterChanges({ store, turns: createTurns(options) });
   const { urns } = options;

@@ -1,0 +1,70 @@
+// Whom an address counts as, and which proxies are trusted to name one.
+import { isIP } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { addressOf, networkOf } from './client-address.ts';
+import { createTrust } from './trusted-proxies.ts';
+
+describe('the network of an address', () => {
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:DB8:0:0:1::', '2001:db8:0:0::/64'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0db8:0001:0002::', '2001:db8:1:2::/64'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['::ffff:c000:201', '192.0.2.1'],
+    ['[::ffff:192.0.2.1%eth0]:80', '192.0.2.1'],
+    ['[fe80::1%eth0]:80', 'fe80:0:0:0::/64'],
+    ['0:0:0:0:0:ffff:192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1::203.0.113.7', '2001:db8:1:0::/64'],
+    ['1::', '1:0:0:0::/64'],
+    ['010.0.0.1', 'unknown'],
+    ['192.0.2.1, 192.0.2.2', 'unknown'],
+    ['::', '0:0:0:0::/64'],
+    ['', 'unknown'],
+    ['nonsense', 'unknown'],
+    // Some proxies write the port as well.
+    ['192.0.2.1:1234', '192.0.2.1'],
+    ['[2001:db8::1]:1234', '2001:db8:0:0::/64'],
+    ['192.0.2.1:', 'unknown'],
+    ['[nonsense]:1', 'unknown'],
+  ])('of %s is %s', (address, network) => {
+    expect(networkOf(address)).toBe(network);
+  });
+
+  it('is the same in every spelling of an address, with a port or without', () => {
+    const address = fc.oneof(fc.ipV4(), fc.ipV6()).filter((text) => isIP(text) !== 0);
+    const port = fc.integer({ min: 0, max: 65_535 });
+    fc.assert(
+      fc.property(address, port, (text, number) => {
+        const withPort = isIP(text) === 4 ? `${text}:${number}` : `[${text}]:${number}`;
+        const zoned = isIP(text) === 4 ? `::ffff:${text}` : `${text.toUpperCase()}%eth0`;
+        expect([networkOf(withPort), networkOf(zoned)]).toEqual([networkOf(text), networkOf(text)]);
+        expect(isIP(addressOf(withPort) ?? '')).not.toBe(0);
+      }),
+    );
+  });
+});
+
+describe('a list of trusted proxies', () => {
+  it.each([
+    ['loopback', '127.3.2.1', true],
+    ['loopback', '::1', true],
+    ['loopback', '::ffff:127.0.0.1', true],
+    ['uniquelocal', '[fd00::1]:443', true],
+    ['10.0.0.0/8', '10.2.3.4:5678', true],
+    ['10.0.0.0/8', '11.2.3.4', false],
+    ['::ffff:10.0.0.0/104', '10.2.3.4', true],
+    ['::ffff:10.0.0.0/104', '11.2.3.4', false],
+    ['192.0.2.1', '192.0.2.1', true],
+    ['192.0.2.1', '192.0.2.10', false],
+    ['2001:db8::/32', '2001:db8:ffff::1%eth0', true],
+    ['2001:db8::/32', 'nonsense', false],
+  ])('%s, asked about %s: %s', (listed, written, isTrusted) => {
+    expect(createTrust([listed])(written, 0)).toBe(isTrusted);
+  });
+});

@@ -1,0 +1,199 @@
+// Parses JSON with the names and numbers that the text says. JSON.parse of Node 26 may return another name than the one in
+// the text: after {"q":1,"\\":2} it reads the name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names
+// that are written with an escape are affected, so every other text still goes through JSON.parse.
+import { type FieldError, jsonPointer } from './problem.ts';
+
+/** As JSON.parse, with the names that the text says. Throws SyntaxError. */
+export function parseJson(text: string): unknown {
+  return hasEscapedName(text) ? inspectJson(text).value : JSON.parse(text);
+}
+
+export interface InspectedJson {
+  value: unknown;
+  /** What Postgres cannot store, a double would round, or reaches a prototype. In the order of the text. */
+  errors: FieldError[];
+  /** RFC 7493 section 2.3: names in an object are unique. The value holds the last member of that name. */
+  repeatsName: boolean;
+}
+
+/** Parses and judges names, strings and numbers by their text. Slower than JSON.parse. Throws SyntaxError. */
+export function inspectJson(text: string): InspectedJson {
+  return new JsonParser(text).parse();
+}
+
+/** Of JSON; any other text is for the parser to refuse. */
+function hasEscapedName(text: string): boolean {
+  for (let index = text.indexOf('\\'); index !== -1; index = text.indexOf('\\', index)) {
+    while (index < text.length && text[index] !== '"') index += text[index] === '\\' ? 2 : 1;
+    index += 1;
+    while (isSpace(text.charCodeAt(index))) index += 1;
+    if (text[index] === ':') return true;
+  }
+  return false;
+}
+
+/** Far from the end of the stack. */
+const deepest = 1_000;
+const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const literals = new Map<string, [text: string, value: unknown]>([
+  ['t', ['true', true]],
+  ['f', ['false', false]],
+  ['n', ['null', null]],
+]);
+
+class JsonParser {
+  readonly #text: string;
+  readonly #path: PropertyKey[] = [];
+  readonly #errors: FieldError[] = [];
+  #at = 0;
+  #repeatsName = false;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  parse(): InspectedJson {
+    const value = this.#value();
+    if (this.#peek() !== '') throw malformed();
+    return { value, errors: this.#errors, repeatsName: this.#repeatsName };
+  }
+
+  #value(): unknown {
+    const first = this.#peek();
+    if (first === '"') {
+      const value = this.#string();
+      this.#report(unstorable(value));
+      return value;
+    }
+    if (first === '{') return this.#object();
+    if (first === '[') return this.#array();
+    const literal = literals.get(first);
+    if (!literal) return this.#number();
+    const [text, value] = literal;
+    if (!this.#text.startsWith(text, this.#at)) throw malformed();
+    this.#at += text.length;
+    return value;
+  }
+
+  #object(): Record<string, unknown> {
+    const object: Record<string, unknown> = {};
+    this.#members('}', () => {
+      if (this.#peek() !== '"') throw malformed();
+      const name = this.#string();
+      if (this.#peek() !== ':') throw malformed();
+      this.#at += 1;
+      this.#path.push(name);
+      if (Object.hasOwn(object, name)) this.#repeatsName = true;
+      this.#report(forbidden(name, this.#path.at(-2)));
+      const value = this.#value();
+      this.#path.pop();
+      if (name === '__proto__') Object.defineProperty(object, name, { value, ...ordinary });
+      else object[name] = value;
+    });
+    return object;
+  }
+
+  #array(): unknown[] {
+    const array: unknown[] = [];
+    this.#members(']', () => {
+      this.#path.push(array.length);
+      array.push(this.#value());
+      this.#path.pop();
+    });
+    return array;
+  }
+
+  /** What stands between brackets, with commas between. */
+  #members(close: string, readOne: () => void): void {
+    if (this.#path.length >= deepest) throw malformed();
+    this.#at += 1;
+    if (this.#peek() === close) {
+      this.#at += 1;
+      return;
+    }
+    for (;;) {
+      readOne();
+      const next = this.#peek();
+      this.#at += 1;
+      if (next === close) return;
+      if (next !== ',') throw malformed();
+    }
+  }
+
+  #string(): string {
+    const text = this.#text;
+    const start = this.#at;
+    let isEscaped = false;
+    let end = start + 1;
+    for (; ; end += 1) {
+      const code = text.charCodeAt(end);
+      if (code === quote) break;
+      // RFC 8259 section 7: control characters are escaped. Beyond the end of the text, the code is NaN.
+      if (!(code >= 0x20)) throw malformed();
+      if (code !== backslash) continue;
+      isEscaped = true;
+      end += 1;
+    }
+    this.#at = end + 1;
+    // A string by itself is no name, so JSON.parse reads it as it is written.
+    return isEscaped ? (JSON.parse(text.slice(start, this.#at)) as string) : text.slice(start + 1, end);
+  }
+
+  #number(): number {
+    numberPattern.lastIndex = this.#at;
+    const [source] = numberPattern.exec(this.#text) ?? [];
+    if (source === undefined) throw malformed();
+    this.#at += source.length;
+    const value = Number(source);
+    this.#report(inexact(source, value));
+    return value;
+  }
+
+  /** The next character that is no white space, which is not consumed. Empty at the end. */
+  #peek(): string {
+    while (isSpace(this.#text.charCodeAt(this.#at))) this.#at += 1;
+    return this.#text[this.#at] ?? '';
+  }
+
+  #report(detail: string | undefined): void {
+    if (detail === undefined) return;
+    const path = this.#path.map((part) => (typeof part === 'string' ? part.toWellFormed() : part));
+    this.#errors.push({ pointer: jsonPointer(path), detail });
+  }
+}
+
+const ordinary = { configurable: true, enumerable: true, writable: true };
+const quote = 0x22;
+const backslash = 0x5c;
+
+// RFC 8259 section 2.
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}
+
+/** It does not quote the text, which may hold form data. */
+function malformed(): SyntaxError {
+  return new SyntaxError('the text is not JSON');
+}
+
+// Postgres stores neither.
+function unstorable(text: string): string | undefined {
+  if (text.includes('\0')) return 'holds a NUL character';
+  return text.isWellFormed() ? undefined : 'holds a lone surrogate';
+}
+
+/** Through value.constructor.prototype, as through __proto__, a careless merge reaches every object. */
+function forbidden(name: string, parent: PropertyKey | undefined): string | undefined {
+  if (name === '__proto__' || (name === 'prototype' && parent === 'constructor')) return 'is a forbidden name';
+  return unstorable(name);
+}
+
+// RFC 7493 section 2.2. Postgres's numeric, which jsonb is made of, ends at 16383 digits after the point.
+function inexact(source: string, value: number): string | undefined {
+  if (!Number.isFinite(value)) return 'is too large a number';
+  if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number of too many digits';
+  if (Number.isSafeInteger(value) || !/^-?\d+$/.test(source)) return undefined;
+  // What a JavaScript client writes for a large double reads back as that double, though its digits are not exact.
+  const isKept = source === String(value) || BigInt(source) === BigInt(value);
+  return isKept ? undefined : 'is an integer that would be rounded; send it as a string';
+}
