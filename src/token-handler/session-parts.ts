@@ -59,11 +59,8 @@ export interface SessionParts {
   redis: Redis | undefined;
   /** `administrator`: a bearer with the role token-handler-admin, and the tenant of its call. */
   routes(administrator: Guard[]): Route[];
-  /**
-   * Whether the store was reached since the start. Not whether it is now: without it, every replica is equally unable,
-   * and an answer that says so is better than none.
-   */
-  isReady(): Promise<boolean>;
+  /** Why sessions cannot be read; undefined if they can. */
+  redisProblem(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -85,7 +82,6 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
   );
   const limiter = (name: string) =>
     rateLimit(createRateLimiter({ name, most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW }, redis));
-  let wasReached = false;
 
   return {
     guards,
@@ -114,10 +110,7 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
       }),
       ...sessionRoutes({ ...guards, sessions, administrator, cookieName: cookie.name }),
     ],
-    async isReady() {
-      wasReached ||= redis === undefined || (await redis.isReachable());
-      return wasReached;
-    },
+    redisProblem: async () => (redis && !(await redis.isReachable()) ? 'Redis does not answer' : undefined),
     async close() {
       await reading.close();
       await relyingParty.close();
