@@ -1,13 +1,12 @@
 // What `GET /health` asks: one cheap question to each service that the form service depends on, and to its database.
 // It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
-import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
 import { responds } from '../platform/responds.ts';
-import { isReachable } from '../service/postgres.ts';
+import { canConnect } from '../service/fresh-connection.ts';
 import type { Urns } from '../service/urn.ts';
 
-export function createHealthChecks(options: { platform: Platform; urns: Urns; pool: pg.Pool }) {
-  const { platform, urns, pool } = options;
+export function createHealthChecks(options: { config: { DATABASE_URL: string }; platform: Platform; urns: Urns }) {
+  const { config, platform, urns } = options;
   const place = { core: true } as const;
   const answers = async (question: Promise<unknown>) => {
     await question;
@@ -19,6 +18,6 @@ export function createHealthChecks(options: { platform: Platform; urns: Urns; po
     tenant: () => answers(platform.tenants.preload()),
     configuration: () => answers(platform.configuration.latest('platform', 'form-service', place)),
     event: async () => responds(await platform.directory.resolve(urns.service('event-service:v1'))),
-    db: () => isReachable(pool),
+    db: () => canConnect(config.DATABASE_URL),
   };
 }

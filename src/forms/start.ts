@@ -5,8 +5,10 @@ import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/log.ts';
 import { createMetrics, type Metrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
-import { createPool, isReachable } from '../service/postgres.ts';
+import { createPool } from '../service/postgres.ts';
+import { watchReadiness } from '../service/process-readiness.ts';
 import { type RunningService, serve } from '../service/serve.ts';
+import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createFormsApp } from './app.ts';
 import type { FormsConfig } from './config.ts';
@@ -30,6 +32,8 @@ export interface StartOptions {
   clock?: Clock;
   /** Times of the relay, where they should differ. */
   pace?: Partial<RelayPace>;
+  /** Times of the checks before the first readiness, where they should differ. */
+  startup?: Partial<StartupPace>;
 }
 
 /** Throws ConfigError for an unusable `DIR_…` override. */
@@ -39,6 +43,7 @@ export async function startForms({
   env,
   clock = systemClock,
   pace,
+  startup,
 }: StartOptions): Promise<RunningService> {
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
@@ -54,35 +59,27 @@ export async function startForms({
   registerRunMetrics({ metrics, pool: relayPool, clock });
   platform.register(registered);
   void platform.preload();
+  const readiness = watchReadiness({ config, pool, account: platform.account, log, metrics, pace: startup });
+  const parts = { config, pool, platform, definitions, validator, urns, log, metrics, clock };
   return serve({
-    app: createFormsApp({
-      config,
-      pool,
-      platform,
-      definitions,
-      validator,
-      urns,
-      log,
-      metrics,
-      clock,
-      changed: relay.nudge,
-    }),
+    app: createFormsApp({ ...parts, changed: relay.nudge }),
     host: config.HOST,
     port: config.PORT,
     metrics,
     metricsPort: config.METRICS_PORT,
-    ready: { database: () => isReachable(pool) },
+    readiness: readiness.conditions,
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
     async close() {
+      readiness.stop();
       await relay.stop();
       await Promise.all([validator.close(), platform.close(), pool.end(), relayPool.end()]);
     },
   });
 }
 
-interface RelayParts extends Required<Omit<StartOptions, 'pace' | 'env'>> {
+interface RelayParts extends Required<Omit<StartOptions, 'pace' | 'env' | 'startup'>> {
   pool: ReturnType<typeof createPool>;
   platform: Platform;
   definitions: DefinitionSource;

@@ -8,7 +8,6 @@ import { createBearerVerifier } from '../service/identity.ts';
 import type { Logger } from '../service/log.ts';
 import type { Metrics } from '../service/metrics.ts';
 import { createOpenApi, documentRoutes } from '../service/openapi.ts';
-import { isReachable } from '../service/postgres.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
@@ -67,7 +66,7 @@ export function platformRoutes(options: PlatformAppOptions): Route[] {
     createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId: urns.service(service), log, metrics, clock });
 
   return [
-    ...rootRoutes(() => isReachable(pool)),
+    ...rootRoutes({ databaseUrl: config.DATABASE_URL, clock }),
     ...directoryRoutes({ store: createDirectoryStore(pool), tenants, urnPrefix: config.URN_PREFIX }),
     ...tenantRoutes({ verifier: verifierOf('tenant-service'), store: tenantStore, urns }),
     ...configurationRoutes(

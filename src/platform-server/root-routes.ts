@@ -1,11 +1,15 @@
 // What every service of the platform shows of itself: a description with links, and its health as older clients ask
 // for it. Whether the process may get requests is told by /readyz on the metrics port instead.
 import { z } from 'zod';
+import { createHealth } from '../service/about-routes.ts';
+import type { Clock } from '../service/clock.ts';
+import { canConnect } from '../service/fresh-connection.ts';
 import { anonymous, type Route, route } from '../service/http-app.ts';
 
 const link = z.object({ href: z.string() });
 
-export function rootRoutes(isReachable: () => Promise<boolean>): Route[] {
+export function rootRoutes(options: { databaseUrl: string; clock: Clock }): Route[] {
+  const health = createHealth({ db: () => canConnect(options.databaseUrl) }, options.clock);
   return [
     route({
       method: 'get',
@@ -36,10 +40,11 @@ export function rootRoutes(isReachable: () => Promise<boolean>): Route[] {
       method: 'get',
       path: '/health',
       summary: 'Health in the older shape; 200 whatever it is',
+      description: 'Answers are up to two minutes old.',
       guards: [anonymous],
       answers: { 200: { description: 'A boolean for each part', schema: z.record(z.string(), z.boolean()) } },
       async handle(_input, _request, response) {
-        const db = await isReachable();
+        const { db = false } = await health();
         response.json({ db, directory: db, tenant: db, configuration: db, notification: db, event: db });
       },
     }),

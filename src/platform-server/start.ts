@@ -4,8 +4,10 @@ import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/log.ts';
 import { createMetrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
-import { createPool, isReachable } from '../service/postgres.ts';
+import { createPool } from '../service/postgres.ts';
+import { watchReadiness } from '../service/process-readiness.ts';
 import { type RunningService, serve } from '../service/serve.ts';
+import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns } from '../service/urn.ts';
 import { createPlatformApp } from './app.ts';
 import type { PlatformServerConfig } from './config.ts';
@@ -24,8 +26,10 @@ export async function startPlatformServer(options: {
   config: PlatformServerConfig;
   log: Logger;
   clock?: Clock;
+  /** Times of the checks before the first readiness, where they should differ. */
+  startup?: Partial<StartupPace>;
 }): Promise<RunningService> {
-  const { config, log, clock = systemClock } = options;
+  const { config, log, clock = systemClock, startup: pace } = options;
   const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
   const metrics = createMetrics();
   await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
@@ -49,17 +53,20 @@ export async function startPlatformServer(options: {
     concurrency: config.WORKER_CONCURRENCY,
     staleAfter: config.WORKER_STALE_AFTER,
   });
+  // It has no account of its own: it calls nobody, and only verifies tokens.
+  const readiness = watchReadiness({ config, pool, log, metrics, pace });
   return serve({
     app: createPlatformApp({ config, pool, mailer, log, metrics, clock }),
     host: config.HOST,
     port: config.PORT,
     metrics,
     metricsPort: config.METRICS_PORT,
-    ready: { database: () => isReachable(pool) },
+    readiness: readiness.conditions,
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
     async close() {
+      readiness.stop();
       await worker.close();
       mailer.close();
       await Promise.all([pool.end(), jobPool.end()]);

@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/log.ts';
+import { WrongSetting } from '../service/startup-check.ts';
 import { createPlatformClient, type TokenSource } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -36,6 +37,8 @@ export interface ServiceAccount extends TokenSource {
    * refuses every token must not become a stream of sign-ins.
    */
   renew(refused: string): Promise<string>;
+  /** Has a token. Throws WrongSetting if the identity provider rejects the credentials, otherwise as `token` does. */
+  authenticate(): Promise<void>;
   close(): void;
 }
 
@@ -95,13 +98,16 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     return flight;
   }
 
+  function token(): Promise<string> {
+    const now = clock().getTime();
+    if (!held || now >= held.uselessAt) return renewed();
+    if (now >= held.renewAt && now - attemptedAt >= renewalInterval) renewed().catch(() => undefined);
+    return held.answer;
+  }
+
   return {
-    token() {
-      const now = clock().getTime();
-      if (!held || now >= held.uselessAt) return renewed();
-      if (now >= held.renewAt && now - attemptedAt >= renewalInterval) renewed().catch(() => undefined);
-      return held.answer;
-    },
+    token,
+    authenticate: () => token().then(() => undefined, explainRejection(clientId)),
     renew(refused) {
       if (held && held.token !== refused) return held.answer;
       const now = clock().getTime();
@@ -111,5 +117,15 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       return renewed();
     },
     close: () => client.close(),
+  };
+}
+
+function explainRejection(clientId: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof PlatformError && error.kind === 'denied')) throw error;
+    throw new WrongSetting(
+      "the identity provider rejected this service's credentials; check CLIENT_ID and CLIENT_SECRET",
+      { clientId, status: error.upstreamStatus },
+    );
   };
 }

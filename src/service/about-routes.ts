@@ -3,18 +3,19 @@
 import { z } from 'zod';
 import { type Clock, systemClock } from './clock.ts';
 import { anonymous, type Route, route } from './http-app.ts';
-import { passes } from './operations-app.ts';
 
 export interface AboutOptions {
   name: string;
   description: string;
   /** Root of the API, such as `/form/v1`. */
   api: string;
-  /** What the service depends on, by the older platform's names: access, directory, tenant, configuration, event, db. */
+  /** What the service depends on, by the older platform's names (access, directory, tenant, configuration, event, db) and ours. */
   checks: Record<string, () => Promise<boolean>>;
   clock?: Clock;
 }
 
+/** Milliseconds after which a check that has not answered counts as failed. */
+const checkLimit = 2_000;
 /** Milliseconds for which answers are kept: anybody may ask, and each question costs others a request. */
 const healthAge = 120_000;
 
@@ -61,7 +62,8 @@ export function aboutRoutes(options: AboutOptions): Route[] {
   ];
 }
 
-function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
+/** Asks each check at most once in two minutes, however often it is called. */
+export function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
   let asked = Number.NEGATIVE_INFINITY;
   let answer: Promise<Record<string, boolean>> | undefined;
   return () => {
@@ -73,4 +75,17 @@ function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promi
     ).then((pairs) => Object.fromEntries(pairs));
     return answer;
   };
+}
+
+/** Whether a check answers true in time. */
+async function passes(check: () => Promise<boolean>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), checkLimit);
+  try {
+    return await Promise.race([check(), late]);
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -47,7 +47,7 @@ async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningServ
     }),
   ];
   const app = createHttpApp({ log, metrics, routes, trustedProxies: 0, corsOrigins: [], bodyLimit: 1_024 });
-  const options = { app, metrics, log, host: '127.0.0.1', port: 0, metricsPort: 0, ready: {}, drainDeadline: 5_000 };
+  const options = { app, metrics, log, host: '127.0.0.1', port: 0, metricsPort: 0, drainDeadline: 5_000 };
   running = await serve({ ...options, close: async () => undefined, ...overrides });
   return running;
 }
@@ -134,21 +134,15 @@ describe('a service that stops', () => {
 });
 
 describe('the metrics port', () => {
-  it('answers /readyz with 503 and the name of what is missing, and /livez with 200 all the same', async () => {
-    const ready = {
-      postgres: async () => true,
-      broken: () => Promise.reject(new Error('x')),
-      hanging: () => new Promise<boolean>(() => undefined),
-      throwing: () => {
-        throw new Error('x');
-      },
+  it('answers /readyz with 503 and what the pod waits for, and /livez with 200 all the same', async () => {
+    const readiness = {
+      first: { store: () => undefined, identity_provider: async () => 'the credentials were rejected' },
+      local: { pool: () => 'the pool fails' },
     };
-    const { metricsUrl } = await start({ ready });
+    const { metricsUrl } = await start({ readiness });
     const response = await fetch(`${metricsUrl}/readyz`);
-    expect([response.status, await response.json()]).toEqual([
-      503,
-      { ready: false, draining: false, postgres: true, broken: false, hanging: false, throwing: false },
-    ]);
+    const waitingFor = { identity_provider: 'the credentials were rejected', pool: 'the pool fails' };
+    expect([response.status, await response.json()]).toEqual([503, { ready: false, draining: false, waitingFor }]);
     expect(await status(`${metricsUrl}/livez`)).toBe(200);
   });
 

@@ -5,10 +5,12 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express } from 'express';
 import { messagesOf } from './app-messages.ts';
+import { watchEventLoop } from './event-loop-watch.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { createServer } from './node-http.ts';
 import { createOperationsApp } from './operations-app.ts';
+import { type Conditions, createReadiness } from './readiness.ts';
 import { limitBodies } from './slow-bodies.ts';
 import { isWebSocketHandshake, serveUpgrades } from './upgrades.ts';
 
@@ -19,8 +21,8 @@ export interface ServeOptions {
   port: number;
   metrics: Metrics;
   metricsPort: number;
-  /** What the process needs to serve, by name. Liveness asks none of it. */
-  ready: Record<string, () => Promise<boolean>>;
+  /** When the pod gets requests, beside draining and a blocked event loop. Liveness asks none of it. */
+  readiness?: Conditions;
   /** Milliseconds from the signal to the cut. */
   drainDeadline: number;
   /** Milliseconds between readiness going off and the listener closing, for load balancers to notice. */
@@ -57,7 +59,11 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const drainConnections = prepareDrain(server);
   // Longer than what proxies keep idle connections for (60 s is usual), so that they never write into a closed one.
   server.keepAliveTimeout = 65_000;
-  const operations = createServer(createOperationsApp(options, () => draining));
+  const eventLoop = watchEventLoop();
+  const { metrics, log } = options;
+  const local = { ...options.readiness?.local, event_loop: eventLoop.problem };
+  const readiness = createReadiness({ ...options.readiness, local, isDraining: () => draining, metrics, log });
+  const operations = createServer(createOperationsApp({ metrics, readiness }));
   await listenAll([
     [server, options.host, options.port],
     [operations, options.host, options.metricsPort],
@@ -76,6 +82,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
     try {
       await withDeadline(options.close(), longestRelease);
     } finally {
+      eventLoop.stop();
       operations.closeAllConnections();
       await new Promise<void>((resolve) => operations.close(() => resolve()));
     }

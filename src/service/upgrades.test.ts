@@ -39,7 +39,7 @@ beforeEach(async () => {
   );
   const app = createHttpApp({ log: log.log, metrics, routes, trustedProxies: 0, corsOrigins: [], bodyLimit: 1_024 });
   running = await serve({
-    ...{ app, metrics, log: log.log, host: '127.0.0.1', port: 0, metricsPort: 0, ready: {}, drainDeadline: 300 },
+    ...{ app, metrics, log: log.log, host: '127.0.0.1', port: 0, metricsPort: 0, drainDeadline: 300 },
     mayUpgrade: ({ url }) => url === '/socket' || url === '/refuse',
     close: async () => undefined,
   });

@@ -1,14 +1,20 @@
-// What `GET /health` asks: one cheap question to each service that the token handler depends on, and to its database.
+// What `GET /health` asks: one cheap question to each service that the token handler depends on, and to its stores.
 // It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
-import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
 import { responds } from '../platform/responds.ts';
 import { clientsName, clientsNamespace } from '../service/client-rules.ts';
-import { isReachable } from '../service/postgres.ts';
+import { canConnect } from '../service/fresh-connection.ts';
 import type { Urns } from '../service/urn.ts';
+import type { SessionParts } from './session-parts.ts';
 
-export function createHealthChecks(options: { platform: Platform; urns: Urns; pool: pg.Pool }) {
-  const { platform, urns, pool } = options;
+export interface HealthOptions {
+  config: { DATABASE_URL: string };
+  platform: Platform;
+  sessions: Pick<SessionParts, 'redisProblem'>;
+  urns: Urns;
+}
+
+export function createHealthChecks({ config, platform, sessions, urns }: HealthOptions) {
   const answers = async (question: Promise<unknown>) => {
     await question;
     return true;
@@ -19,6 +25,7 @@ export function createHealthChecks(options: { platform: Platform; urns: Urns; po
     tenant: () => answers(platform.tenants.preload()),
     configuration: () => answers(platform.configuration.latest(clientsNamespace, clientsName, { core: true })),
     event: async () => responds(await platform.directory.resolve(urns.service('event-service:v1'))),
-    db: () => isReachable(pool),
+    db: () => canConnect(config.DATABASE_URL),
+    sessions: async () => (await sessions.redisProblem()) === undefined,
   };
 }

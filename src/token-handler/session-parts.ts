@@ -59,11 +59,8 @@ export interface SessionParts {
   redis: Redis | undefined;
   /** `administrator`: a bearer with the role token-handler-admin, and the tenant of its call. */
   routes(administrator: Guard[]): Route[];
-  /**
-   * Whether the store was reached since the start. Not whether it is now: without it, every replica is equally unable,
-   * and an answer that says so is better than none.
-   */
-  isReady(): Promise<boolean>;
+  /** Why sessions cannot be read; undefined if they can. */
+  redisProblem(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -86,7 +83,6 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
   const rateLimits = createRateLimits({ redis, clock, log, metrics });
   const limiter = (name: string) =>
     addressLimit(rateLimits.exact({ name, most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW }));
-  let wasReached = false;
 
   return {
     guards,
@@ -115,10 +111,7 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
       }),
       ...sessionRoutes({ ...guards, sessions, administrator, cookieName: cookie.name }),
     ],
-    async isReady() {
-      wasReached ||= redis === undefined || (await redis.isReachable());
-      return wasReached;
-    },
+    redisProblem: async () => (redis && !(await redis.isReachable()) ? 'Redis does not answer' : undefined),
     async close() {
       await reading.close();
       await relyingParty.close();

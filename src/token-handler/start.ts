@@ -8,8 +8,10 @@ import { loadLatePackages } from '../service/late-packages.ts';
 import type { Logger } from '../service/log.ts';
 import { createMetrics, type Metrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
-import { createPool, isReachable } from '../service/postgres.ts';
+import { createPool } from '../service/postgres.ts';
+import { watchReadiness } from '../service/process-readiness.ts';
 import { type RunningService, serve } from '../service/serve.ts';
+import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createAccessAddresses } from './access-addresses.ts';
 import { createTokenHandlerApp, type TokenHandlerAppOptions } from './app.ts';
@@ -36,6 +38,8 @@ export interface StartOptions {
   clock?: Clock;
   /** Times of the upkeep, where they should differ. */
   pace?: Partial<UpkeepPace>;
+  /** Times of the checks before the first readiness, where they should differ. */
+  startup?: Partial<StartupPace>;
 }
 
 /** What a token handler is made of, running but not listening. */
@@ -70,20 +74,25 @@ export async function assembleTokenHandler(options: StartOptions): Promise<Token
 
 /** Throws ConfigError for an unusable `DIR_…` override. */
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
-  const { config, log } = options;
+  const { config, log, startup: pace } = options;
   const parts = await assembleTokenHandler(options);
+  const { metrics, pool, platform, sessions } = parts;
+  const { conditions, stop } = watchReadiness({ config, pool, account: platform.account, log, metrics, pace });
   const service = await serve({
     app: createTokenHandlerApp(parts),
     mayUpgrade: parts.targets.mayUpgrade,
     host: config.HOST,
     port: config.PORT,
-    metrics: parts.metrics,
+    metrics,
     metricsPort: config.METRICS_PORT,
-    ready: { database: () => isReachable(parts.pool), sessions: parts.sessions.isReady },
+    readiness: { ...conditions, first: { ...conditions.first, redis: sessions.redisProblem } },
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
-    close: parts.close,
+    close: () => {
+      stop();
+      return parts.close();
+    },
   });
   // So that the first who signs in does not wait for them, and neither does whoever asks whether it is ready.
   setTimeout(() => void loadLatePackages(), 2_000).unref();

@@ -1,11 +1,13 @@
 // Stands between a client and a server of any protocol. Shut, it is a server that is stopped: connections that stand are
-// cut, new ones are refused. Frozen, it is one that hangs: connections are taken, and nothing goes through.
+// cut, new ones are refused. Frozen, it is one that hangs: connections are taken, and nothing goes through. Stranded, only
+// the connections that stand hang, as after a firewall has forgotten them.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface TcpGate {
   port: number;
   shut(): Promise<void>;
   freeze(): void;
+  strand(): void;
   /** Passes everything again: new connections to `port` where given, for a server that came back elsewhere. */
   open(port?: number): Promise<void>;
   close(): Promise<void>;
@@ -44,6 +46,9 @@ export async function startTcpGate(target: number): Promise<TcpGate> {
     shut,
     freeze() {
       frozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    strand() {
       for (const socket of sockets) socket.pause();
     },
     async open(moved) {

@@ -1,0 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { watchEventLoop } from './event-loop-watch.ts';
+
+const block = (milliseconds: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+
+it('a blocked event loop is a problem as soon as anybody can ask, and for a while afterwards', async () => {
+  const watch = watchEventLoop({ beat: 20, longestDelay: 400, memory: 600 });
+  await delay(50);
+  expect(watch.problem()).toBeUndefined();
+  block(600);
+  expect(watch.problem()).toContain('the event loop was blocked');
+  await delay(100);
+  expect(watch.problem()).toContain('the event loop was blocked');
+  await expect.poll(() => watch.problem(), { timeout: 5_000 }).toBeUndefined();
+  watch.stop();
+});

@@ -1,0 +1,72 @@
+// Decides whether this pod gets requests. Readiness says whether the pod is worse than its siblings, not whether a shared
+// store is down: behind a Service, all pods would leave the load balancer at once, and callers would get its 404.
+import prom from 'prom-client';
+import type { Logger } from './log.ts';
+import type { Metrics } from './metrics.ts';
+
+/** What is wrong, in words for an operator; undefined if nothing is. It answers at once. */
+export type Condition = () => string | undefined | Promise<string | undefined>;
+
+export interface Conditions {
+  /** Each must be met once, before the first readiness; nobody asks it again afterwards. */
+  first?: Record<string, Condition>;
+  /** Each ends readiness whenever it is not met: failures of this pod alone. */
+  local?: Record<string, Condition>;
+}
+
+export interface ReadinessReport {
+  ready: boolean;
+  draining: boolean;
+  /** What the pod waits for, by name of the condition. */
+  waitingFor: Record<string, string>;
+}
+
+export interface ReadinessOptions extends Conditions {
+  isDraining(): boolean;
+  metrics: Metrics;
+  log: Logger;
+}
+
+export function createReadiness(options: ReadinessOptions): () => Promise<ReadinessReport> {
+  const { first = {}, local = {}, isDraining, metrics, log } = options;
+  const unmet = new Map(Object.entries(first));
+  let wasReady: boolean | undefined;
+
+  async function report(): Promise<ReadinessReport> {
+    const waitingFor: Record<string, string> = {};
+    for (const [name, condition] of [...unmet, ...Object.entries(local)]) {
+      const problem = await condition();
+      if (problem !== undefined) waitingFor[name] = problem;
+      else unmet.delete(name);
+    }
+    const draining = isDraining();
+    const isFit = Object.keys(waitingFor).length === 0;
+    if (!draining && isFit !== wasReady) logChange(isFit, waitingFor);
+    return { ready: isFit && !draining, draining, waitingFor };
+  }
+
+  function logChange(isFit: boolean, waitingFor: Record<string, string>): void {
+    if (isFit) log.info('became ready');
+    else if (wasReady) log.error({ waitingFor }, 'readiness ended');
+    wasReady = isFit;
+  }
+
+  registerMetric(metrics, ['draining', ...Object.keys(first), ...Object.keys(local)], report);
+  return report;
+}
+
+function registerMetric({ registry }: Metrics, reasons: string[], report: () => Promise<ReadinessReport>): void {
+  new prom.Gauge({
+    name: 'formgate_unready',
+    help: '1 for each reason why the pod is not ready',
+    labelNames: ['reason'],
+    registers: [registry],
+    async collect() {
+      const { draining, waitingFor } = await report();
+      for (const reason of reasons) {
+        const holds = reason === 'draining' ? draining : waitingFor[reason] !== undefined;
+        this.set({ reason }, Number(holds));
+      }
+    },
+  });
+}
