@@ -6,6 +6,7 @@ import type { Logger } from '../service/log.ts';
 import { createMetrics, type Metrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
 import { createPool, isReachable } from '../service/postgres.ts';
+import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createFormsApp } from './app.ts';
@@ -18,6 +19,7 @@ import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { type Relay, type RelayPace, startRelay } from './outbox/relay.ts';
 import { createOutboxStore } from './outbox/store.ts';
+import { createFormsQuarantine } from './quarantine/store.ts';
 import { registered } from './registration.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
@@ -52,6 +54,7 @@ export async function startForms({
   const definitions = createDefinitionSource(platform.configuration);
   const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
   registerRunMetrics({ metrics, pool: relayPool, clock });
+  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: relayPool, clock }));
   platform.register(registered);
   void platform.preload();
   return serve({

@@ -11,12 +11,8 @@ export type QuarantineReason =
   | 'mail-refused'
   /** The request or the message cannot be made from what is stored; the detail is the class of the error. */
   | 'cannot-render'
-  /** The item's form definition is not valid. */
-  | 'definition-invalid'
   /** The secret that the item needs is sealed under a key that is no longer in the key ring. */
-  | 'key-missing'
-  /** The identity provider does not accept the registration access token. */
-  | 'token-refused';
+  | 'key-missing';
 
 export interface QuarantineCause {
   reason: QuarantineReason;

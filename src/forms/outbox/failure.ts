@@ -1,6 +1,6 @@
 // Tells whose fault a failed delivery is, and logs failures as bursts: one line when they begin, one a minute while they
 // go on, one when they end. It logs ids and kinds, never what was sent or what the service answered about it.
-import { PlatformError } from '../../platform/platform-error.ts';
+import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
 import { databaseProblem } from '../../service/postgres.ts';
@@ -90,25 +90,19 @@ const texts: Record<FailureSide, string> = {
   row: 'outbox row refused',
 };
 
-// An address that does not exist (404, 405) is a wrong configuration of the service and no fault of one row.
-const wrongAddress = new Set([404, 405]);
-
 /** What is neither a failed call, nor the database, nor time, is something about this row that cannot be rendered. */
 function sideOf(error: unknown): FailureSide {
   if (databaseRefusal(error)) return 'row';
   if (error instanceof DeadlineError || databaseProblem(error)) return 'service';
   if (!(error instanceof PlatformError)) return 'row';
-  const refused = error.kind === 'rejected' && !wrongAddress.has(error.upstreamStatus ?? 0);
-  return refused ? 'row' : 'service';
+  return serviceRefusal(error) ? 'row' : 'service';
 }
 
 /** An invalid form definition is its administrator's to mend: the row waits for it. */
 function causeOf(error: unknown): QuarantineCause | undefined {
   if (sideOf(error) === 'service') return undefined;
-  if (error instanceof PlatformError)
-    return { reason: 'service-refused', detail: `${error.service} ${error.upstreamStatus ?? ''}`.trim() };
   if (error instanceof Problem && error.slug === 'definition-invalid') return undefined;
-  return databaseRefusal(error) ?? renderingFailure(error);
+  return serviceRefusal(error) ?? databaseRefusal(error) ?? renderingFailure(error);
 }
 
 function describeRow(row: OutboxRow | undefined) {
