@@ -94,12 +94,14 @@ describe('a locked form', () => {
   });
 
   it('that is deleted leaves a tombstone, and form-deleted with its files and its subscriber', async () => {
-    const files = { permit: 'urn:a; urn:b', plan: 'urn:b' };
+    const urn = (end: number) =>
+      `urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a55${end}`;
+    const files = { permit: `${urn(1)};${urn(2)}`, plan: urn(2) };
     const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true, files, subscriberId: 'subscriber-1' });
     await world.run();
     expect((await world.outbox(id)).at(-1)).toEqual({
       kind: 'form-deleted',
-      facts: { definitionId: 'permit', subscriberId: 'subscriber-1', files: ['urn:a', 'urn:b'] },
+      facts: { definitionId: 'permit', subscriberId: 'subscriber-1', files: [urn(1), urn(2)] },
       created: world.now(),
       notBefore: world.now(),
       accepted: null,

@@ -1,21 +1,21 @@
 // The expiry of one run: reads how long the forms of each definition are kept, walks the three stages, and purges. A
-// batch that fails for the moment is tried again; a definition that cannot be read is left out and told of.
+// batch that fails because of the infrastructure is retried; a form that makes its batch fail is quarantined; a definition
+// that cannot be read is skipped and logged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
-import { type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
+import { type Purge, type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
-import { type Batch, type ExpiryStore, type Place, type Stage, stages } from '../src/forms/expiry/store.ts';
+import { type ExpiryStore, type Place, type Stage, stages } from '../src/forms/expiry/store.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/log.ts';
-import { databaseProblem } from '../src/service/postgres.ts';
+import { databaseRefusal } from '../src/service/quarantine.ts';
+import { putInQuarantine } from '../src/service/quarantine-store.ts';
+import { type IsolatedBatch, type Isolation, takeIsolated } from './isolate.ts';
+import { patiently } from './patience.ts';
 import type { Progress } from './progress.ts';
-
-/** How a run writes: in transactions that hold the turn; a dry run has none and reads only. */
-export interface Writer {
-  dryRun: boolean;
-  transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
-}
+import { releaseForRetry, tidyAndCount } from './quarantine.ts';
+import type { Writer } from './writer.ts';
 
 export interface ExpiryOptions {
   writer: Writer;
@@ -39,6 +39,10 @@ export interface ExpiryOutcome {
   /** What failed of the infrastructure. */
   failures: string[];
   oldestOverdue: Date | undefined;
+  /** Locked forms whose deletion is more than a day overdue; undefined when nobody looked. */
+  overdueDeletions: number | undefined;
+  /** Items that were quarantined by this run, or by others since the last one. */
+  quarantined: number;
 }
 
 /** Definitions in one statement. */
@@ -52,24 +56,38 @@ const longestRest = 250;
 const mostChanges = 2_000;
 /** What is purged are small rows: so many of them in a statement for each form that one may have. */
 const purgedForEach = 10;
-/** Milliseconds before each further try of a batch that failed for the moment. */
-const pauses = [200, 1_000, 3_000];
+const day = 86_400_000;
 
 /** Rejects with TurnLostError, and when the database fails for good; then `outcome` tells how far it came. */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
-  const { pool, store, signal, clock } = options;
+  const { pool, store, signal } = options;
+  outcome.counts.retried = await releaseForRetry(options);
   const keys = await patiently(options, () => store.definitions(pool));
   const { policies, skipped } = await options.readRetentions(keys);
   reportSkipped(skipped, options, outcome);
   for (const stage of stages) await walk(stage, policies, options, outcome);
   if (!signal.aborted) await purgeAll(options, outcome);
-  const all = [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))];
+  await measureOverdue(
+    [...policies, ...skipped.map((key) => ({ ...key, retention: options.defaults }))],
+    options,
+    outcome,
+  );
+  outcome.quarantined += await tidyAndCount(options);
+  outcome.counts.quarantined = outcome.quarantined;
+}
+
+async function measureOverdue(all: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+  const { pool, store, clock } = options;
+  const yesterday = new Date(clock().getTime() - day);
   const moments: Date[] = [];
+  let deletions = 0;
   for (const part of inParts(all)) {
     const moment = await patiently(options, () => store.oldestOverdue(pool, part, clock()));
     if (moment) moments.push(moment);
+    deletions += await patiently(options, () => store.count(pool, 'delete', part, yesterday));
   }
   outcome.oldestOverdue = moments.sort((a, b) => a.getTime() - b.getTime())[0];
+  outcome.overdueDeletions = deletions;
 }
 
 function reportSkipped(
@@ -130,17 +148,13 @@ async function withRest<T extends { next: unknown }>(
 
 /** Answers how many forms were looked at and not changed. */
 async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
-  const { writer, store, batchSize: limit, clock, signal, progress } = options;
-  const changed = (batch: Batch) => batch[changedBy[stage]];
+  const { batchSize: limit, signal, progress } = options;
+  const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
   let passedOver = 0;
   for (let place: Place | undefined = { policies: part }; place && !signal.aborted; ) {
-    const from = place;
-    const batch: Batch = await withRest(options, changed, () =>
-      patiently(options, () =>
-        writer.transact((client) =>
-          store.batch(client, stage, { place: from, now: clock(), limit, dryRun: writer.dryRun }),
-        ),
-      ),
+    const from: Place = place;
+    const batch: IsolatedBatch = await withRest(options, changed, () =>
+      takeIsolated(isolationOf(stage, options), from, limit),
     );
     count(stage, batch, options, outcome);
     passedOver += batch.walked - changed(batch);
@@ -150,9 +164,26 @@ async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOp
   return passedOver;
 }
 
-function count(stage: Stage, batch: Batch, { log, writer }: ExpiryOptions, { counts }: ExpiryOutcome): void {
+function isolationOf(stage: Stage, options: ExpiryOptions): Isolation {
+  const { writer, store, clock, log } = options;
+  const batch = (place: Place, limit: number, dryRun: boolean) =>
+    patiently(options, () =>
+      writer.transact((client) => store.batch(client, stage, { place, now: clock(), limit, dryRun })),
+    );
+  return {
+    stage,
+    log,
+    take: (place, limit) => batch(place, limit, writer.dryRun),
+    look: (place, limit) => batch(place, limit, true),
+    quarantine: (item) => writer.transact((client) => putInQuarantine(client, [item], clock())),
+  };
+}
+
+function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOptions, outcome: ExpiryOutcome): void {
+  const { counts } = outcome;
   const name = changedBy[stage];
   counts[name] = (counts[name] ?? 0) + batch[name];
+  outcome.quarantined += batch.quarantined;
   if (stage !== 'delete') return;
   counts.waiting = (counts.waiting ?? 0) + batch.waiting;
   counts.deletedNotNotified = (counts.deletedNotNotified ?? 0) + batch.unnotified.length;
@@ -164,41 +195,40 @@ function count(stage: Stage, batch: Batch, { log, writer }: ExpiryOptions, { cou
     );
 }
 
-async function purgeAll(options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
-  const { writer, purge, clock, signal, progress } = options;
-  const limit = options.batchSize * purgedForEach;
-  counts.purged = 0;
+/** A table whose rows Postgres refuses to delete holds up no other. */
+async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
+  const { progress, log } = options;
+  outcome.counts.purged = 0;
   progress.begin('purge', undefined);
-  for (const kind of purges)
-    for (let after: string | undefined, more = true; more && !signal.aborted; ) {
-      const from = after;
-      const remove = () =>
-        writer.transact((client) =>
-          purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
-        );
-      const { removed, next } = await withRest(
-        options,
-        (batch) => batch.removed,
-        () => patiently(options, remove),
-      );
-      counts.purged += removed;
-      progress.add(removed);
-      after = next;
-      more = next !== undefined;
+  for (const kind of purges) {
+    try {
+      await purgeOne(kind, options, outcome);
+    } catch (error) {
+      if (!databaseRefusal(error)) throw error;
+      log.error({ err: error, table: kind }, 'purge failed');
+      outcome.failures.push(`the purge of ${kind} failed`);
     }
+  }
   progress.end();
 }
 
-/** Tries again what failed for the moment: a deadlock, a lock or a statement that took too long, a broken connection. */
-async function patiently<T>({ log, signal }: ExpiryOptions, work: () => Promise<T>): Promise<T> {
-  for (const pause of pauses) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!databaseProblem(error) || signal.aborted) throw error;
-      log.warn({ err: error }, 'a statement failed for the moment and is tried again');
-      await sleep(pause);
-    }
+async function purgeOne(kind: Purge, options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
+  const { writer, purge, clock, signal, progress } = options;
+  const limit = options.batchSize * purgedForEach;
+  for (let after: string | undefined, more = true; more && !signal.aborted; ) {
+    const from = after;
+    const remove = () =>
+      writer.transact((client) =>
+        purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+      );
+    const { removed, next } = await withRest(
+      options,
+      (batch) => batch.removed,
+      () => patiently(options, remove),
+    );
+    counts.purged = (counts.purged ?? 0) + removed;
+    progress.add(removed);
+    after = next;
+    more = next !== undefined;
   }
-  return work();
 }

@@ -39,5 +39,5 @@ await runMain(name, async () => {
   });
   if (isTerminal) console.log(summarise(result));
   else log.info(result, summarise(result));
-  process.exit(exitCodeOf(result));
+  process.exit(exitCodeOf(result, args));
 });

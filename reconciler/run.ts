@@ -4,9 +4,10 @@ import type pg from 'pg';
 import { createRunStore, type RunRecord } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/log.ts';
 import type { ClientSync } from './core-clients/sync.ts';
-import { type ExpiryOptions, type ExpiryOutcome, expire, type Writer } from './expire.ts';
+import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
 import type { RunArguments } from './options.ts';
 import { type Turn, TurnLostError, takeTurn } from './turn.ts';
+import type { Writer } from './writer.ts';
 
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
@@ -27,6 +28,8 @@ export interface RunResult {
   /** Undefined when the run did not look at resources. */
   conditions: Record<string, number> | undefined;
   failures: string[];
+  /** Items that were quarantined since the last run, by this one or by others. */
+  quarantined: number;
 }
 
 /** What a run has done so far. */
@@ -45,6 +48,8 @@ export async function run(options: RunOptions): Promise<RunResult> {
     counts: {},
     failures: [],
     oldestOverdue: undefined,
+    overdueDeletions: undefined,
+    quarantined: 0,
     conditions: undefined,
     expirySucceeded: null,
     clientsSucceeded: null,
@@ -139,7 +144,7 @@ function endOf({ failures }: Work, { signal }: RunOptions): RunRecord['outcome']
 
 /** The record and the end of the turn are one transaction: whoever has the next turn finds this run's record. */
 async function finish(turn: Turn, work: Work, options: RunOptions): Promise<void> {
-  const { started, counts, conditions, expirySucceeded, clientsSucceeded, oldestOverdue } = work;
+  const { started, counts, conditions, expirySucceeded, clientsSucceeded, oldestOverdue, overdueDeletions } = work;
   await turn.release((client) =>
     createRunStore().write(client, {
       generation: turn.generation,
@@ -151,12 +156,13 @@ async function finish(turn: Turn, work: Work, options: RunOptions): Promise<void
       counts,
       conditions: conditions ?? null,
       oldestOverdue: oldestOverdue ?? null,
+      overdueDeletions: overdueDeletions ?? null,
     }),
   );
 }
 
 function resultOf(work: Work, options: RunOptions, outcome: RunResult['outcome']): RunResult {
-  const { counts, conditions, failures } = work;
+  const { counts, conditions, failures, quarantined } = work;
   const milliseconds = options.clock().getTime() - work.started.getTime();
-  return { outcome, dryRun: options.arguments.dryRun, milliseconds, counts, conditions, failures };
+  return { outcome, dryRun: options.arguments.dryRun, milliseconds, counts, conditions, failures, quarantined };
 }

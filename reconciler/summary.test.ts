@@ -13,6 +13,7 @@ const result: RunResult = {
   counts: { warned: 120, locked: 3_000, deleted: 250, deletedNotNotified: 2, waiting: 0, purged: 4 },
   conditions: { 'Ready=True': 3 },
   failures: [],
+  quarantined: 0,
 };
 
 describe('the summary', () => {
@@ -32,21 +33,39 @@ describe('the summary', () => {
 
   it('goes with exit code 1 only for a run that has failed', () => {
     const codes = (['succeeded', 'stopped', 'skipped', 'lost', 'failed'] as const).map((outcome) =>
-      exitCodeOf({ outcome }),
+      exitCodeOf({ outcome, quarantined: 0 }),
     );
     expect(codes).toEqual([0, 0, 0, 0, 1]);
+  });
+
+  it('goes with exit code 3 when items were quarantined, and with 0 for a Job that accepts that', () => {
+    const [done, failed] = [
+      { outcome: 'succeeded', quarantined: 2 },
+      { outcome: 'failed', quarantined: 2 },
+    ] as const;
+    expect(exitCodeOf(done)).toBe(3);
+    expect([done, failed].map((one) => exitCodeOf(one, { acceptQuarantine: true }))).toEqual([0, 1]);
+    expect(exitCodeOf(failed)).toBe(1);
+    expect(summarise({ ...result, counts: { ...result.counts, quarantined: 2 } })).toContain('2 items quarantined');
   });
 });
 
 describe('the arguments', () => {
   it('are flags and one choice', () => {
-    expect(parseRunArguments(['--dry-run', '--only', 'expire', '--allow-prune'])).toEqual({
+    expect(parseRunArguments(['--dry-run', '--only', 'expire', '--allow-prune', '--accept-quarantine'])).toEqual({
       only: 'expire',
       dryRun: true,
       allowPrune: true,
+      acceptQuarantine: true,
       help: false,
     });
-    expect(parseRunArguments([])).toEqual({ only: undefined, dryRun: false, allowPrune: false, help: false });
+    expect(parseRunArguments([])).toEqual({
+      only: undefined,
+      dryRun: false,
+      allowPrune: false,
+      acceptQuarantine: false,
+      help: false,
+    });
   });
 
   it.each([[['--only', 'everything']], [['--force']], [['now']], [['--only']]])('%j are none', (args) => {

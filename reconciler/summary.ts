@@ -1,9 +1,13 @@
 // The one line that a run ends with, and its exit code. Pure.
 import type { RunResult } from './run.ts';
 
-/** Only what the run needs and does not have is a failure. */
-export function exitCodeOf({ outcome }: Pick<RunResult, 'outcome'>): 0 | 1 {
-  return outcome === 'failed' ? 1 : 0;
+/** Only what the run needs and does not have is a failure. `acceptQuarantine` makes a 3 a 0. */
+export function exitCodeOf(
+  { outcome, quarantined }: Pick<RunResult, 'outcome' | 'quarantined'>,
+  { acceptQuarantine }: { acceptQuarantine: boolean } = { acceptQuarantine: false },
+): 0 | 1 | 3 {
+  if (outcome === 'failed') return 1;
+  return quarantined > 0 && !acceptQuarantine ? 3 : 0;
 }
 
 const words: [name: string, text: string][] = [
@@ -14,6 +18,8 @@ const words: [name: string, text: string][] = [
   ['waiting', 'waiting for their notice'],
   ['skippedDefinitions', 'definitions skipped'],
   ['purged', 'rows purged'],
+  ['retried', 'quarantined items tried again'],
+  ['quarantined', 'items quarantined'],
 ];
 const always = ['warned', 'locked', 'deleted'];
 

@@ -118,7 +118,14 @@ describe('the turn', () => {
     const batch = { place: { policies }, now: world.now(), limit: 10, dryRun: false };
     const record = {
       ...{ generation: lost.generation, started: world.now(), finished: world.now(), outcome: 'succeeded' as const },
-      ...{ expirySucceeded: true, clientsSucceeded: true, counts: {}, conditions: null, oldestOverdue: null },
+      ...{
+        expirySucceeded: true,
+        clientsSucceeded: true,
+        counts: {},
+        conditions: null,
+        oldestOverdue: null,
+        overdueDeletions: null,
+      },
     };
     const writes = await Promise.allSettled([
       lost.transact((client) => createExpiryStore().batch(client, 'lock', batch)),

@@ -4,7 +4,7 @@ import type { Express } from 'express';
 import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
 import { aboutRoutes } from '../service/about-routes.ts';
-import { anyRole, bearer, callTenant } from '../service/bearer-guards.ts';
+import { anyRole, bearer, callTenant, callTenantOrAll } from '../service/bearer-guards.ts';
 import type { Clock } from '../service/clock.ts';
 import { createHttpApp, type Route } from '../service/http-app.ts';
 import { createBearerVerifier } from '../service/identity.ts';
@@ -31,6 +31,8 @@ import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
 import { createHealthChecks } from './health.ts';
 import { createIdempotencyStore } from './idempotency/store.ts';
+import { listQuarantineRoute, releaseItemRoute } from './quarantine/routes.ts';
+import { createFormsQuarantine } from './quarantine/store.ts';
 import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsAppOptions {
@@ -59,6 +61,7 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
   const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
   const signedIn = bearer(verifier, [clientId]);
   const tenant = callTenant(tenants);
+  const tenantOrAll = callTenantOrAll(tenants);
   const admin = anyRole(adminRole);
   const parts = createParts(options);
   return [
@@ -70,6 +73,8 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
     deleteFormRoute([signedIn, tenant], parts),
     readDataRoute([signedIn, tenant], parts),
     updateDataRoute([signedIn, tenant], parts),
+    listQuarantineRoute([signedIn, admin, tenantOrAll], parts),
+    releaseItemRoute([signedIn, admin, tenantOrAll], parts),
     // Their guards stand on the lines of their own table: they take another audience and other roles.
     ...registerRoutes({
       ...{ verifier, tenants, urns, configuration, pool, stepMs: config.PLATFORM_TIMEOUT },
@@ -94,6 +99,7 @@ function createParts({ config, pool, platform, definitions, validator, urns, clo
     changes: createChangeStore(pool),
     access: createFormAccess({ forms, definitions, clock }),
     idempotency: createIdempotencyStore(pool),
+    quarantine: createFormsQuarantine({ pool, clock }),
     verification: createVerification({ store: codes, hashes, notifications, ensureSubscriber, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     definitions,

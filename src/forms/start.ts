@@ -7,6 +7,7 @@ import { createMetrics, type Metrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
 import { createPool } from '../service/postgres.ts';
 import { watchReadiness } from '../service/process-readiness.ts';
+import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
@@ -20,6 +21,7 @@ import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { type Relay, type RelayPace, startRelay } from './outbox/relay.ts';
 import { createOutboxStore } from './outbox/store.ts';
+import { createFormsQuarantine } from './quarantine/store.ts';
 import { registered } from './registration.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
@@ -57,6 +59,7 @@ export async function startForms({
   const definitions = createDefinitionSource(platform.configuration);
   const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
   registerRunMetrics({ metrics, pool: relayPool, clock });
+  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: relayPool, clock }));
   platform.register(registered);
   void platform.preload();
   const readiness = watchReadiness({ config, pool, account: platform.account, log, metrics, pace: startup });

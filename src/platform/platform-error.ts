@@ -1,6 +1,7 @@
 // The one error that every platform client throws. It says which service failed and how, so that a caller can map it;
 // what it shows to a client of ours holds no URL, token, body or address.
 import { Problem, type ProblemSlug } from '../service/problem.ts';
+import type { QuarantineCause } from '../service/quarantine.ts';
 
 /**
  * - `unreachable`: no connection, or it broke before an answer began
@@ -57,4 +58,16 @@ export class PlatformError extends Problem {
 /** True where an older answer may stand in: the service (or our access to it) is broken, it has not said no. */
 export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
+}
+
+// An address that does not exist (404, 405) is a wrong configuration of the service and no fault of one item.
+const wrongAddress = new Set([404, 405]);
+
+/** The cause, if a service refused this very request: repeating it will not help. */
+export function serviceRefusal(error: unknown): QuarantineCause | undefined {
+  if (!(error instanceof PlatformError) || error.kind !== 'rejected') return undefined;
+  const status = error.upstreamStatus ?? 0;
+  return wrongAddress.has(status)
+    ? undefined
+    : { reason: 'service-refused', detail: `${error.service} ${status || ''}`.trim() };
 }

@@ -46,6 +46,18 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   };
 }
 
+/** As `callTenant`, but a core caller without `tenantId` is admitted to all tenants: `locals.tenant` stays undefined. */
+export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
+  const one = callTenant(tenants);
+  return {
+    name: 'callTenantOrAll',
+    check(request, response) {
+      const isForAll = !callerOf(response).tenant && tenantParameter(request) === undefined;
+      return isForAll ? undefined : one.check(request, response);
+    },
+  };
+}
+
 function tenantParameter(request: Request): string | undefined {
   const value = queryOf(request).tenantId;
   if (value === undefined || typeof value === 'string') return value || undefined;

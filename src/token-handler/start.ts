@@ -10,6 +10,7 @@ import { createMetrics, type Metrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
 import { createPool } from '../service/postgres.ts';
 import { watchReadiness } from '../service/process-readiness.ts';
+import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
@@ -18,6 +19,7 @@ import { createTokenHandlerApp, type TokenHandlerAppOptions } from './app.ts';
 import { createAccessRegistration } from './clients/access-registration.ts';
 import { writeBuilderPreview } from './clients/builder-preview.ts';
 import { createClientCatalog } from './clients/catalog.ts';
+import { createLeftoverQuarantine, tidyLeftoverQuarantine } from './clients/leftover-quarantine.ts';
 import { createLeftoverStore } from './clients/leftover-store.ts';
 import { createPersistence } from './clients/persistence.ts';
 import { createRegistrar } from './clients/registrar.ts';
@@ -129,7 +131,13 @@ function startClients({ config, log, clock, pace, metrics, urns, platform }: Cli
   const access = createAccessRegistration({ addresses, agent, metrics, timeout: config.PLATFORM_TIMEOUT });
   const registrations = createRegistrationStore({ pool, changePool, keys });
   const leftovers = createLeftoverStore({ pool, keys });
-  const upkeep = startUpkeep({ store: leftovers, access, events, clock, log, metrics, pace });
+  const quarantine = createLeftoverQuarantine({ pool, clock });
+  registerQuarantineMetrics(metrics, quarantine);
+  const upkeep = startUpkeep({
+    store: leftovers,
+    quarantine: { release: quarantine.release, tidy: () => tidyLeftoverQuarantine(pool) },
+    ...{ access, events, clock, log, metrics, pace },
+  });
   const persistence = createPersistence({ log });
   const publicUrl = config.PUBLIC_URL;
   const registrar = createRegistrar({

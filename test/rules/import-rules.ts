@@ -47,11 +47,11 @@ const forbidden: IForbiddenRuleType[] = [
   },
   {
     name: 'reconciler-imports-only-expiry-of-forms',
-    comment: 'The reconciler uses service, platform and src/forms/expiry, which expires drafts.',
+    comment: 'The reconciler uses service, platform, src/forms/expiry, which expires drafts, and src/forms/quarantine.',
     from: { path: '^reconciler/', pathNot: tests },
     to: {
       path: `^src/${rooms}/`,
-      pathNot: ['^src/(?:service|platform)/', '^src/forms/expiry/'],
+      pathNot: ['^src/(?:service|platform)/', '^src/forms/(?:expiry|quarantine)/'],
     },
   },
   {

@@ -58,6 +58,10 @@ const gauges: Record<string, GaugeOf> = {
       { labels: {}, value: oldestOverdue ? Math.max(now / 1_000 - seconds(oldestOverdue), 0) : 0 },
     ],
   },
+  formgate_overdue_deletions: {
+    help: 'Locked forms whose deletion is more than a day overdue, as the last run left them',
+    samples: ({ overdueDeletions }) => (overdueDeletions === null ? [] : [{ labels: {}, value: overdueDeletions }]),
+  },
   reconciler_core_clients: {
     help: 'CoreClient resources by condition and status, as the last run that looked found them',
     label: 'condition',

@@ -95,9 +95,9 @@ const walked = (plan: string) =>
   new Set([...plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+)/g)].map(([, name]) => name));
 
 const stageIndexes: [Stage, string[]][] = [
-  ['warn', ['forms_drafts_to_expire', 'forms_pkey']],
-  ['lock', ['forms_drafts_to_expire', 'forms_pkey']],
-  ['delete', ['forms_locked_to_expire', 'outbox_by_form', 'forms_pkey']],
+  ['warn', ['forms_drafts_to_expire', 'forms_pkey', 'quarantine_by_form']],
+  ['lock', ['forms_drafts_to_expire', 'forms_pkey', 'quarantine_by_form']],
+  ['delete', ['forms_locked_to_expire', 'outbox_by_form', 'forms_pkey', 'quarantine_by_form']],
 ];
 const purgeIndexes: [Purge, string[]][] = [
   ['tombstones', ['tombstones_by_age']],
@@ -130,6 +130,19 @@ const relayIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]]
     'failure',
     (store) => store.fail(sequences.map((sequence) => ({ row: { sequence, claimedUntil: now }, notBefore: now }))),
     ['outbox_pkey'],
+  ],
+  [
+    'quarantining',
+    (store) =>
+      store.quarantine(
+        sequences.map((sequence) => ({
+          row: { sequence, claimedUntil: now, formId: '', tenantId: 't', kind: 'form-locked' },
+          reason: 'service-refused',
+          detail: 'events 400',
+        })),
+        now,
+      ),
+    ['outbox_pkey', 'outbox_by_form', 'forms_pkey'],
   ],
 ];
 

@@ -18,6 +18,8 @@ export interface RunRecord {
   conditions: Record<string, number> | null;
   /** When the draft that waits longest for its lock should have been locked. */
   oldestOverdue: Date | null;
+  /** Locked forms whose deletion is more than a day overdue; null when the run did not look. */
+  overdueDeletions: number | null;
 }
 
 /** What there is to tell of all runs. */
@@ -30,6 +32,7 @@ export interface RunHistory {
   conditions: Record<string, number> | null;
   /** Of the last run that came to look at the end of its expiry. */
   oldestOverdue: Date | null;
+  overdueDeletions: number | null;
 }
 
 export interface RunStore {
@@ -40,8 +43,9 @@ export interface RunStore {
 
 const writeSql = `
 INSERT INTO reconciler_runs
-  (generation, started, finished, outcome, expiry_succeeded, clients_succeeded, counts, conditions, oldest_overdue)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+  (generation, started, finished, outcome, expiry_succeeded, clients_succeeded, counts, conditions, oldest_overdue,
+    overdue_deletions)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
 
 const historySql = `
 SELECT generation, started, finished, outcome, counts,
@@ -50,10 +54,12 @@ SELECT generation, started, finished, outcome, counts,
   (SELECT max(finished) FROM reconciler_runs WHERE clients_succeeded) AS "clientsSuccess",
   (SELECT conditions FROM reconciler_runs WHERE conditions IS NOT NULL ORDER BY generation DESC LIMIT 1) AS conditions,
   (SELECT oldest_overdue FROM reconciler_runs WHERE expiry_succeeded OR oldest_overdue IS NOT NULL
-    ORDER BY generation DESC LIMIT 1) AS "oldestOverdue"
+    ORDER BY generation DESC LIMIT 1) AS "oldestOverdue",
+  (SELECT overdue_deletions FROM reconciler_runs WHERE overdue_deletions IS NOT NULL
+    ORDER BY generation DESC LIMIT 1) AS "overdueDeletions"
 FROM reconciler_runs ORDER BY generation DESC LIMIT 1`;
 
-type HistoryRow = Omit<RunRecord, 'conditions' | 'oldestOverdue'> & Omit<RunHistory, 'last'>;
+type HistoryRow = Omit<RunRecord, 'conditions' | 'oldestOverdue' | 'overdueDeletions'> & Omit<RunHistory, 'last'>;
 
 export function createRunStore(): RunStore {
   return {
@@ -68,13 +74,14 @@ export function createRunStore(): RunStore {
         record.counts,
         record.conditions,
         record.oldestOverdue,
+        record.overdueDeletions,
       ]);
     },
     async history(db) {
       const [row] = (await db.query<HistoryRow>(historySql)).rows;
       if (!row) return undefined;
-      const { expirySuccess, clientsSuccess, conditions, oldestOverdue } = row;
-      return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue };
+      const { expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions } = row;
+      return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions };
     },
   };
 }

@@ -5,8 +5,13 @@
 // The walk takes no lock and is bounded by the batch, whatever it finds: a million forms that wait for their notice are
 // as many short looks. What it found is judged again when its row is locked; a row that somebody holds is passed over.
 //
+// No statement parses the data or the files of a form, so a form whose content Postgres cannot read expires like any other.
+// A form in quarantine for a stage is passed over in that stage.
+//
 // $1 tenants, $2 definitions, $3 and $4 the place after which each walk begins, $5 moments before which forms are due,
 // $6 rows in a batch, $7 now; what follows is said at each statement. Definitions are walked in the order of the arrays.
+import { fileUrnsSql } from '../outbox/file-urns.ts';
+import { clearQuarantineSql } from '../quarantine/clear.ts';
 
 interface Walk {
   status: 'Draft' | 'Locked';
@@ -46,6 +51,10 @@ export const planSql = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin'
 /** The status when the row is locked. The sum keeps the partial indexes out of it: rows are looked up by their id. */
 const stillIs = (status: Walk['status']) => `f.status || '' = '${status}' AND NOT f.held`;
 
+/** Not quarantined for the stage, or released since. */
+const isFree = (stage: string, id: string) =>
+  `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
+
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 /** Where the next batch begins, how many forms were looked at, and the columns of the statement. */
@@ -54,14 +63,17 @@ SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`
 
 const lockPage = pageOf({ status: 'Draft', since: 'last_accessed', more: ', $8::timestamptz[]', names: ', delete_on' });
 
+/** A bigint's last. The lock of a form with this revision must not fail for it. */
+const lastRevision = '9223372036854775807';
+
 /** $8 when what is locked now will be deleted. The event names no actor: without one it is the expiry itself. */
 export const lockSql = `
 WITH ${lockPage}, due AS MATERIALIZED (
   SELECT f.id, page.delete_on FROM page JOIN forms f ON f.id = page.id
-  WHERE ${stillIs('Draft')} AND f.last_accessed < page.before
+  WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${isFree('lock', 'f.id')}
   FOR UPDATE OF f SKIP LOCKED
 ), locked AS (
-  UPDATE forms f SET status = 'Locked', locked = $7, revision = f.revision + 1
+  UPDATE forms f SET status = 'Locked', locked = $7, revision = f.revision + (f.revision < ${lastRevision})::int
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, due.delete_on
 ), told AS (
@@ -74,7 +86,8 @@ ${answer('(SELECT count(*)::int FROM locked) AS locked')}`;
 
 export const lockLookSql = `
 WITH ${lockPage}
-${answer('(SELECT count(*)::int FROM page WHERE $7::timestamptz IS NOT NULL) AS locked')}`;
+${answer(`(
+  SELECT count(*)::int FROM page WHERE ${isFree('lock', 'page.id')} AND $7::timestamptz IS NOT NULL) AS locked`)}`;
 
 const warnPage = pageOf({
   status: 'Draft',
@@ -90,7 +103,7 @@ const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecon
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (
   SELECT f.id, page.lock_after, page.delete_after FROM page JOIN forms f ON f.id = page.id
-  WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${unwarned}
+  WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${unwarned} AND ${isFree('warn', 'f.id')}
   FOR UPDATE OF f SKIP LOCKED
 ), warned AS (
   UPDATE forms f SET warned = $7
@@ -107,7 +120,7 @@ ${answer('(SELECT count(*)::int FROM warned) AS warned')}`;
 export const warnLookSql = `
 WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
-  WHERE ${unwarned} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
+  WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
 const deletePage = `${pageOf({ status: 'Locked', since: 'locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
@@ -119,12 +132,12 @@ const waiting = '(SELECT count(*)::int FROM gate WHERE NOT notified AND NOT anyh
 
 /**
  * $8 moments before which forms are deleted though nobody could be told of their lock. Idempotency records and codes go
- * with the form, by their foreign keys; what an applicant may have named a file is split into the URNs in it.
+ * with the form, by their foreign keys.
  */
 export const deleteSql = `
 WITH ${deletePage}, due AS MATERIALIZED (
   SELECT f.id, gate.notified FROM gate JOIN forms f ON f.id = gate.id
-  WHERE (gate.notified OR gate.anyhow) AND ${stillIs('Locked')} AND f.locked = gate.at
+  WHERE (gate.notified OR gate.anyhow) AND ${stillIs('Locked')} AND f.locked = gate.at AND ${isFree('delete', 'f.id')}
   FOR UPDATE OF f SKIP LOCKED
 ), gone AS (
   DELETE FROM forms f USING due WHERE f.id = due.id
@@ -132,12 +145,12 @@ WITH ${deletePage}, due AS MATERIALIZED (
 ), tombstone AS (
   INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
   SELECT id, tenant_id, definition_id, anonymous_applicant, $7, notified FROM gone
-), told AS (
+  ON CONFLICT (form_id) DO UPDATE SET deleted = excluded.deleted, notified = excluded.notified
+), ${clearQuarantineSql('$7')}, told AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT id, tenant_id, 'form-deleted', jsonb_strip_nulls(jsonb_build_object(
     'definitionId', definition_id, 'subscriberId', subscriber_id,
-    'files', (SELECT coalesce(jsonb_agg(DISTINCT trim(urn)), '[]')
-      FROM json_each_text(files) AS file (name, urns), regexp_split_to_table(urns, ';') AS urn))), $7, $7
+    'files', ${fileUrnsSql('files')})), $7, $7
   FROM gone
 )
 ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
@@ -146,7 +159,8 @@ ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
 
 export const deleteLookSql = `
 WITH ${deletePage}
-${answer(`${waiting}, (SELECT count(*)::int FROM gate WHERE notified OR anyhow) AS deleted, (
+${answer(`${waiting}, (
+  SELECT count(*)::int FROM gate WHERE (notified OR anyhow) AND ${isFree('delete', 'gate.id')}) AS deleted, (
   SELECT coalesce(json_agg(json_build_object('formId', id)), '[]')
   FROM gate WHERE anyhow AND NOT notified AND $7::timestamptz IS NOT NULL) AS unnotified`)}`;
 

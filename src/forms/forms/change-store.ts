@@ -2,6 +2,8 @@
 // and the idempotency record that answers for it: a crash leaves all of them or none.
 import type { Queryable } from '../../service/postgres.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
+import { fileUrnsSql } from '../outbox/file-urns.ts';
+import { clearQuarantineSql } from '../quarantine/clear.ts';
 import type { Form, FormStatus, Person, Transition } from './form.ts';
 import { type FormRow, formColumns, toForm } from './row.ts';
 
@@ -100,23 +102,24 @@ UPDATE forms SET held = $4,
 WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
 
-// Idempotency records and codes go with the form, by their foreign keys.
+// Idempotency records and codes go with the form, by their foreign keys. Its data and files are not parsed, so a form
+// whose content Postgres cannot read can be deleted.
 const removeSql = `
-WITH form AS (
+WITH gone AS (
   DELETE FROM forms WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4)
   RETURNING id, tenant_id, definition_id, anonymous_applicant, files, subscriber_id
 ), tombstone AS (
   INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted)
-  SELECT id, tenant_id, definition_id, anonymous_applicant, $3 FROM form
-), told AS (
+  SELECT id, tenant_id, definition_id, anonymous_applicant, $3 FROM gone
+  ON CONFLICT (form_id) DO UPDATE SET deleted = excluded.deleted
+), ${clearQuarantineSql('$3')}, told AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT id, tenant_id, 'form-deleted', jsonb_strip_nulls(jsonb_build_object(
     'definitionId', definition_id, 'actor', $5::jsonb, 'subscriberId', subscriber_id,
-    'files', (SELECT coalesce(jsonb_agg(DISTINCT trim(urn)), '[]')
-      FROM json_each_text(files) AS file (name, urns), regexp_split_to_table(urns, ';') AS urn))), $3, $3
-  FROM form
+    'files', ${fileUrnsSql('files')})), $3, $3
+  FROM gone
 )
-SELECT id FROM form`;
+SELECT id FROM gone`;
 
 export function createChangeStore(pool: Queryable): ChangeStore {
   return {

@@ -136,8 +136,8 @@ const criteriaText = z
     examples: ['{"statusEquals":"Locked","lockedBefore":"2026-08-01"}'],
   });
 
-/** Opaque to clients: the creation time and the id of the last form of the page before. */
-const cursor = z
+/** Opaque to clients: a moment, of forms their creation, and the id of the last item of the page before. */
+export const cursor = z
   .string()
   .transform((text, context) => {
     if (text === '') return undefined;

@@ -18,6 +18,7 @@ function rows(count: number, leaseLeft = lease): ClaimedRow[] {
     facts: { definitionId: 'permit' },
     created: now,
     attempts: 1,
+    refusals: 0,
     form: undefined,
     claimedUntil: new Date(now.getTime() + leaseLeft),
   }));

@@ -1,9 +1,11 @@
 // Tells whose fault a failed delivery is, and logs failures as bursts: one line when they begin, one a minute while they
 // go on, one when they end. It logs ids and kinds, never what was sent or what the service answered about it.
-import { PlatformError } from '../../platform/platform-error.ts';
+import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
 import { databaseProblem } from '../../service/postgres.ts';
+import { Problem } from '../../service/problem.ts';
+import { databaseRefusal, type QuarantineCause, renderingFailure } from '../../service/quarantine.ts';
 import type { FailureSide } from './gate.ts';
 import type { OutboxRow } from './outbox.ts';
 
@@ -17,8 +19,12 @@ export class DeadlineError extends Error {
 
 export interface FailureReport {
   sideOf(error: unknown): FailureSide;
+  /** Why a row that failed may be quarantined; undefined where waiting may help. */
+  causeOf(error: unknown): QuarantineCause | undefined;
   /** `subject`: the lane, or `postgres`. */
   failed(subject: string, error: unknown, row?: OutboxRow): void;
+  /** The row is in quarantine. */
+  quarantined(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
   /** The subject works again. */
   ended(subject: string): void;
 }
@@ -37,6 +43,7 @@ export function createFailureReport({ log, clock }: { log: Logger; clock: Clock 
 
   return {
     sideOf,
+    causeOf,
     failed(subject, error, row) {
       const now = clock().getTime();
       const side = row ? sideOf(error) : 'service';
@@ -65,6 +72,9 @@ export function createFailureReport({ log, clock }: { log: Logger; clock: Clock 
         texts[side],
       );
     },
+    quarantined({ formId, tenantId, kind, sequence }, cause) {
+      log.warn({ kind, form: formId, tenant: tenantId, sequence, ...cause }, 'item quarantined');
+    },
     ended(subject) {
       const burst = bursts.get(subject);
       if (!burst) return;
@@ -77,18 +87,22 @@ export function createFailureReport({ log, clock }: { log: Logger; clock: Clock 
 
 const texts: Record<FailureSide, string> = {
   service: 'the outbox cannot deliver and tries again',
-  row: 'what the outbox delivers is refused; it is kept, tried again, and holds back what follows of its form',
+  row: 'outbox row refused',
 };
-
-// An address that does not exist (404, 405) is a wrong configuration of the service and no fault of one row.
-const wrongAddress = new Set([404, 405]);
 
 /** What is neither a failed call, nor the database, nor time, is something about this row that cannot be rendered. */
 function sideOf(error: unknown): FailureSide {
+  if (databaseRefusal(error)) return 'row';
   if (error instanceof DeadlineError || databaseProblem(error)) return 'service';
   if (!(error instanceof PlatformError)) return 'row';
-  const refused = error.kind === 'rejected' && !wrongAddress.has(error.upstreamStatus ?? 0);
-  return refused ? 'row' : 'service';
+  return serviceRefusal(error) ? 'row' : 'service';
+}
+
+/** An invalid form definition is its administrator's to mend: the row waits for it. */
+function causeOf(error: unknown): QuarantineCause | undefined {
+  if (sideOf(error) === 'service') return undefined;
+  if (error instanceof Problem && error.slug === 'definition-invalid') return undefined;
+  return serviceRefusal(error) ?? databaseRefusal(error) ?? renderingFailure(error);
 }
 
 function describeRow(row: OutboxRow | undefined) {

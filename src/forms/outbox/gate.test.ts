@@ -54,12 +54,10 @@ it('a refused row shows that the service is back', () => {
   expect(gate.state()).toBe('open');
 });
 
-it('fifty refused rows and no accepted one shut the gate: then it is not the rows', () => {
+it('refused rows never shut the gate, however many: one tenant’s rows hold up nobody else’s', () => {
   const { gate, failures } = gateAt();
-  failures(49, 'row');
+  expect(failures(1_000, 'row').filter((change) => change !== undefined)).toEqual([]);
   expect(gate.state()).toBe('open');
-  expect(gate.failed('row')).toBe('began');
-  expect(gate.state()).toBe('shut');
 });
 
 it('the wait of a row doubles with each try, is capped, and is spread over the upper half', () => {

@@ -3,7 +3,7 @@
 import type { Clock } from '../../service/clock.ts';
 import { type Backoff, retryDelay } from './outbox.ts';
 
-/** `service`: it failed, timed out or refused us. `row`: it answered that this one is not acceptable. */
+/** `service`: it failed, timed out or refused us. `row`: it refuses this row, or the row cannot be rendered. */
 export type FailureSide = 'service' | 'row';
 
 export interface Gate {
@@ -20,29 +20,26 @@ export interface Gate {
 /** Whether this outcome begins an outage, ends one, or changes nothing. */
 export type GateChange = 'began' | 'ended' | undefined;
 
-// Five failures of the service in a row, or fifty refused rows: a wrong address or a broken registration refuses all.
-const weights: Record<FailureSide, number> = { service: 10, row: 1 };
-const limit = 50;
+/** Failures of the service in a row that shut the gate. Refused rows never do: they would hold back everybody's rows. */
+const limit = 5;
 
 export function createGate(options: { clock: Clock; backoff: Backoff; random?: () => number }): Gate {
-  let score = 0;
+  let failures = 0;
   let trips = 0;
   let shutUntil = 0;
-  let cause: FailureSide = 'service';
   const now = () => options.clock().getTime();
 
   const state = () => {
     if (trips === 0) return 'open';
     return now() < shutUntil ? 'shut' : 'probe';
   };
-  const shut = (side: FailureSide) => {
+  const shut = () => {
     trips += 1;
-    cause = side;
     shutUntil = now() + retryDelay(trips, options.backoff, options.random);
   };
   const open = (): GateChange => {
     const change = trips > 0 ? 'ended' : undefined;
-    score = 0;
+    failures = 0;
     trips = 0;
     return change;
   };
@@ -56,10 +53,10 @@ export function createGate(options: { clock: Clock; backoff: Backoff; random?: (
       // What was under way when the gate shut says nothing new.
       if (before === 'shut') return undefined;
       // A service that was down and now refuses one row is up.
-      if (before === 'probe' && cause === 'service' && side === 'row') return open();
-      score += weights[side];
-      if (before === 'open' && score < limit) return undefined;
-      shut(side);
+      if (side === 'row') return before === 'probe' ? open() : undefined;
+      failures += 1;
+      if (before === 'open' && failures < limit) return undefined;
+      shut();
       return before === 'open' ? 'began' : undefined;
     },
   };

@@ -32,6 +32,8 @@ export interface LanePace {
   poll: { min: number; max: number };
   /** Next try of a row that failed because of the service, and of one that the service refuses. */
   retry: { service: Backoff; row: Backoff };
+  /** Refusals of a row by the service until it is quarantined. */
+  refusals: number;
 }
 
 export interface LaneOptions {
@@ -175,8 +177,11 @@ async function deliverOne(row: ClaimedRow, options: LaneOptions, { recorder, dis
     report.failed(name, error, row);
     if (change === 'ended') report.ended(name);
     if (change === 'began') dispatch.clear();
-    const delay = retryDelay(row.attempts, pace.retry[side]);
-    recorder.failed({ row, notBefore: new Date(clock().getTime() + delay) });
+    const cause = report.causeOf(error);
+    const refusals = row.refusals + (cause ? 1 : 0);
+    if (cause && refusals >= pace.refusals) return recorder.quarantined({ row, ...cause });
+    const delay = retryDelay(cause ? refusals : row.attempts, pace.retry[side]);
+    recorder.failed({ row, refusals, notBefore: new Date(clock().getTime() + delay) });
   }
 }
 

@@ -1,6 +1,6 @@
 // The relay: in every pod of the form service it brings the outbox to the platform, at least once, in order per form. It
-// is woken by a look at the table in short intervals, and at once after a write of its own process. Nothing is ever given
-// up: a row leaves only by being accepted.
+// is woken by a look at the table in short intervals, and at once after a write of its own process. A row leaves only by
+// being accepted; one that its service keeps refusing is quarantined, so that the later rows of its form go on.
 import { performance } from 'node:perf_hooks';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
@@ -56,6 +56,8 @@ const defaultPace = {
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
+  // With the waits of `retry.row`, a quarter of an hour.
+  refusals: 10,
 };
 
 export function startRelay(options: RelayOptions): Relay {

@@ -1,14 +1,19 @@
 // The outbox table: claims, outcomes, backlog. Claims are short statements, never open transactions; a claim that is not
-// settled runs out. Rows are claimed by this file's order only: a form's row waits until every earlier one is accepted.
+// settled runs out. A form's row waits until every earlier one is accepted or quarantined.
 import type { QueryResult } from 'pg';
 import type { Queryable } from '../../service/postgres.ts';
+import { productVersion } from '../../service/product-version.ts';
+import type { QuarantineCause } from '../../service/quarantine.ts';
 import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
-import { acceptSql, backlogSql, claimSql, failSql, type Place } from './statements.ts';
+import { acceptSql, failSql, quarantineSql } from './settle-statements.ts';
+import { backlogSql, claimSql, type Place } from './statements.ts';
 
 /** A row as a relay holds it. */
 export interface ClaimedRow extends OutboxRow {
   /** Names the claim: a claim that ran out and was taken by another relay has another value. */
   claimedUntil: Date;
+  /** How often its service has refused it. */
+  refusals: number;
 }
 
 export interface AcceptedRow {
@@ -20,6 +25,12 @@ export interface FailedRow {
   row: Pick<ClaimedRow, 'sequence' | 'claimedUntil'>;
   /** Next try; undefined for a row that was claimed and not tried, which is as due as it was. */
   notBefore: Date | undefined;
+  /** Refusals by the service, where this try was one. */
+  refusals?: number | undefined;
+}
+
+export interface RefusedRow extends QuarantineCause {
+  row: Pick<ClaimedRow, 'sequence' | 'claimedUntil' | 'formId' | 'tenantId' | 'kind'>;
 }
 
 export interface Look {
@@ -50,6 +61,11 @@ export interface OutboxStore {
   accept(rows: readonly AcceptedRow[], now: Date): Promise<void>;
   /** Gives rows back until `notBefore`; rows that another relay has claimed meanwhile stay with it. */
   fail(rows: readonly FailedRow[]): Promise<void>;
+  /**
+   * Quarantines rows, so that the later rows of their forms go on. What is left to do after form-deleted is done all the
+   * same. A row of a form that was deleted meanwhile is dropped, unless it has to do with the form's deletion.
+   */
+  quarantine(rows: readonly RefusedRow[], now: Date): Promise<void>;
   backlog(now: Date): Promise<Backlog[]>;
   /** The answers of a form; null when it is gone. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
@@ -71,7 +87,7 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
       const { rows } = (answer as QueryResult<ClaimRecord>[]).at(-1) ?? { rows: [] };
       const last = rows.at(-1);
       return {
-        rows: rows.map((record) => ({ ...toRow(record), claimedUntil })),
+        rows: rows.map((record) => ({ ...toRow(record), claimedUntil, refusals: record.refusals })),
         end: last && { notBefore: last.not_before, sequence: last.sequence },
       };
     },
@@ -82,8 +98,17 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
     },
     async fail(rows) {
       await pool.query(
-        failSql(rows.map(({ row, notBefore }) => ({ ...row, notBefore, tried: notBefore !== undefined }))),
+        failSql(
+          rows.map(({ row, notBefore, refusals }) => ({ ...row, notBefore, refusals, tried: notBefore !== undefined })),
+        ),
       );
+    },
+    async quarantine(rows, now) {
+      const refused = rows.map(({ row: { sequence, claimedUntil }, reason, detail }) => ({
+        ...{ sequence, claimedUntil, reason, detail },
+      }));
+      const removal = new Date(now.getTime() + removalDelay);
+      await pool.query(quarantineSql({ rows: refused, now, removal, deleteFiles, version: productVersion() }));
     },
     async backlog(now) {
       const { rows } = await pool.query<Backlog>(backlogSql, [now]);
@@ -107,6 +132,7 @@ interface ClaimRecord {
   facts: OutboxFacts;
   outbox_created: Date;
   attempts: number;
+  refusals: number;
   status: OutboxForm['status'] | null;
   form_created: Date;
   created_by: Actor;

@@ -89,10 +89,13 @@ export function createAccessRegistration(options: AccessRegistrationOptions): Ac
       // RFC 7592 section 2.3 has 401 for a client that does not exist; 404 is seen too.
       if (answer.status === 401) return 'refused';
       if (answer.status === 404 || (answer.status >= 200 && answer.status < 300)) return 'removed';
-      throw new PlatformError('access', 'failed', { upstreamStatus: answer.status });
+      const kind = definiteRefusals.has(answer.status) ? 'rejected' : 'failed';
+      throw new PlatformError('access', kind, { upstreamStatus: answer.status });
     },
   };
 }
+
+const definiteRefusals = new Set([400, 409, 410, 422]);
 
 const text = z.string().min(1);
 const registeredSchema = z.looseObject({

@@ -1,8 +1,11 @@
 // What registrations leave to be done: clients to delete, events to send, attempts without an end, texts sealed under an
 // old key. Rows are claimed by pushing their next try into the future, so that many pods share the work, a crash loses
-// none, and no transaction is open during a call.
+// none, and no transaction is open during a call. A quarantined row waits until infinity.
+import type pg from 'pg';
 import { type KeyRing, KeyRingError } from '../../service/key-ring.ts';
-import type { Queryable } from '../../service/postgres.ts';
+import { type Queryable, withTransaction } from '../../service/postgres.ts';
+import type { QuarantineCause } from '../../service/quarantine.ts';
+import { putInQuarantine } from '../../service/quarantine-store.ts';
 import type { ManagedClient } from './access-registration.ts';
 import { type RegistrationRow, rowColumns, tokenContext, toRegistration, toRow } from './registration-row.ts';
 
@@ -14,6 +17,7 @@ export interface Deletion extends Omit<ManagedClient, 'registrationAccessToken'>
   clientId: string;
   oidcClientId: string;
   attempts: number;
+  refusals: number;
 }
 
 export interface PendingEvent {
@@ -23,6 +27,7 @@ export interface PendingEvent {
   payload: Record<string, unknown>;
   created: Date;
   attempts: number;
+  refusals: number;
 }
 
 export interface LostAttempt {
@@ -51,7 +56,11 @@ export interface LeftoverStore {
   claimDeletions(claim: Claim): Promise<Deletion[]>;
   claimEvents(claim: Claim): Promise<PendingEvent[]>;
   done(kind: LeftoverKind, id: string): Promise<void>;
-  retry(kind: LeftoverKind, id: string, notBefore: Date): Promise<void>;
+  /** `refusals` so far, the last try included. */
+  retry(kind: LeftoverKind, id: string, next: { notBefore: Date; refusals: number }): Promise<void>;
+  /** Tries it no more, until it is released. */
+  quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date): Promise<void>;
+  /** Neither done nor quarantined. */
   pending(): Promise<Record<LeftoverKind, number>>;
   /** Takes out the attempts begun before a moment: each is answered once, whoever asks. */
   takeLostAttempts(before: Date): Promise<LostAttempt[]>;
@@ -59,9 +68,9 @@ export interface LeftoverStore {
   reseal(): Promise<Resealed>;
 }
 
-const tables = { deletion: 'client_deletions', event: 'client_events' } as const;
+export const tables = { deletion: 'client_deletions', event: 'client_events' } as const;
 
-export function createLeftoverStore({ pool, keys }: { pool: Queryable; keys: KeyRing }): LeftoverStore {
+export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRing }): LeftoverStore {
   async function claim<Row extends object>(kind: LeftoverKind, { now, until, limit }: Claim): Promise<Row[]> {
     // A client that is registered is never deleted, whatever led to the row.
     const spared =
@@ -78,27 +87,36 @@ export function createLeftoverStore({ pool, keys }: { pool: Queryable; keys: Key
 
   return {
     claimDeletions: async (options) =>
-      (await claim<RegistrationRow & { id: string; attempts: number }>('deletion', options)).map((row) => ({
-        id: row.id,
-        tenantId: row.tenant_id,
-        clientId: row.client_id,
-        realm: row.realm,
-        oidcClientId: row.oidc_client_id,
-        registrationAccessToken: tryOpen(keys, row),
-        registrationClientUri: row.registration_client_uri,
-        attempts: row.attempts,
-      })),
+      (await claim<RegistrationRow & { id: string; attempts: number; refusals: number }>('deletion', options)).map(
+        (row) => ({
+          id: row.id,
+          tenantId: row.tenant_id,
+          clientId: row.client_id,
+          realm: row.realm,
+          oidcClientId: row.oidc_client_id,
+          registrationAccessToken: tryOpen(keys, row),
+          registrationClientUri: row.registration_client_uri,
+          attempts: row.attempts,
+          refusals: row.refusals,
+        }),
+      ),
     claimEvents: async (options) =>
       (await claim<EventRow>('event', options)).map(({ tenant_id: tenantId, ...row }) => ({ ...row, tenantId })),
     async done(kind, id) {
       await pool.query(`DELETE FROM ${tables[kind]} WHERE id = $1`, [id]);
     },
-    async retry(kind, id, notBefore) {
-      await pool.query(`UPDATE ${tables[kind]} SET not_before = $2 WHERE id = $1`, [id, notBefore]);
+    async retry(kind, id, { notBefore, refusals }) {
+      await pool.query(`UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`, [
+        id,
+        notBefore,
+        refusals,
+      ]);
     },
+    quarantine: (...given) => setAside(pool, ...given),
     async pending() {
       const { rows } = await pool.query<Record<LeftoverKind, number>>(
-        'SELECT (SELECT count(*)::int FROM client_deletions) AS deletion, (SELECT count(*)::int FROM client_events) AS event',
+        `SELECT (SELECT count(*)::int FROM client_deletions WHERE not_before < 'infinity') AS deletion,
+          (SELECT count(*)::int FROM client_events WHERE not_before < 'infinity') AS event`,
       );
       return rows[0] ?? { deletion: 0, event: 0 };
     },
@@ -116,6 +134,19 @@ export function createLeftoverStore({ pool, keys }: { pool: Queryable; keys: Key
     },
     reseal: () => reseal(pool, keys),
   };
+}
+
+async function setAside(
+  pool: pg.Pool,
+  ...[kind, row, cause, now]: Parameters<LeftoverStore['quarantine']>
+): Promise<void> {
+  const { id: item, tenantId, attempts } = row;
+  const about: Record<string, string> =
+    'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
+  await withTransaction(pool, async (client) => {
+    await client.query(`UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`, [item]);
+    await putInQuarantine(client, [{ kind: `client-${kind}`, item, tenantId, about, attempts, ...cause }], now);
+  });
 }
 
 type EventRow = Omit<PendingEvent, 'tenantId'> & { tenant_id: string };

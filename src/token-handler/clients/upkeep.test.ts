@@ -6,6 +6,7 @@ import { startTestPlatform, type TestPlatform } from '../../../test/support/plat
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import type { RunningService } from '../../service/serve.ts';
+import { createLeftoverQuarantine } from './leftover-quarantine.ts';
 
 let access: TracedAccess;
 let platform: TestPlatform;
@@ -100,4 +101,34 @@ it('a stop waits for what runs, and what is left is done by another replica', as
   await leaving.close();
   await expect.poll(pending('client_deletions'), { timeout: 10_000 }).toEqual([]);
   await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+});
+
+it('what a service refuses for ever is quarantined with its reason, holds up nothing, and is done once it is released', async () => {
+  const refusals = 3;
+  const pace = { firstRetry: 10, longestRetry: 20, refusals };
+  const patient = await startTestTokenHandler({
+    platform,
+    directory: { DIR_PLATFORM_EVENT_SERVICE_V1: `${proxy.url}/event/v1` },
+    pace: { lease: 5_000, ...pace },
+  });
+  const entries = () => patient.rows('SELECT kind, reason, detail, attempts, about FROM quarantine WHERE NOT released');
+  try {
+    await patient.configure({ 'permits-web': {} });
+    await proxy.break(422, { at: 1, times: refusals });
+    await patient.register('permits-web');
+    await expect
+      .poll(entries)
+      .toMatchObject([{ kind: 'client-event', reason: 'service-refused', detail: 'events 422', attempts: refusals }]);
+    await patient.register('permits-web');
+    await expect.poll(() => patient.rows("SELECT FROM client_events WHERE not_before < 'infinity'")).toEqual([]);
+    const metrics = async () => (await fetch(`${patient.metricsUrl}/metrics`)).text();
+    expect(await metrics()).toContain('formgate_quarantined_items{kind="client-event",reason="service-refused"} 1');
+    expect(await metrics()).toContain('token_handler_registration_leftovers{kind="event"} 0');
+    const pool = new pg.Pool({ connectionString: patient.databaseUrl, max: 2 });
+    expect(await createLeftoverQuarantine({ pool, clock: () => new Date() }).release('all')).toHaveLength(1);
+    await pool.end();
+    await expect.poll(() => patient.rows('SELECT FROM client_events'), { timeout: 10_000 }).toEqual([]);
+  } finally {
+    await patient.close();
+  }
 });

@@ -1,13 +1,15 @@
 // The work that registrations leave, done in the background by every pod: deletes replaced clients at the access service,
-// sends events, tells of registrations that were cut off, and seals again after a key rotation. Nothing is given up: a
-// row leaves only when its work is done, or when the access service does not let us do it.
+// sends events, tells of registrations that were cut off, and seals again after a key rotation. A row leaves only when its
+// work is done, or when the access service does not let us do it; one that is refused again and again is quarantined.
 import { setTimeout as sleep } from 'node:timers/promises';
 import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';
-import { PlatformError } from '../../platform/platform-error.ts';
+import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
 import type { Metrics } from '../../service/metrics.ts';
+import { databaseRefusal, type QuarantineCause } from '../../service/quarantine.ts';
+import type { QuarantineStore } from '../../service/quarantine-store.ts';
 import type { AccessRegistration } from './access-registration.ts';
 import type { Deletion, LeftoverKind, LeftoverStore, PendingEvent } from './leftover-store.ts';
 
@@ -28,7 +30,10 @@ export interface UpkeepPace {
   lease: number;
   /** After this, an attempt to register has failed without telling. */
   attempt: number;
+  /** Also of the tidying of the quarantine. */
   reseal: number;
+  /** Refusals of a row until it is quarantined. */
+  refusals: number;
 }
 
 const defaultPace: UpkeepPace = {
@@ -38,10 +43,13 @@ const defaultPace: UpkeepPace = {
   lease: 60_000,
   attempt: 300_000,
   reseal: 3_600_000,
+  // With the waits between them, three quarters of an hour.
+  refusals: 10,
 };
 
 export interface UpkeepOptions {
   store: LeftoverStore;
+  quarantine: Pick<QuarantineStore, 'release'> & { tidy(): Promise<void> };
   access: AccessRegistration;
   events: Pick<Events, 'send'>;
   clock: Clock;
@@ -102,31 +110,53 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
 }
 
 /** Claims rows and does them side by side; answers how many. */
-async function workOff<Row extends { id: string; attempts: number }>(
+async function workOff<Row extends Deletion | PendingEvent>(
   parts: Parts,
   kind: LeftoverKind,
   claim: (options: { now: Date; until: Date; limit: number }) => Promise<Row[]>,
   work: (parts: Parts, row: Row) => Promise<void>,
 ): Promise<number> {
-  const { store, pace, clock, log } = parts;
+  const { store, pace, clock } = parts;
   const now = clock();
   const rows = await claim({ now, until: after(now, pace.lease), limit: batch });
   await Promise.all(
     rows.map(async (row) => {
-      try {
-        await work(parts, row);
-      } catch (error) {
-        const delay = Math.min(pace.firstRetry * 2 ** (row.attempts - 1), pace.longestRetry);
-        const why =
-          error instanceof PlatformError ? { kind: error.kind, status: error.upstreamStatus } : { err: error };
-        log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `a ${kind} failed`);
-        await store.retry(kind, row.id, after(clock(), delay));
-        return;
-      }
-      await store.done(kind, row.id);
+      const failure = await work(parts, row).then(
+        () => undefined,
+        (error: unknown) => ({ error }),
+      );
+      if (failure) await settleFailure(parts, kind, row, failure.error);
+      else await store.done(kind, row.id);
     }),
   );
   return rows.length;
+}
+
+/** The secret of the row is sealed under a key that is gone: it may come back, so the row stays. */
+class KeyMissingError extends Error {}
+
+function causeOf(error: unknown): QuarantineCause | undefined {
+  if (error instanceof KeyMissingError) return { reason: 'key-missing', detail: '' };
+  return serviceRefusal(error) ?? databaseRefusal(error);
+}
+
+async function settleFailure(
+  { store, pace, clock, log }: Parts,
+  kind: LeftoverKind,
+  row: Deletion | PendingEvent,
+  error: unknown,
+): Promise<void> {
+  const cause = causeOf(error);
+  const refusals = row.refusals + (cause ? 1 : 0);
+  if (cause && (refusals >= pace.refusals || cause.reason === 'key-missing')) {
+    await store.quarantine(kind, row, cause, clock());
+    log.warn({ kind: `client-${kind}`, ...describe(row), ...cause }, 'item quarantined');
+    return;
+  }
+  const delay = Math.min(pace.firstRetry * 2 ** (row.attempts - 1), pace.longestRetry);
+  const why = error instanceof PlatformError ? { kind: error.kind, status: error.upstreamStatus } : { err: error };
+  log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `a ${kind} failed`);
+  await store.retry(kind, row.id, { notBefore: after(clock(), delay), refusals });
 }
 
 function describe(row: object): object {
@@ -136,8 +166,8 @@ function describe(row: object): object {
 
 async function removeClient({ access, log }: Parts, deletion: Deletion): Promise<void> {
   const { registrationAccessToken } = deletion;
-  const outcome =
-    registrationAccessToken === undefined ? 'refused' : await access.remove({ ...deletion, registrationAccessToken });
+  if (registrationAccessToken === undefined) throw new KeyMissingError();
+  const outcome = await access.remove({ ...deletion, registrationAccessToken });
   if (outcome === 'removed') log.info(describe(deletion), 'a replaced client was deleted at the access service');
   else
     log.warn(
@@ -167,12 +197,14 @@ async function tellOfLostAttempts({ store, clock, pace, log }: Parts): Promise<v
     );
 }
 
-function createResealing({ store, clock, pace, log }: Parts): () => Promise<void> {
+function createResealing({ store, quarantine, clock, pace, log }: Parts): () => Promise<void> {
   let due = Number.NEGATIVE_INFINITY;
   return async () => {
     const now = clock().getTime();
     if (now < due) return;
     due = now + pace.reseal;
+    await quarantine.release('of other versions');
+    await quarantine.tidy();
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'sealed under the current key');
     if (unreadable > 0) log.error({ unreadable }, 'registrations are sealed under a key that is not in the ring');

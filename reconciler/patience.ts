@@ -1,0 +1,28 @@
+// Retries what failed because of the infrastructure: a deadlock, a lock or a statement that took too long, a broken
+// connection. What fails because of a row is not retried: it would fail again.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../src/service/log.ts';
+import { databaseProblem } from '../src/service/postgres.ts';
+import { databaseRefusal } from '../src/service/quarantine.ts';
+
+export interface Patience {
+  log: Logger;
+  /** Aborted when nothing is to be retried any more. */
+  signal: AbortSignal;
+}
+
+/** Milliseconds before each further try. */
+const pauses = [200, 1_000, 3_000];
+
+export async function patiently<T>({ log, signal }: Patience, work: () => Promise<T>): Promise<T> {
+  for (const pause of pauses) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!databaseProblem(error) || databaseRefusal(error) || signal.aborted) throw error;
+      log.warn({ err: error }, 'statement failed, will be retried');
+      await sleep(pause);
+    }
+  }
+  return work();
+}

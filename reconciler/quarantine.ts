@@ -1,0 +1,34 @@
+// What a run does about the quarantine beside filling it: gives items another try in each new version of the product,
+// removes the entries of what was done since, and counts what is new.
+import type pg from 'pg';
+import {
+  countRetries,
+  countSinceLastRun,
+  createFormsQuarantine,
+  tidyQuarantine,
+} from '../src/forms/quarantine/store.ts';
+import type { Clock } from '../src/service/clock.ts';
+import { type Patience, patiently } from './patience.ts';
+import type { Writer } from './writer.ts';
+
+export interface QuarantineUpkeep extends Patience {
+  pool: pg.Pool;
+  clock: Clock;
+  writer: Writer;
+}
+
+/** Before the stages: releases what another version quarantined. Answers how many items this run tries again. */
+export async function releaseForRetry(options: QuarantineUpkeep): Promise<number> {
+  const { pool, clock, writer } = options;
+  const quarantine = createFormsQuarantine({ pool, clock });
+  if (!writer.dryRun) await patiently(options, () => quarantine.release('of other versions'));
+  return patiently(options, () => countRetries(pool));
+}
+
+/** After the stages. Answers how many outbox rows were quarantined since the last run; none in a dry run. */
+export async function tidyAndCount(options: QuarantineUpkeep): Promise<number> {
+  const { pool, writer } = options;
+  if (writer.dryRun) return 0;
+  await patiently(options, () => writer.transact(tidyQuarantine));
+  return patiently(options, () => countSinceLastRun(pool));
+}

@@ -1,0 +1,169 @@
+// Rows that a service refuses for ever: they are quarantined after a bounded number of refusals, and hold back neither
+// the rest of their form nor anybody else's rows. On a real Postgres, over real HTTP.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import {
+  createOutboxDatabase,
+  type OutboxDatabase,
+  type Received,
+  type Sink,
+  startSink,
+} from '../../../test/support/outbox.ts';
+import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import { createChangeStore } from '../forms/change-store.ts';
+import { createFormsQuarantine } from '../quarantine/store.ts';
+
+let database: OutboxDatabase;
+let sink: Sink;
+let relays: TestRelay[] = [];
+beforeEach(async () => {
+  database = await createOutboxDatabase();
+  sink = await startSink();
+});
+afterEach(async () => {
+  await Promise.all(relays.map((relay) => relay.stop()));
+  relays = [];
+  await sink.close();
+  await database.close();
+});
+
+const start = (options: Partial<TestRelayOptions> = {}) => {
+  const pace = { refusals: 3, ...options.pace };
+  relays.push(startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, ...options, pace }));
+};
+const eventOf = ({ path, body }: Received) =>
+  path === '/event/v1/events'
+    ? { form: (body.context as { formId: string }).formId, name: String(body.name) }
+    : undefined;
+const sent = (form: string) =>
+  sink.received.flatMap((request) => (eventOf(request)?.form === form ? [eventOf(request)?.name] : []));
+const refuse = (isRefused: (request: Received) => boolean) =>
+  sink.answer((request) => (isRefused(request) ? { status: 422 } : undefined) as undefined);
+const waiting = async () =>
+  (
+    await database.pool.query<{ count: number }>(
+      "SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before < 'infinity'",
+    )
+  ).rows[0]?.count;
+const settled = () => vi.waitFor(async () => expect(await waiting()).toBe(0), { timeout: 15_000, interval: 20 });
+const entries = async () =>
+  (await database.pool.query('SELECT kind, about, reason, detail, attempts FROM quarantine ORDER BY item::bigint'))
+    .rows;
+const store = () => createFormsQuarantine({ pool: database.pool, clock: () => new Date() });
+
+it('an event that the event service keeps refusing is quarantined, and the later events of its form are delivered', async () => {
+  const [refused, other] = [await database.addForm(), await database.addForm()];
+  for (const form of [refused, other])
+    for (const kind of ['form-created', 'form-submitted', 'form-archived'] as const) await database.addRow(form, kind);
+  refuse((request) => eventOf(request)?.form === refused && eventOf(request)?.name === 'form-created');
+  const logged = captureLog();
+  start({ write: (line) => logged.log.info(JSON.parse(line)) });
+  await settled();
+  expect(sent(refused)).toEqual(['form-created', 'form-created', 'form-created', 'form-submitted', 'form-archived']);
+  expect(sent(other)).toEqual(['form-created', 'form-submitted', 'form-archived']);
+  const about = { formId: refused, definitionId: 'permit' };
+  expect(await entries()).toEqual([
+    { kind: 'form-created', about, reason: 'service-refused', detail: 'events 422', attempts: 3 },
+  ]);
+  expect(logged.text()).toContain('item quarantined');
+  expect(await relays[0]?.metrics.registry.metrics()).toContain('outbox_undelivered{kind="form-created"} 0');
+});
+
+it('an outage is no refusal: however often it fails, nothing is quarantined', async () => {
+  const form = await database.addForm();
+  await database.addRow(form, 'form-created');
+  let statuses = [500, 503, 429, 408, 401, 403, 404, 405];
+  sink.answer(() => {
+    const [status, ...rest] = statuses;
+    statuses = rest;
+    return (status && { status }) as undefined;
+  });
+  start({ pace: { refusals: 1 } });
+  await settled();
+  expect(statuses).toEqual([]);
+  expect(await entries()).toEqual([]);
+});
+
+it('a thousand refused rows do not delay the others', async () => {
+  const bad = await Promise.all(Array.from({ length: 1_000 }, () => database.addForm()));
+  await database.pool.query(
+    `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+     SELECT id, 't', 'form-created', '{"definitionId":"permit"}', now() - interval '1 day', now() - interval '1 day'
+     FROM unnest($1::uuid[]) id`,
+    [bad],
+  );
+  const good = await database.addForm();
+  await database.addRow(good, 'form-created');
+  refuse((request) => eventOf(request)?.form !== good);
+  start({ pace: { retry: { service: { first: 20, cap: 100 }, row: { first: 60_000, cap: 60_000 } } } });
+  await vi.waitFor(() => expect(sent(good)).toEqual(['form-created']), { timeout: 15_000 });
+});
+
+it('a released row is delivered, and quarantined again by its first refusal', async () => {
+  const [mended, hopeless] = [await database.addForm(), await database.addForm()];
+  for (const form of [mended, hopeless]) await database.addRow(form, 'form-created');
+  let refused = [mended, hopeless];
+  refuse((request) => refused.includes(eventOf(request)?.form ?? ''));
+  start();
+  await settled();
+  expect(await entries()).toHaveLength(2);
+  refused = [hopeless];
+  await store().release('all');
+  await settled();
+  expect(sent(mended)).toHaveLength(4);
+  expect(sent(hopeless)).toHaveLength(4);
+  expect(await store().counts()).toEqual([{ kind: 'form-created', reason: 'service-refused', count: 1 }]);
+});
+
+it('what a deletion leaves is removed although form-deleted is refused for ever', async () => {
+  const form = await database.addForm();
+  await database.addRow(form, 'form-deleted', {
+    facts: { subscriberId: 'subscriber-1', actor: { id: 'ana', name: 'Ana' } },
+  });
+  await database.removeForm(form);
+  refuse((request) => eventOf(request)?.form === form);
+  start();
+  await vi.waitFor(async () => expect(await entries()).toHaveLength(1));
+  const { rows } = await database.pool.query("SELECT facts FROM outbox WHERE kind = 'remove-subscriber'");
+  expect(rows).toEqual([{ facts: { definitionId: 'permit', subscriberId: 'subscriber-1' } }]);
+});
+
+it('entries disappear with the form, refused events are dropped, and a refused subscriber is asked for once more', async () => {
+  const form = await database.addForm({ channels: [{ channel: 'email', address: 'ana@example.org' }] });
+  for (const kind of ['subscribe', 'form-created'] as const) await database.addRow(form, kind);
+  refuse(({ path, body }) => path.startsWith('/subscription') || body.name === 'form-created');
+  start();
+  await settled();
+  expect((await entries()).map(({ kind }) => kind)).toEqual(['subscribe', 'form-created']);
+  sink.answer(() => undefined);
+  const [{ tenant_id: tenantId }] = (await database.pool.query('SELECT tenant_id FROM outbox LIMIT 1')).rows;
+  const removal = { tenantId, formId: form, actor: { id: 'ana', name: 'Ana' }, now: new Date() };
+  expect(await createChangeStore(database.pool).remove({ ...removal, statuses: ['Draft'] })).toBe(true);
+  expect(await entries()).toEqual([]);
+  await vi.waitFor(() => expect(sent(form).at(-1)).toBe('form-deleted'));
+  const kinds = async () =>
+    (await database.pool.query('SELECT kind FROM outbox ORDER BY sequence')).rows.map(({ kind }) => kind);
+  await vi.waitFor(async () => expect(await kinds()).toEqual(['subscribe', 'form-deleted', 'remove-subscriber']));
+});
+
+it('a subscriber whose id no database can hold fails its own row only', async () => {
+  const channels = [{ channel: 'email', address: 'ana@example.org' }];
+  const forms = await Promise.all(Array.from({ length: 9 }, () => database.addForm({ channels })));
+  for (const form of forms) await database.addRow(form, 'subscribe');
+  sink.answer(({ body }) => {
+    const bad = String(body.userId).endsWith(forms[4] ?? '');
+    return (
+      bad
+        ? {
+            status: 200,
+            body: { subscriberId: 'a\0', typeId: 't', subscriber: { id: 'a\0', channels: [] } },
+          }
+        : undefined
+    ) as undefined;
+  });
+  start();
+  await settled();
+  expect(await entries()).toMatchObject([{ kind: 'subscribe', about: { formId: forms[4] } }]);
+  const { rowCount } = await database.pool.query('SELECT FROM forms WHERE subscriber_id IS NOT NULL');
+  expect(rowCount).toBe(8);
+});

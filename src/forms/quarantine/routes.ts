@@ -1,0 +1,77 @@
+// Lists and releases quarantined items: an administrator those of the own tenant, a core user those of all tenants.
+import { type Guard, type Route, route } from '../../service/http-app.ts';
+import { Problem } from '../../service/problem.ts';
+import type { QuarantineStore } from '../../service/quarantine-store.ts';
+import { cursorOf } from '../forms/schema.ts';
+import {
+  itemOperation,
+  itemParams,
+  itemView,
+  quarantineList,
+  quarantineListQuery,
+  quarantineQuery,
+  releasedItem,
+} from './schema.ts';
+
+export interface QuarantineRoutesOptions {
+  quarantine: Pick<QuarantineStore, 'list' | 'release'>;
+  /** Called after a release, which may have made outbox rows due. */
+  changed(): void;
+}
+
+const collection = '/form/v1/quarantine';
+
+export function listQuarantineRoute(guards: Guard[], { quarantine }: QuarantineRoutesOptions): Route {
+  return route({
+    method: 'get',
+    path: collection,
+    summary: 'List quarantined items, newest first',
+    description: [
+      'Items that cannot be processed because of themselves: a form that cannot be locked, an event that the event',
+      'service refuses. They are tried again when they are released, and once by each new version.',
+    ].join(' '),
+    guards,
+    query: quarantineListQuery,
+    answers: {
+      200: { description: 'A page of items', schema: quarantineList },
+      403: { description: 'The caller is no form-admin' },
+    },
+    async handle({ query: { kind, reason, top, after } }, _request, response) {
+      const position = after && { firstSeen: after.created, id: after.id };
+      const tenantId = response.locals.tenant?.id;
+      const { items, next } = await quarantine.list({ tenantId, kind, reason, top, after: position });
+      response.json({
+        results: items.map(itemView),
+        page: {
+          after: after?.text ?? null,
+          next: next ? cursorOf({ created: next.firstSeen, id: next.id }) : null,
+          size: items.length,
+        },
+      });
+    },
+  });
+}
+
+export function releaseItemRoute(guards: Guard[], { quarantine, changed }: QuarantineRoutesOptions): Route {
+  return route({
+    method: 'post',
+    path: `${collection}/:itemId`,
+    summary: 'Release a quarantined item',
+    description: 'Events are tried again at once, forms and core clients by the next run of the reconciler.',
+    guards,
+    params: itemParams,
+    query: quarantineQuery,
+    body: itemOperation,
+    answers: {
+      200: { description: 'The item will be tried again', schema: releasedItem },
+      403: { description: 'The caller is no form-admin' },
+      404: { description: 'There is no such item in the tenant, or it was released before' },
+    },
+    async handle({ params: { itemId: id } }, _request, response) {
+      const released = await quarantine.release({ id, tenantId: response.locals.tenant?.id });
+      if (released.length === 0) throw new Problem('not-found', 'There is no such item in quarantine.');
+      changed();
+      response.json({ id, released: true });
+    },
+  });
+}

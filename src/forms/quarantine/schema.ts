@@ -1,0 +1,69 @@
+// What the quarantine endpoints accept and return.
+import { z } from 'zod';
+import type { QuarantineItem } from '../../service/quarantine.ts';
+import { cursor, tenantQuery } from '../forms/schema.ts';
+
+const tenantId = tenantQuery.shape.tenantId.meta({
+  description: 'URN of a tenant; a core user without it sees all tenants',
+});
+
+export const quarantineListQuery = z.object({
+  tenantId,
+  kind: z
+    .string()
+    .max(50)
+    .optional()
+    .meta({ description: 'What could not be done', examples: ['form-locked'] }),
+  reason: z
+    .string()
+    .max(50)
+    .optional()
+    .meta({ examples: ['service-refused'] }),
+  top: z.coerce.number().int().min(1).max(100).default(25).meta({ description: 'Items on a page, 1 to 100' }),
+  after: cursor,
+});
+
+export const quarantineQuery = z.object({ tenantId });
+
+export const itemParams = z.object({ itemId: z.guid('must be a UUID').toLowerCase() });
+
+export const itemOperation = z.strictObject({ operation: z.enum(['release']) });
+
+const timestamp = z.iso.datetime();
+
+export const quarantineItem = z
+  .strictObject({
+    id: z.uuid(),
+    kind: z.string().meta({ description: 'What could not be done', examples: ['form-locked'] }),
+    tenantId: z.string().nullable(),
+    formId: z.uuid().nullable(),
+    definitionId: z.string().nullable(),
+    reason: z.string().meta({ examples: ['service-refused'] }),
+    detail: z.string().meta({ description: 'Codes only', examples: ['events 422', 'SQLSTATE 22P05'] }),
+    firstSeen: timestamp,
+    lastTried: timestamp,
+    attempts: z.int(),
+    version: z.string().meta({ description: 'The version of the product that tried it last' }),
+    released: z.boolean().meta({ description: 'It is about to be tried again' }),
+  })
+  .meta({ id: 'QuarantineItem' });
+
+export const quarantineList = z
+  .strictObject({
+    results: z.array(quarantineItem),
+    page: z.strictObject({ after: z.string().nullable(), next: z.string().nullable(), size: z.int() }),
+  })
+  .meta({ id: 'QuarantineList' });
+
+export const releasedItem = z.strictObject({ id: z.uuid(), released: z.literal(true) }).meta({ id: 'ReleasedItem' });
+
+export function itemView(item: QuarantineItem): z.input<typeof quarantineItem> {
+  const { id, kind, tenantId: tenant, about, reason, detail, firstSeen, lastTried, attempts, version, released } = item;
+  return {
+    ...{ id, kind, tenantId: tenant, reason, detail, attempts, version, released },
+    formId: about.formId ?? null,
+    definitionId: about.definitionId ?? null,
+    firstSeen: firstSeen.toISOString(),
+    lastTried: lastTried.toISOString(),
+  };
+}

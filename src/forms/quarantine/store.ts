@@ -1,0 +1,58 @@
+// The quarantine of the form service's database: forms that the expiry cannot change, outbox rows that cannot be
+// delivered, and core clients that cannot be written.
+import type pg from 'pg';
+import type { Clock } from '../../service/clock.ts';
+import type { Queryable } from '../../service/postgres.ts';
+import { productVersion } from '../../service/product-version.ts';
+import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine-store.ts';
+import { outboxKinds } from '../outbox/outbox.ts';
+
+const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);
+
+/** Refusals that a released row starts with: it is quarantined again by its first. */
+const spent = 1_000;
+
+const resumeSql = `
+UPDATE outbox SET not_before = $2, refusals = ${spent}
+WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
+
+/** Releases make outbox rows due at once; forms and core clients are tried by the next run of the reconciler. */
+export function createFormsQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
+  return createQuarantineStore({
+    pool,
+    async resume(db, items) {
+      const sequences = items.filter(({ kind }) => isOutboxKind(kind)).map(({ item }) => item);
+      if (sequences.length > 0) await db.query(resumeSql, [sequences, clock()]);
+    },
+  });
+}
+
+const tidySql = `
+DELETE FROM quarantine q
+WHERE (q.kind IN ('warn', 'lock') AND NOT EXISTS (SELECT FROM forms f WHERE f.id = q.form_id AND f.status = 'Draft'))
+  OR (q.kind = 'delete' AND NOT EXISTS (SELECT FROM forms f WHERE f.id = q.form_id AND f.status = 'Locked'))
+  OR (q.kind = ANY ($1) AND NOT EXISTS (
+    SELECT FROM outbox o WHERE o.accepted IS NULL
+      AND o.sequence = CASE WHEN q.kind = ANY ($1) THEN q.item::bigint END))`;
+
+/** Removes the entries of what has been done since. */
+export async function tidyQuarantine(db: Queryable): Promise<void> {
+  await db.query(tidySql, [outboxKinds]);
+}
+
+const sinceSql = `
+SELECT count(*)::int AS count FROM quarantine
+WHERE NOT released AND kind = ANY ($1)
+  AND last_tried > coalesce((SELECT max(finished) FROM reconciler_runs), '-infinity')`;
+
+/** How many outbox rows were quarantined since the last run ended. */
+export async function countSinceLastRun(db: Queryable): Promise<number> {
+  return (await db.query<{ count: number }>(sinceSql, [outboxKinds])).rows[0]?.count ?? 0;
+}
+
+const retriesSql = `SELECT count(*)::int AS count FROM quarantine WHERE released OR version <> $1`;
+
+/** How many items the next run tries again. */
+export async function countRetries(db: Queryable): Promise<number> {
+  return (await db.query<{ count: number }>(retriesSql, [productVersion()])).rows[0]?.count ?? 0;
+}

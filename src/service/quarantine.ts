@@ -1,0 +1,65 @@
+// What is quarantined: an item that cannot be processed because of itself, while the services that it needs work. An
+// entry holds ids and a reason, never a value: error messages of Postgres and of services may quote content.
+
+/** Stable: operators filter and alert on these. */
+export type QuarantineReason =
+  /** Postgres refuses a value of the row, or a constraint does; the detail is the SQLSTATE. */
+  | 'database-refused'
+  /** A service refuses the request; the detail is the service and the HTTP status. */
+  | 'service-refused'
+  /** The mail server refuses the message; the detail is the SMTP reply code. */
+  | 'mail-refused'
+  /** The request or the message cannot be made from what is stored; the detail is the class of the error. */
+  | 'cannot-render'
+  /** The secret that the item needs is sealed under a key that is no longer in the key ring. */
+  | 'key-missing';
+
+export interface QuarantineCause {
+  reason: QuarantineReason;
+  /** Codes and class names only. */
+  detail: string;
+}
+
+/** An item to quarantine. */
+export interface NewQuarantineItem extends QuarantineCause {
+  /** What could not be done: `lock`, `form-locked`, `delivery` … */
+  kind: string;
+  /** Identifies the item among those of its kind. */
+  item: string;
+  /** URN or id; null for what belongs to no tenant. */
+  tenantId: string | null;
+  /** Ids of what the item belongs to. */
+  about: Record<string, string>;
+}
+
+export interface QuarantineItem extends NewQuarantineItem {
+  id: string;
+  firstSeen: Date;
+  lastTried: Date;
+  attempts: number;
+  /** The version of the product that tried it last. */
+  version: string;
+  /** It is tried again soon. */
+  released: boolean;
+}
+
+// PostgreSQL, appendix A: 21 cardinality, 22 data, 23 integrity, 44 check option, 54 program limits (a value that is too
+// deep or too large), P0001 an exception that a trigger raised, XX001 a damaged row.
+const rowStates = /^(?:21|22|23|44|54|P0001$|XX001$)/;
+
+/**
+ * The cause, if Postgres refused a statement because of a row that it touched. Undefined for a failure of the
+ * infrastructure: a lost connection, a timeout, a deadlock, a full disk.
+ */
+export function databaseRefusal(error: unknown): QuarantineCause | undefined {
+  if (!(error instanceof Error) || !('severity' in error) || !('code' in error)) return undefined;
+  const { severity, code } = error;
+  if (severity !== 'ERROR' || typeof code !== 'string' || !rowStates.test(code)) return undefined;
+  return { reason: 'database-refused', detail: `SQLSTATE ${code}` };
+}
+
+/** The class of an error that our own code threw over an item, such as `TypeError`. */
+export function renderingFailure(error: unknown): QuarantineCause {
+  const name = error instanceof Error && /^[A-Za-z]{1,60}$/.test(error.name) ? error.name : 'unknown';
+  return { reason: 'cannot-render', detail: name };
+}

@@ -1,0 +1,36 @@
+// Forms that cannot be processed, made by SQL because no request may make them: content that Postgres stores and cannot
+// read, values at the end of their range, and rows that a constraint refuses to change.
+import type pg from 'pg';
+
+/** What is wrong with a form: each is set on forms that exist. */
+export const poisons: Record<string, string> = {
+  'a NUL in data': String.raw`data = '{"q":1,"\u0000":"\u0000"}'`,
+  'a NUL in the name of a file': String.raw`files = '{"a\u0000b":"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551"}'`,
+  'a NUL in the value of a file': String.raw`files = '{"a":"\u0000"}'`,
+  'half a surrogate pair': String.raw`data = '{"\ud800":1}', files = '{"a\ud800":"\udc00"}'`,
+  'files that are a list': `files = '["urn:example"]'`,
+  'files that are text': `files = '"text"'`,
+  'one name twice': `data = '{"a":1,"a":2}', files = '{"a":"b","a":"c"}'`,
+  'a number that fits nowhere': `data = '{"a":1e999999}', files = '{"a":1e999999}'`,
+  'names nested 3,000 deep': `data = (repeat('{"a":', 3000) || '1' || repeat('}', 3000))::json`,
+  'the last revision': 'revision = 9223372036854775807',
+};
+
+export async function poison(pool: pg.Pool, formIds: readonly string[], assignment: string): Promise<void> {
+  await pool.query(`UPDATE forms SET ${assignment} WHERE id = ANY ($1)`, [formIds]);
+}
+
+/** From here on, a statement that writes an outbox row of these forms fails with a data exception. */
+export async function refuseOutboxRows(pool: pg.Pool, formIds: readonly string[]): Promise<void> {
+  await pool.query(`
+    CREATE TABLE IF NOT EXISTS refused_forms (form_id uuid PRIMARY KEY);
+    CREATE OR REPLACE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF EXISTS (SELECT FROM refused_forms r WHERE r.form_id = NEW.form_id) THEN
+          RAISE EXCEPTION 'Ana lives at 1 Main Street' USING ERRCODE = '22P05';
+        END IF;
+        RETURN NEW;
+      END $$;
+    CREATE OR REPLACE TRIGGER refuse_row BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION refuse_row()`);
+  await pool.query('INSERT INTO refused_forms SELECT unnest($1::uuid[])', [formIds]);
+}
