@@ -3,10 +3,11 @@
 import type { Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
+import { invalidRequest, Problem } from '../../service/problem.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
+import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { Approach, FormAccess } from './access.ts';
 import { formAnswers, savedAnswers } from './answers.ts';
@@ -123,8 +124,8 @@ async function saveAnswers(
   validates: boolean,
   response: Response,
 ): Promise<void> {
-  const problems = validates ? await findProblems(options, approach, sent.data) : undefined;
-  sendAnswers(response, await save(options, approach, sent), problems);
+  const findings = validates ? await findProblems(options, approach, sent.data) : undefined;
+  sendAnswers(response, await save(options, approach, sent), findings);
 }
 
 async function save(
@@ -163,20 +164,24 @@ async function findProblems(
   { access, answers, validator }: DataRoutesOptions,
   approach: Approach,
   data: string | undefined,
-): Promise<FieldError[]> {
+): Promise<Findings> {
   const { form } = await access.reach('update-data', approach);
   const definition = await access.definitionOf(form);
   const text = data ?? (await answers.peek(approach))?.data;
-  return validator.validate(form.tenantId, definition, text ?? '{}');
+  return validator.validate(approach, definition, text ?? '{}');
 }
 
 /** The text goes out as it came from the database: nothing here parses or writes it again. */
-function sendAnswers(response: Response, { body, revision }: AnswersText, problems?: FieldError[]): void {
-  const text = problems ? `${body.slice(0, -1)},"problems":${JSON.stringify(problems)}}` : body;
+function sendAnswers(response: Response, { body, revision }: AnswersText, findings?: Findings): void {
+  const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', Buffer.byteLength(text));
   response.end(text);
+}
+
+function problemMembers({ errors, truncated }: Findings): string {
+  return `,"problems":${JSON.stringify(errors)}${truncated ? ',"truncated":true' : ''}`;
 }
 
 function stale(): Problem {

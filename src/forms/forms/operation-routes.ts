@@ -4,6 +4,7 @@ import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http-app.ts';
 import { Problem } from '../../service/problem.ts';
 import type { Verification } from '../codes/verification.ts';
+import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
 import type { IdempotencyStore } from '../idempotency/store.ts';
@@ -49,7 +50,10 @@ export function operateFormRoute(guards: Guard[], options: OperationRoutesOption
     answers: {
       200: { description: 'Done', schema: operationAnswer },
       202: { description: 'The code is on its way', schema: sentCode },
-      400: { description: 'The body is not valid or, of submit, the answers are not: every failing pointer' },
+      400: {
+        description:
+          'The body is not valid or, of submit, the answers are not: at most 20 failing pointers, `truncated` if there are more',
+      },
       403: { description: 'The caller may not do this with this form' },
       404: { description: 'There is no such form in the tenant' },
       409: { description: 'The form’s status does not fit, or the applicant has no channel' },
@@ -126,9 +130,8 @@ async function submitOnce(
     const found = await answers.peek({ tenantId, formId });
     if (!found) continue;
     const definition = await access.definitionOf(reached.form);
-    const errors = await validator.validate(tenantId, definition, found.data);
-    if (errors.length > 0)
-      throw new Problem('invalid-request', 'The answers do not fit the form definition.', { errors });
+    const findings = await validator.validate(approach, definition, found.data);
+    if (findings.errors.length > 0) throw invalidData(findings);
     const now = clock();
     const answer = { id: formId, status: transitions.submit.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
@@ -138,6 +141,11 @@ async function submitOnce(
     return answer;
   }
   throw new Problem('conflict', 'The form keeps changing.');
+}
+
+function invalidData({ errors, truncated }: Findings): Problem {
+  const members = truncated ? { truncated } : {};
+  return new Problem('invalid-request', 'The answers do not fit the form definition.', { errors, members });
 }
 
 function isNotDraft(error: unknown): boolean {
