@@ -92,7 +92,7 @@ describe('the route table', () => {
       pool,
       platform: clients,
       definitions: createDefinitionSource(clients.configuration),
-      validator: createSchemaValidator(),
+      validator: createSchemaValidator({ metrics, log: log.log, clock }),
       urns,
       log: log.log,
       metrics,

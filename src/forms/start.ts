@@ -55,7 +55,7 @@ export async function startForms({
   const pool = createPool({ ...database, size: config.DATABASE_POOL_SIZE });
   // A relay with connections of its own: a flood of requests must not hold up the events, nor the other way round.
   const relayPool = createPool({ ...database, size: 3 });
-  const validator = createSchemaValidator();
+  const validator = createSchemaValidator({ metrics, log, clock });
   const definitions = createDefinitionSource(platform.configuration);
   const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
   registerRunMetrics({ metrics, pool: relayPool, clock });

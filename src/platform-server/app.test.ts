@@ -12,6 +12,7 @@ import { createMetrics } from '../service/metrics.ts';
 import { platformRoutes } from './app.ts';
 import { configSchema } from './config.ts';
 import { createMailer } from './mail.ts';
+import { createTenantCode, type TenantCode } from './tenant-code.ts';
 
 let platform: TestPlatform;
 let routes: Route[];
@@ -30,16 +31,27 @@ const values: Record<string, string> = { subscriberId: 'a'.repeat(24), id: 'a'.r
 const addressOf = ({ path }: Route) =>
   `${platform.url}${path.replace(/:(\w+)/g, (_whole, name: string) => values[name] ?? 'x')}`;
 
+let tenantCode: TenantCode;
 beforeAll(async () => {
   platform = await startTestPlatform();
   const config = parseConfig(configSchema, platform.env);
   const metrics = createMetrics();
   pool = new pg.Pool({ connectionString: platform.databaseUrl, max: 1 });
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
-  routes = platformRoutes({ config, pool, mailer, metrics, log: pino({ level: 'silent' }), clock: systemClock });
+  tenantCode = createTenantCode({ metrics });
+  routes = platformRoutes({
+    config,
+    pool,
+    mailer,
+    tenantCode,
+    metrics,
+    log: pino({ level: 'silent' }),
+    clock: systemClock,
+  });
 });
 
 afterAll(async () => {
+  await tenantCode.close();
   await pool.end();
   await platform.close();
 });

@@ -12,24 +12,29 @@ import { createUrns, type Urns } from '../service/urn.ts';
 import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
 import { createConfigurationChanges } from './configuration/changes.ts';
-import { definitionsSchema } from './configuration/definition.ts';
+import { definitionsSchema, schemasOfDefinitions } from './configuration/definition.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
 import { configurationReadRoutes, configurationWriteRoutes } from './configuration/routes.ts';
 import { type ConfigurationStore, createConfigurationStore } from './configuration/store.ts';
-import { createValidate } from './configuration/validation.ts';
 import { directoryRoutes } from './directory/routes.ts';
 import { createDirectoryStore } from './directory/store.ts';
-import { eventDefinitionsSchema } from './events/event.ts';
+import { eventDefinitionsSchema, schemasOfEvents } from './events/event.ts';
 import { eventRoutes } from './events/routes.ts';
 import { createEventStore } from './events/store.ts';
 import type { Mailer } from './mail.ts';
-import { notificationTypes, notificationTypesSchema, senderOf } from './notifications/notification-type.ts';
+import {
+  notificationTypes,
+  notificationTypesSchema,
+  senderOf,
+  templatesIn,
+} from './notifications/notification-type.ts';
 import { subscriptionRoutes } from './notifications/routes.ts';
 import { subscriberRoutes } from './notifications/subscriber-routes.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
 import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
 import { rootRoutes } from './root-routes.ts';
+import type { TenantCode } from './tenant-code.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { createOwnTenants, createTenantStore } from './tenants/store.ts';
 
@@ -37,6 +42,7 @@ export interface PlatformAppOptions {
   config: PlatformServerConfig;
   pool: pg.Pool;
   mailer: Mailer;
+  tenantCode: TenantCode;
   log: Logger;
   metrics: Metrics;
   clock: Clock;
@@ -45,11 +51,11 @@ export interface PlatformAppOptions {
 export const notificationsHome = { namespace: 'platform', name: 'notification-service' };
 const eventsHome = { namespace: 'platform', name: 'event-service' };
 
-/** Schemas that nobody's definition can replace: what this process itself reads from configuration. */
-const builtInSchemas = {
-  'platform:configuration-service': definitionsSchema,
-  'platform:event-service': eventDefinitionsSchema,
-  'platform:notification-service': notificationTypesSchema,
+/** Definitions that nobody's definition can replace: what this process itself reads from configuration. */
+const builtIn = {
+  'platform:configuration-service': { schema: definitionsSchema, findCode: schemasOfDefinitions },
+  'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents },
+  'platform:notification-service': { schema: notificationTypesSchema, findCode: templatesIn },
 };
 
 export function platformRoutes(options: PlatformAppOptions): Route[] {
@@ -58,7 +64,6 @@ export function platformRoutes(options: PlatformAppOptions): Route[] {
   const tenantStore = createTenantStore(pool);
   const tenants = createOwnTenants(tenantStore, urns);
   const configuration = createConfigurationStore(pool);
-  const validate = createValidate();
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   // Each service is an audience of its own, and its roles are bare to itself only.
@@ -70,7 +75,7 @@ export function platformRoutes(options: PlatformAppOptions): Route[] {
     ...directoryRoutes({ store: createDirectoryStore(pool), tenants, urnPrefix: config.URN_PREFIX }),
     ...tenantRoutes({ verifier: verifierOf('tenant-service'), store: tenantStore, urns }),
     ...configurationRoutes(
-      { ...options, urns, configuration, validate },
+      { ...options, urns, configuration },
       {
         verifier: verifierOf('configuration-service'),
         tenants,
@@ -82,7 +87,7 @@ export function platformRoutes(options: PlatformAppOptions): Route[] {
       store: createEventStore(pool),
       urns,
       clock,
-      validate,
+      validate: options.tenantCode.validate,
       definitions: (tenant, namespace) => configuration.members(tenant, eventsHome, [namespace]),
     }),
     ...notificationRoutes(
@@ -102,17 +107,15 @@ interface Parts extends PlatformAppOptions {
 
 type Identity = Pick<Parameters<typeof createConfigurationGuards>[0], 'verifier' | 'tenants'>;
 
-function configurationRoutes(
-  parts: Parts & { validate: ReturnType<typeof createValidate> },
-  identity: Identity,
-): Route[] {
-  const { pool, clock, urns, configuration, validate } = parts;
+function configurationRoutes(parts: Parts, identity: Identity): Route[] {
+  const { pool, clock, urns, configuration, tenantCode, config } = parts;
   const guards = createConfigurationGuards({ ...identity, urns, definitionOf: configuration.definition });
   const changes = createConfigurationChanges({
     pool,
     clock,
-    validate,
-    builtInSchemas,
+    code: tenantCode,
+    builtIn,
+    largest: 2 * config.BODY_LIMIT,
     urnOf: urns.configuration,
     async recordEvent(transaction, event) {
       await createEventStore(transaction).accept(event, clock());

@@ -15,7 +15,7 @@ import type { Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
 import { notificationTypes } from './notifications/notification-type.ts';
-import { createNoticeRenderer } from './notifications/template.ts';
+import type { TenantCode } from './tenant-code.ts';
 import { createTenantStore } from './tenants/store.ts';
 
 const day = 86_400_000;
@@ -35,6 +35,7 @@ export function createPlatformJobs(options: {
   pool: pg.Pool;
   urns: Urns;
   mailer: Mailer;
+  tenantCode: TenantCode;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
@@ -45,7 +46,7 @@ export function createPlatformJobs(options: {
   const tenants = createTenantStore(pool);
   const jobs = createDeliveryJobs({
     ...options,
-    render: createNoticeRenderer(),
+    render: options.tenantCode.render,
     eventsIn: createEventStore,
     subscriberUrn: urns.subscriber,
     typesOf: async (tenant) => notificationTypes(await configuration.latestOfBoth(tenant, notificationsHome)),

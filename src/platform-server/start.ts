@@ -17,6 +17,7 @@ import { createMailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
 import { applySeed, readSeed } from './seed.ts';
+import { createTenantCode } from './tenant-code.ts';
 import { guardJobPool, migrateJobs, startWorker } from './worker.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
@@ -41,7 +42,9 @@ export async function startPlatformServer(options: {
   if (seed) await applySeed(pool, seed);
 
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
-  const jobs = createPlatformJobs({ pool, urns: createUrns(config.URN_PREFIX), mailer, clock, log, metrics });
+  const tenantCode = createTenantCode({ metrics });
+  const urns = createUrns(config.URN_PREFIX);
+  const jobs = createPlatformJobs({ pool, urns, mailer, tenantCode, clock, log, metrics });
   registerQueueMetrics(metrics, clock, {
     events: createEventStore(pool).waiting,
     deliveries: createDeliveryStore(pool).waiting,
@@ -56,7 +59,7 @@ export async function startPlatformServer(options: {
   // It has no account of its own: it calls nobody, and only verifies tokens.
   const readiness = watchReadiness({ config, pool, log, metrics, pace });
   return serve({
-    app: createPlatformApp({ config, pool, mailer, log, metrics, clock }),
+    app: createPlatformApp({ config, pool, mailer, tenantCode, log, metrics, clock }),
     host: config.HOST,
     port: config.PORT,
     metrics,
@@ -69,6 +72,7 @@ export async function startPlatformServer(options: {
       readiness.stop();
       await worker.close();
       mailer.close();
+      await tenantCode.close();
       await Promise.all([pool.end(), jobPool.end()]);
     },
   });

@@ -65,6 +65,8 @@ export interface FormDefinition {
     | undefined;
   /** Names the data schema by what it says, whatever revision says it: a revision can be edited in place. */
   schemaKey: string;
+  /** The data schema as JSON text. */
+  schemaText: string;
 }
 
 /** Throws Problem `definition-invalid`, with a pointer into the definition for each fault. */
@@ -72,8 +74,9 @@ export function parseDefinition(id: string, configured: unknown): FormDefinition
   const parsed = definitionSchema.safeParse(configured);
   if (!parsed.success) throw unusable(id, 'It is not as a form definition must be.', parsed.error);
   const { data } = parsed;
-  const schemaKey = createHash('sha256').update(JSON.stringify(data.dataSchema)).digest('base64url');
-  return { ...data, id, name: data.name ?? id, schemaKey };
+  const schemaText = JSON.stringify(data.dataSchema);
+  const schemaKey = createHash('sha256').update(schemaText).digest('base64url');
+  return { ...data, id, name: data.name ?? id, schemaKey, schemaText };
 }
 
 export function unusable(id: string, reason: string, cause?: unknown): Problem {

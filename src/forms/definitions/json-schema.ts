@@ -1,52 +1,60 @@
 // Compiles and applies the JSON Schemas of form definitions, draft 7 to 2020-12 by `$schema`. It fetches nothing: a
-// reference to another document is an error. It runs in a worker, because a schema is a program of somebody else's.
+// reference to another document is an error. It runs in a limited worker only, because tenants write schemas.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import { schemaPatterns } from '../../service/linear-pattern.ts';
 import { type FieldError, jsonPointer } from '../../service/problem.ts';
 
-/** More would help nobody, and a hostile schema makes as many as it likes. */
-const maxErrors = 1_000;
+/** Errors that are listed; `truncated` says that there are more, or that nobody looked for more. */
+export const listedErrors = 20;
+
+export interface Findings {
+  errors: FieldError[];
+  truncated: boolean;
+}
 
 const options: Options = {
-  allErrors: true,
   strict: false,
   // Words such as format names that the schema's author knows and we do not.
   logger: false,
   validateFormats: true,
-  unicodeRegExp: false,
+  // Patterns in the older syntax, such as `\_`, are common.
+  code: { regExp: schemaPatterns(false) },
 };
 
-const drafts: [pattern: RegExp, create: () => Ajv][] = [
-  [/^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/, () => new Ajv(options)],
-  [/^https:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/, () => new Ajv2019(options)],
-  [/^https:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, () => new Ajv2020(options)],
+const drafts: [pattern: RegExp, create: (options: Options) => Ajv][] = [
+  [/^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/, (chosen) => new Ajv(chosen)],
+  [/^https:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/, (chosen) => new Ajv2019(chosen)],
+  [/^https:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, (chosen) => new Ajv2020(chosen)],
 ];
 
-/** Throws an Error that says what is wrong with the schema. A new Ajv for each: schemas must not share `$id`s. */
-export function compileSchema(schema: unknown): ValidateFunction {
+/**
+ * A function that stops at the first error unless it finds `allErrors`: these may take more memory than there is. Throws
+ * an Error that says what is wrong with the schema. A new Ajv for each: schemas must not share `$id`s.
+ */
+export function compileSchema(schema: unknown, { allErrors }: { allErrors: boolean }): ValidateFunction {
   if (typeof schema === 'boolean') return new Ajv(options).compile(schema);
   if (typeof schema !== 'object' || schema === null) throw new Error('A schema is an object or a boolean.');
   const named = '$schema' in schema ? schema.$schema : undefined;
   const dialect = typeof named === 'string' ? named : 'http://json-schema.org/draft-07/schema#';
   const create = drafts.find(([pattern]) => pattern.test(dialect))?.[1];
   if (!create) throw new Error('Its $schema is none of draft 7, 2019-09 and 2020-12.');
-  const ajv = create();
+  const ajv = create({ ...options, allErrors });
   formats.default(ajv);
   return ajv.compile(schema);
 }
 
-/** Every failing place below `/data`; a missing or a superfluous member is named by its own pointer. */
-export function applySchema(validate: ValidateFunction, data: unknown): FieldError[] {
-  if (validate(data)) return [];
+/** The failing places below `/data`; a missing or a superfluous member is named by its own pointer. */
+export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
-  for (const error of validate.errors ?? []) {
+  for (const error of errors ?? []) {
     const one = { pointer: `/data${error.instancePath}${memberOf(error)}`, detail: detailOf(error) };
     found.set(`${one.pointer}\0${one.detail}`, one);
-    if (found.size >= maxErrors) break;
+    if (found.size > listedErrors) break;
   }
-  return [...found.values()];
+  return { errors: [...found.values()].slice(0, listedErrors), truncated: found.size > listedErrors };
 }
 
 function memberOf({ params }: ErrorObject): string {

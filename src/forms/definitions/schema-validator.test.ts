@@ -1,13 +1,20 @@
-// Validation in worker threads: what is answered, and what a hostile or broken schema may not do.
+// Validation in limited workers: the findings of honest and broken schemas. Hostile ones: schema-validator-hostile.test.ts.
 import { afterAll, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { systemClock } from '../../service/clock.ts';
+import { createMetrics } from '../../service/metrics.ts';
 import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
-const validator = createSchemaValidator({ timeout: 1_000 });
+const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock };
+// A machine that is busy with other tests may take long for a job.
+const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
 afterAll(() => validator.close());
 
-const validate = (dataSchema: unknown, data: unknown, id = 'permit') =>
-  validator.validate('tenant', parseDefinition(id, { name: 'Permit', dataSchema }), JSON.stringify(data));
+const form = { tenantId: 'tenant', formId: 'form' };
+const find = (dataSchema: unknown, data: unknown, id = 'permit') =>
+  validator.validate(form, parseDefinition(id, { name: 'Permit', dataSchema }), JSON.stringify(data));
+const validate = async (...given: Parameters<typeof find>) => (await find(...given)).errors;
 
 describe('validate', () => {
   it('lists every failing place with a pointer', async () => {
@@ -76,47 +83,28 @@ describe('validate', () => {
   });
 });
 
-describe('a hostile schema', () => {
-  const evil = { properties: { a: { pattern: '^(a+)+$' } } };
-  const answer = { a: `${'a'.repeat(40)}!` };
-
-  it('that backtracks is cut off, and others are answered meanwhile and after', async () => {
-    const started = performance.now();
-    const hostile = validate(evil, answer, 'evil');
-    hostile.catch(() => undefined);
-    expect(await validate({ required: ['a'] }, {})).toHaveLength(1);
-    await expect(hostile).rejects.toMatchObject({ slug: 'definition-invalid' });
-    expect(performance.now() - started).toBeLessThan(8_000);
-    expect(await validate({ required: ['a'] }, {})).toHaveLength(1);
+describe('many errors', () => {
+  it('are listed up to 20, and the findings are marked as truncated', async () => {
+    const schema = { properties: { list: { items: { type: 'number' } } } };
+    const wrong = (count: number) => ({ list: Array.from({ length: count }, () => 'x') });
+    expect(await find(schema, wrong(20))).toMatchObject({ errors: { length: 20 }, truncated: false });
+    const more = await find(schema, wrong(20_000));
+    expect(more).toMatchObject({ errors: { length: 20 }, truncated: true });
+    expect(more.errors[19]).toEqual({ pointer: '/data/list/19', detail: 'must be number' });
   });
 
-  it('does not hold up the event loop', async () => {
-    let longest = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-    }, 5);
-    await expect(validate(evil, answer, 'evil')).rejects.toThrow();
-    clearInterval(timer);
-    expect(longest).toBeLessThan(500);
-  });
-
-  it('that refers to itself without end costs only its own request', async () => {
-    const endless = { $ref: '#/definitions/a', definitions: { a: { allOf: [{ $ref: '#/definitions/a' }] } } };
-    await expect(validate(endless, {}, 'endless')).rejects.toMatchObject({ slug: 'definition-invalid' });
-    expect(await validate({ required: ['a'] }, {})).toHaveLength(1);
-  });
-
-  it('that finds a million faults lists a thousand', async () => {
-    const data = { list: Array.from({ length: 20_000 }, () => 'x') };
-    const faults = await validate({ properties: { list: { items: { type: 'number', enum: [1] } } } }, data);
-    expect(faults).toHaveLength(1_000);
+  it('half a million of them do not exceed any limit: at least the first is listed', async () => {
+    const schema = { properties: { list: { items: { type: 'number', enum: [1], not: { const: '' } } } } };
+    const findings = await find(schema, { list: Array.from({ length: 500_000 }, () => '') });
+    expect(findings.truncated).toBe(true);
+    expect(findings.errors.length).toBeGreaterThan(0);
+    expect(findings.errors.length).toBeLessThanOrEqual(20);
+    expect(findings.errors[0]?.pointer).toBe('/data/list/0');
   });
 });
 
-describe('many at once', () => {
-  it('are all answered', async () => {
+describe('many at the same time', () => {
+  it('are all validated', async () => {
     const all = await Promise.all(
       Array.from({ length: 150 }, (_, nth) => validate({ required: [`a${nth % 20}`] }, {}, `many-${nth % 20}`)),
     );
@@ -127,17 +115,17 @@ describe('many at once', () => {
     const all = await Promise.allSettled(Array.from({ length: 260 }, () => validate({ required: ['a'] }, {})));
     const refused = all.filter((one) => one.status === 'rejected').map(({ reason }) => reason);
     expect(refused.length).toBeGreaterThan(0);
-    for (const reason of refused) expect(reason).toMatchObject({ status: 503, headers: { 'Retry-After': '2' } });
+    for (const reason of refused) expect(reason).toMatchObject({ slug: 'busy', headers: { 'Retry-After': '30' } });
   });
 });
 
 describe('an idle worker', () => {
   it('ends, and a new one is started when needed', async () => {
-    const brief = createSchemaValidator({ idle: 50 });
+    const brief = createSchemaValidator({ ...parts, metrics: createMetrics(), idleMs: 50 });
     const definition = parseDefinition('permit', { dataSchema: { required: ['a'] } });
-    expect(await brief.validate('tenant', definition, '{}')).toHaveLength(1);
+    expect((await brief.validate(form, definition, '{}')).errors).toHaveLength(1);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(await brief.validate('tenant', definition, '{}')).toHaveLength(1);
+    expect((await brief.validate(form, definition, '{}')).errors).toHaveLength(1);
     await brief.close();
   });
 });

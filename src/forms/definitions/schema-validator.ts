@@ -1,168 +1,91 @@
-// Validates answers against a definition's data schema in worker threads, started when first needed. A schema that takes
-// too long (a regular expression that backtracks, a combinatorial explosion) or too much memory costs its own worker and
-// its own request, and nobody else's event loop.
-import { Worker } from 'node:worker_threads';
-import { type FieldError, Problem } from '../../service/problem.ts';
+// Validates form data against a definition's data schema in limited workers, fairly by tenant. A schema that takes too
+// much time or memory costs its own request; if it does so for three forms, it is suspended and its tenant is told.
+import prom from 'prom-client';
+import type { Clock } from '../../service/clock.ts';
+import { createLimitedWorkers } from '../../service/limited-workers.ts';
+import type { Logger } from '../../service/log.ts';
+import type { Metrics } from '../../service/metrics.ts';
+import { Problem } from '../../service/problem.ts';
+import { createSuspensions, type Suspension } from '../../service/suspensions.ts';
 import { type FormDefinition, unusable } from './definition.ts';
-
-/** `data` and `schema` are JSON text. */
-export interface WorkerQuestion {
-  key: string;
-  schema: string;
-  data: string;
-}
-
-export type WorkerAnswer = { errors: FieldError[] } | { unusable: string };
+import type { Findings } from './json-schema.ts';
+import type { SchemaAnswer, SchemaQuestion } from './schema-worker.ts';
 
 export interface SchemaValidator {
   /**
-   * Every failing place of the answers (JSON text of `data`), none if they are valid. Throws Problem
-   * `definition-invalid` for a schema that cannot be used, `unavailable` when too many wait.
+   * The failing places of a form's data (JSON text of `data`), at most 20. Throws Problem `definition-invalid` for a
+   * schema that cannot be used or is suspended, `busy` when too many wait or the wait is too long.
    */
-  validate(tenantId: string, definition: FormDefinition, data: string): Promise<FieldError[]>;
+  validate(form: { tenantId: string; formId: string }, definition: FormDefinition, data: string): Promise<Findings>;
   close(): Promise<void>;
 }
 
 export interface SchemaValidatorOptions {
-  /** Worker threads at most. */
-  workers?: number;
-  /** Milliseconds for one validation, compiling included. */
-  timeout?: number;
+  metrics: Metrics;
+  log: Logger;
+  clock: Clock;
+  /** Milliseconds for one validation, compiling included, and those that it may wait before. */
+  jobMs?: number;
+  waitMs?: number;
   /** Milliseconds after which an idle worker ends. */
-  idle?: number;
+  idleMs?: number;
 }
 
-interface Job {
-  question: WorkerQuestion;
-  settle(outcome: WorkerAnswer): void;
-}
+const noFindings: Findings = { errors: [], truncated: false };
 
-const queueLimit = 200;
-const tooLong = { unusable: 'Its data schema takes too much time or memory.' };
+export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaValidatorOptions): SchemaValidator {
+  const suspensions = createSuspensions(clock);
+  const suspended = new prom.Counter({
+    name: 'formgate_schema_suspensions_total',
+    help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
+    registers: [metrics.registry],
+  });
+  const workers = createLimitedWorkers<SchemaQuestion, SchemaAnswer>({
+    script: new URL('./schema-worker.ts', import.meta.url),
+    name: 'schema',
+    metrics,
+    busy: 'Too many forms of this tenant are being validated. Try again.',
+    ...times,
+  });
 
-export function createSchemaValidator({
-  workers = 2,
-  timeout = 2_000,
-  idle = 60_000,
-}: SchemaValidatorOptions = {}): SchemaValidator {
-  const queue: Job[] = [];
-  const idling: Runner[] = [];
-  const running = new Set<Runner>();
-
-  function next(): void {
-    if (queue.length === 0) return;
-    const runner = idling.pop();
-    const job = runner && queue.shift();
-    if (job) runner.run(job);
-    else if (running.size < workers) running.add(start());
-  }
-
-  function start(): Runner {
-    const leave = () => {
-      const index = idling.indexOf(runner);
-      if (index >= 0) idling.splice(index, 1);
-    };
-    const runner = createRunner({
-      timeout,
-      idle,
-      onIdle() {
-        idling.push(runner);
-        next();
-      },
-      onRetire: leave,
-      onExit(started) {
-        leave();
-        running.delete(runner);
-        // A worker that cannot even start must not be started again and again for the same job.
-        if (!started) queue.shift()?.settle(tooLong);
-        next();
-      },
-    });
-    return runner;
+  function requireActive(definition: FormDefinition, key: string): void {
+    const suspension = suspensions.find(key);
+    if (suspension) throw suspendedProblem(definition, suspension, clock());
   }
 
   return {
-    async validate(tenantId, definition, data) {
-      if (definition.dataSchema === true || isEmpty(definition.dataSchema)) return [];
-      if (queue.length >= queueLimit)
-        throw new Problem('unavailable', 'Too many forms are being validated.', { headers: { 'Retry-After': '2' } });
+    async validate({ tenantId, formId }, definition, data) {
+      if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
       const key = `${tenantId}\0${definition.id}\0${definition.schemaKey}`;
-      const question = { key, schema: JSON.stringify(definition.dataSchema), data };
-      const outcome = await new Promise<WorkerAnswer>((settle) => {
-        queue.push({ question, settle });
-        next();
-      });
-      if ('unusable' in outcome) throw unusable(definition.id, outcome.unusable);
-      return outcome.errors;
+      const claim = { tenant: tenantId, member: definition.id };
+      requireActive(definition, key);
+      const question = { key, schema: definition.schemaText, data };
+      const reply = await workers.run(claim, question, () => requireActive(definition, key));
+      // Errors beyond the first were too many: the schema itself has kept its limits.
+      const answer = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
+      if (answer !== undefined) {
+        suspensions.succeeded(key);
+        if ('unusable' in answer) throw unusable(definition.id, answer.unusable);
+        return answer;
+      }
+      const suspension = suspensions.exceeded(key, formId);
+      if (suspension) {
+        suspended.inc();
+        log.warn({ tenant: tenantId, definition: definition.id, until: suspension.until }, 'data schema suspended');
+      }
+      throw unusable(definition.id, 'Its data schema takes too much time or memory.');
     },
-    async close() {
-      await Promise.all([...running].map((runner) => runner.end()));
-    },
+    close: () => workers.close(),
   };
 }
 
-interface Runner {
-  run(job: Job): void;
-  end(): Promise<void>;
-}
-
-interface RunnerOptions {
-  timeout: number;
-  idle: number;
-  /** Ready for a job. */
-  onIdle(): void;
-  /** Idle for too long: takes no more jobs. */
-  onRetire(): void;
-  onExit(started: boolean): void;
-}
-
-function createRunner(options: RunnerOptions): Runner {
-  const worker = new Worker(new URL('./schema-worker.ts', import.meta.url), {
-    resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8, stackSizeMb: 2 },
+function suspendedProblem({ id }: FormDefinition, { since, until }: Suspension, now: Date): Problem {
+  const detail =
+    `The data schema of the form definition “${id}” is suspended since ${since.toISOString()}: ` +
+    `it took too much time or memory for three forms. It is tried again after ${until.toISOString()}, or when it changes.`;
+  const seconds = Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1_000));
+  return new Problem('definition-invalid', detail, {
+    headers: { 'Retry-After': String(seconds) },
+    members: { suspendedSince: since.toISOString(), suspendedUntil: until.toISOString() },
   });
-  // It must not keep the process alive; a running job is waited for by its request.
-  worker.unref();
-  let started = false;
-  let job: Job | undefined;
-  let timer: NodeJS.Timeout | undefined;
-
-  function settle(outcome: WorkerAnswer): void {
-    clearTimeout(timer);
-    job?.settle(outcome);
-    job = undefined;
-  }
-
-  function retire(): void {
-    options.onRetire();
-    void worker.terminate();
-  }
-
-  worker.on('message', (outcome: WorkerAnswer | 'ready') => {
-    started = true;
-    if (outcome !== 'ready') settle(outcome);
-    timer = setTimeout(retire, options.idle).unref();
-    options.onIdle();
-  });
-  // Out of memory or out of stack: the exit follows.
-  worker.on('error', () => settle(tooLong));
-  worker.on('exit', () => {
-    settle(tooLong);
-    options.onExit(started);
-  });
-
-  return {
-    run(given) {
-      clearTimeout(timer);
-      job = given;
-      timer = setTimeout(() => void worker.terminate(), options.timeout);
-      worker.postMessage(given.question);
-    },
-    async end() {
-      await worker.terminate();
-    },
-  };
-}
-
-function isEmpty(schema: object | false): boolean {
-  return schema !== false && Object.keys(schema).length === 0;
 }

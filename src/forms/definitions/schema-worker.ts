@@ -1,40 +1,75 @@
-// The worker thread that validates answers. It answers each message; whoever started it ends it when an answer takes too
-// long. Started by schema-validator.ts only.
-import { parentPort } from 'node:worker_threads';
-import type { ValidateFunction } from 'ajv';
+// The worker that validates form data against data schemas. First it stops at the first error, which decides; then it
+// collects more of them, for a while, and the first one counts if that takes too much time or memory.
+import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { parseJson } from '../../service/json-parser.ts';
-import { applySchema, compileSchema } from './json-schema.ts';
-import type { WorkerAnswer, WorkerQuestion } from './schema-validator.ts';
+import { type JobTools, serveJobs } from '../../service/limited-worker.ts';
+import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 
-const compiled = new LRUCache<string, ValidateFunction | Error>({ max: 100 });
-
-function answer({ key, schema, data }: WorkerQuestion): WorkerAnswer {
-  const validate = compiled.get(key) ?? compile(key, schema);
-  if (validate instanceof Error) return { unusable: validate.message };
-  return { errors: applySchema(validate, parseJson(data)) };
+/** `schema` and `data` are JSON text; `key` names the schema of one definition. */
+export interface SchemaQuestion {
+  key: string;
+  schema: string;
+  data: string;
 }
 
-function compile(key: string, schema: string): ValidateFunction | Error {
-  let result: ValidateFunction | Error;
+export type SchemaAnswer = Findings | { unusable: string };
+
+interface CompiledSchema {
+  first: ValidateFunction;
+  /** Compiled when it is needed. */
+  all?: ValidateFunction;
+}
+
+/** Milliseconds for errors beyond the first. */
+const collectMs = 500;
+
+/** The size is that of the schemas in characters: what is compiled takes some twenty times as much memory. */
+const compiled = new LRUCache<string, CompiledSchema | { unusable: string }>({ max: 100, maxSize: 1_000_000 });
+
+serveJobs<SchemaQuestion, SchemaAnswer>((question, tools) => {
+  const schema = compiled.get(question.key) ?? compile(question);
+  return 'unusable' in schema ? schema : validate(schema, question, tools);
+});
+
+function compile({ key, schema }: SchemaQuestion): CompiledSchema | { unusable: string } {
+  let result: CompiledSchema | { unusable: string };
   try {
-    result = compileSchema(parseJson(schema));
+    result = { first: compileSchema(parseJson(schema), { allErrors: false }) };
   } catch (error) {
-    result = error instanceof Error ? error : new Error(String(error));
+    result = { unusable: messageOf(error) };
   }
-  compiled.set(key, result);
+  compiled.set(key, result, { size: schema.length + 1 });
   return result;
 }
 
-parentPort?.on('message', (question: WorkerQuestion) => {
-  let reply: WorkerAnswer;
+function validate(schema: CompiledSchema, question: SchemaQuestion, tools: JobTools<SchemaAnswer>): SchemaAnswer {
+  const data: unknown = parseJson(question.data);
+  let first: Findings;
   try {
-    reply = answer(question);
+    if (schema.first(data)) return { errors: [], truncated: false };
+    first = { ...findingsOf(schema.first.errors), truncated: true };
   } catch (error) {
     // A schema that refers to itself without end, or data nested beyond what it can walk.
-    reply = { unusable: error instanceof Error ? error.message : String(error) };
+    return { unusable: messageOf(error) };
   }
-  parentPort?.postMessage(reply);
-});
+  tools.report(first);
+  return tools.within(collectMs, () => collect(schema, question, data)) ?? first;
+}
 
-parentPort?.postMessage('ready');
+/** Undefined where it fails: the first error is known. */
+function collect(schema: CompiledSchema, question: SchemaQuestion, data: unknown): Findings | undefined {
+  try {
+    schema.all ??= compileSchema(parseJson(question.schema), { allErrors: true });
+    schema.all(data);
+    const errors: ErrorObject[] | null | undefined = schema.all.errors;
+    schema.all.errors = null;
+    return findingsOf(errors);
+  } catch {
+    return undefined;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

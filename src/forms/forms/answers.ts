@@ -48,7 +48,10 @@ export const formAnswers = z.strictObject(answers).meta({ id: 'FormAnswers' });
 export const savedAnswers = z
   .strictObject({
     ...answers,
-    problems: problems.optional().meta({ description: 'With validate=true: what a submit would refuse' }),
+    problems: problems
+      .optional()
+      .meta({ description: 'With validate=true: what a submit would refuse, at most 20 places' }),
+    truncated: z.literal(true).optional().meta({ description: 'There may be more problems' }),
   })
   .meta({ id: 'SavedAnswers' });
 

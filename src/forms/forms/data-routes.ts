@@ -3,12 +3,13 @@
 import type { Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
+import { invalidRequest, Problem } from '../../service/problem.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
+import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
-import type { Approach, FormAccess } from './access.ts';
+import type { Approach, FormAccess, Reached } from './access.ts';
 import { formAnswers, savedAnswers } from './answers.ts';
 import type { AnswersText, DataStore, Save } from './data-store.ts';
 import { entityTag } from './form.ts';
@@ -123,14 +124,16 @@ async function saveAnswers(
   validates: boolean,
   response: Response,
 ): Promise<void> {
-  const problems = validates ? await findProblems(options, approach, sent.data) : undefined;
-  sendAnswers(response, await save(options, approach, sent), problems);
+  const { reached } = response.locals;
+  const findings = validates ? await findProblems(options, approach, sent.data, reached) : undefined;
+  sendAnswers(response, await save(options, approach, sent, reached), findings);
 }
 
 async function save(
   { answers, access, codes, clock }: DataRoutesOptions,
   approach: Approach,
   sent: Sent,
+  reached: Reached | undefined,
 ): Promise<AnswersText> {
   const { caller, tenantId, formId } = approach;
   const { data, files, revisions } = sent;
@@ -146,8 +149,10 @@ async function save(
   const saved = caller.roles.has(intakeRole) ? await answers.save(asIntake()) : undefined;
   if (saved) return saved;
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const { form, part } = await access.reach('update-data', approach);
-    if (revisions && !revisions.includes(form.revision)) throw stale();
+    const known = attempt === 0 ? reached : undefined;
+    const { form, part } = known ?? (await access.reach('update-data', approach));
+    // What was known before the body came may be old by now; the statement compares the revision itself.
+    if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (part === 'intake' && !isWhole && !(await codes.hasSession({ formId, ...account, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
     const done = await answers.save(
@@ -163,20 +168,25 @@ async function findProblems(
   { access, answers, validator }: DataRoutesOptions,
   approach: Approach,
   data: string | undefined,
-): Promise<FieldError[]> {
-  const { form } = await access.reach('update-data', approach);
+  reached: Reached | undefined,
+): Promise<Findings> {
+  const { form } = reached ?? (await access.reach('update-data', approach));
   const definition = await access.definitionOf(form);
   const text = data ?? (await answers.peek(approach))?.data;
-  return validator.validate(form.tenantId, definition, text ?? '{}');
+  return validator.validate(approach, definition, text ?? '{}');
 }
 
 /** The text goes out as it came from the database: nothing here parses or writes it again. */
-function sendAnswers(response: Response, { body, revision }: AnswersText, problems?: FieldError[]): void {
-  const text = problems ? `${body.slice(0, -1)},"problems":${JSON.stringify(problems)}}` : body;
+function sendAnswers(response: Response, { body, revision }: AnswersText, findings?: Findings): void {
+  const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', Buffer.byteLength(text));
   response.end(text);
+}
+
+function problemMembers({ errors, truncated }: Findings): string {
+  return `,"problems":${JSON.stringify(errors)}${truncated ? ',"truncated":true' : ''}`;
 }
 
 function stale(): Problem {

@@ -4,6 +4,7 @@ import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http-app.ts';
 import { Problem } from '../../service/problem.ts';
 import type { Verification } from '../codes/verification.ts';
+import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
 import type { IdempotencyStore } from '../idempotency/store.ts';
@@ -13,7 +14,7 @@ import type { ChangeStore } from './change-store.ts';
 import type { DataStore } from './data-store.ts';
 import { formView, transitions } from './form.ts';
 import { accountOf, approachOf } from './request.ts';
-import { formParams, type Operation, operationBody, tenantQuery } from './schema.ts';
+import { formParams, type Operation, operationBody, smallBody, tenantQuery } from './schema.ts';
 
 export interface OperationRoutesOptions {
   answers: Pick<DataStore, 'peek'>;
@@ -45,11 +46,15 @@ export function operateFormRoute(guards: Guard[], options: OperationRoutesOption
     params: formParams,
     query: tenantQuery,
     body: operationBody,
+    bodyLimit: smallBody,
     headers: { 'Idempotency-Key': 'Of submit: a repeat with the same key gets the first answer for 24 hours' },
     answers: {
       200: { description: 'Done', schema: operationAnswer },
       202: { description: 'The code is on its way', schema: sentCode },
-      400: { description: 'The body is not valid or, of submit, the answers are not: every failing pointer' },
+      400: {
+        description:
+          'The body is not valid or, of submit, the answers are not: at most 20 failing pointers, `truncated` if there are more',
+      },
       403: { description: 'The caller may not do this with this form' },
       404: { description: 'There is no such form in the tenant' },
       409: { description: 'The form’s status does not fit, or the applicant has no channel' },
@@ -126,9 +131,8 @@ async function submitOnce(
     const found = await answers.peek({ tenantId, formId });
     if (!found) continue;
     const definition = await access.definitionOf(reached.form);
-    const errors = await validator.validate(tenantId, definition, found.data);
-    if (errors.length > 0)
-      throw new Problem('invalid-request', 'The answers do not fit the form definition.', { errors });
+    const findings = await validator.validate(approach, definition, found.data);
+    if (findings.errors.length > 0) throw invalidData(findings);
     const now = clock();
     const answer = { id: formId, status: transitions.submit.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
@@ -138,6 +142,11 @@ async function submitOnce(
     return answer;
   }
   throw new Problem('conflict', 'The form keeps changing.');
+}
+
+function invalidData({ errors, truncated }: Findings): Problem {
+  const members = truncated ? { truncated } : {};
+  return new Problem('invalid-request', 'The answers do not fit the form definition.', { errors, members });
 }
 
 function isNotDraft(error: unknown): boolean {

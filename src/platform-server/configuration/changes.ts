@@ -1,9 +1,15 @@
 // The writes of the configuration service: each is one transaction that locks the configuration's row, so that no
 // update is lost, and that records the event of the change with it. An edit that changes nothing leaves no trace.
+// Values are validated before the transaction, because a tenant's schema must hold neither a lock nor a connection; an
+// edit starts over if the value has changed by then.
+import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
+import { createFairQueue } from '../../service/fair-queue.ts';
 import { type Queryable, withTransaction } from '../../service/postgres.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
+import type { TenantCode } from '../tenant-code.ts';
+import { changedCode, type FindCode } from '../written-code.ts';
 import {
   applyEdit,
   type ConfigurationKey,
@@ -14,7 +20,6 @@ import {
   type Revision,
 } from './configuration.ts';
 import { type ConfigurationStore, createConfigurationStore } from './store.ts';
-import type { Validate } from './validation.ts';
 
 export interface Actor {
   id: string;
@@ -38,9 +43,11 @@ export type RecordEvent = (transaction: Queryable, event: ConfigurationEvent) =>
 export interface ChangeOptions {
   pool: pg.Pool;
   clock: Clock;
-  validate: Validate;
-  /** Schemas by `namespace:name` that no definition can override. */
-  builtInSchemas: Record<string, unknown>;
+  code: Pick<TenantCode, 'validate' | 'check'>;
+  /** By `namespace:name`: schemas that no definition can override, and how to find the code in such a value. */
+  builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
+  /** Characters of a value's JSON text: edits of any number must not make it larger. */
+  largest: number;
   urnOf(namespace: string, name: string): string;
   recordEvent: RecordEvent;
 }
@@ -71,20 +78,62 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
     withTransaction(options.pool, (transaction) =>
       work({ options, transaction, store: createConfigurationStore(transaction), key, actor, now: options.clock() }),
     );
+  const edits = createFairQueue({
+    slots: { total: 64, perTenant: 8, perMember: 1 },
+    waiting: { total: 1_000, perTenant: 200, perMember: 100 },
+    waitMs: 10_000,
+    detail: 'Too many edits of this configuration are waiting. Try again.',
+    retryAfterSeconds: 5,
+  });
+  const member = ({ namespace, name }: ConfigurationKey) => `${namespace}:${name}`;
   return {
-    edit: (key, edit, actor) => change(key, actor, (under) => editLatest(under, edit)),
+    async edit(key, edit, actor) {
+      // One at a time here, so that only other replicas can come in between.
+      const release = await edits.take({ tenant: key.scope, member: member(key) });
+      try {
+        return await editLatest(options, key, edit, (work) => change(key, actor, work));
+      } finally {
+        release();
+      }
+    },
     createRevision: (key, actor) => change(key, actor, createNextRevision),
     setActive: (key, revision, actor) => change(key, actor, (under) => pinRevision(under, revision)),
     remove: (key, actor) => change(key, actor, removeAll),
   };
 }
 
-async function editLatest(change: Change, edit: Edit): Promise<Revision> {
+type InTransaction = <T>(work: (change: Change) => Promise<T>) => Promise<T>;
+
+/** How often an edit starts over because another replica was faster. */
+const attempts = 20;
+
+async function editLatest(
+  options: ChangeOptions,
+  key: ConfigurationKey,
+  edit: Edit,
+  inTransaction: InTransaction,
+): Promise<Revision> {
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const { latest } = await createConfigurationStore(options.pool).read(key);
+    const configuration = await checkedValue(options, key, latest?.configuration, edit);
+    if (latest && isUnchanged(latest.configuration, configuration)) return latest;
+    const saved = await inTransaction((change) => saveOver(change, latest, configuration, edit));
+    if (saved) return saved;
+  }
+  throw new Problem('conflict', 'The configuration keeps changing.');
+}
+
+/** Undefined where the latest revision is no longer the one that the value was made of. */
+async function saveOver(
+  change: Change,
+  seen: Revision | undefined,
+  configuration: unknown,
+  edit: Edit,
+): Promise<Revision | undefined> {
   const { store, key, now, actor } = change;
   await store.lockOrCreate(key);
   const { latest } = await store.read(key);
-  const configuration = await checkedValue(change, edited(latest?.configuration, edit), edit.operation);
-  if (latest && isUnchanged(latest.configuration, configuration)) return latest;
+  if (!isDeepStrictEqual(latest, seen)) return undefined;
   const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration };
   await store.saveRevision(key, saved);
   await record(change, 'configuration-updated', {
@@ -144,20 +193,35 @@ async function record(change: Change, name: ConfigurationEvent['name'], facts: R
   });
 }
 
-/** The value with its schema's defaults; a 400 where it does not fit. */
-async function checkedValue(change: Change, value: unknown, operation: Edit['operation']): Promise<unknown> {
-  const { options, store, key } = change;
+/** The value after the edit, with its schema's defaults. Throws a 400 where it does not fit, or holds unusable code. */
+async function checkedValue(
+  options: ChangeOptions,
+  key: ConfigurationKey,
+  before: unknown,
+  edit: Edit,
+): Promise<unknown> {
+  const { code, builtIn, largest } = options;
   const label = `${key.namespace}:${key.name}`;
-  const schema =
-    options.builtInSchemas[label] ?? (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
+  const value = edited(before, edit);
+  const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
+  if (JSON.stringify(value).length > largest) throw refuse([{ pointer: '', detail: 'becomes too large' }]);
+  const own = builtIn[label];
+  const store = createConfigurationStore(options.pool);
+  const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
   if (schema === undefined) return value;
-  const result = options.validate(schema, value);
-  if (result.valid) return result.value;
-  const place = result.pointer ? `${result.pointer} ` : '';
-  const errors = [{ pointer: `${operandPointers[operation]}${result.pointer}`, detail: result.detail }];
-  throw new Problem('invalid-request', `Value not valid for configuration '${label}': ${place}${result.detail}`, {
-    errors,
-  });
+  const result = await code.validate(key.scope, schema, value);
+  if (!result.valid) throw refuse([{ pointer: result.pointer, detail: result.detail }]);
+  const faults = own ? await code.check(key.scope, changedCode(own.findCode, before, result.value)) : [];
+  if (faults.length > 0) throw refuse(faults);
+  return result.value;
+}
+
+function invalidValue(label: string, { operation }: Edit, found: FieldError[]): Problem {
+  const [first] = found;
+  const place = first?.pointer ? `${first.pointer} ` : '';
+  const errors = found.map(({ pointer, detail }) => ({ pointer: `${operandPointers[operation]}${pointer}`, detail }));
+  const detail = `Value not valid for configuration '${label}': ${place}${first?.detail ?? ''}`;
+  return new Problem('invalid-request', detail, { errors });
 }
 
 /** Where the operand of an edit stands in the body; what is wrong with the value stands below it, or was there before. */

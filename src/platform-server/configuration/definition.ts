@@ -1,5 +1,7 @@
 // Definitions say what a configuration may hold and who may read it. They are configuration themselves, in
 // platform:configuration-service; that one's own definition, and those of the services in this process, are built in.
+import { jsonPointer } from '../../service/problem.ts';
+import type { CodePiece } from '../written-code.ts';
 import { isObject, type JsonObject } from './configuration.ts';
 
 export interface Definition {
@@ -23,6 +25,15 @@ export function chooseDefinition(found: unknown[]): Definition | undefined {
   const entry = found.find((candidate) => isObject(candidate) && candidate.configurationSchema !== undefined);
   if (!isObject(entry)) return undefined;
   return { configurationSchema: entry.configurationSchema, anonymousRead: entry.anonymousRead === true };
+}
+
+/** The schemas in platform:configuration-service. */
+export function schemasOfDefinitions(document: unknown): CodePiece[] {
+  return Object.entries(isObject(document) ? document : {}).flatMap(([key, definition]) => {
+    if (!isObject(definition) || definition.configurationSchema === undefined) return [];
+    const source = JSON.stringify(definition.configurationSchema);
+    return [{ kind: 'schema' as const, pointer: jsonPointer([key, 'configurationSchema']), source }];
+  });
 }
 
 const namePattern = '[a-zA-Z0-9-_ ]{1,50}';

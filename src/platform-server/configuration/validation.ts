@@ -1,9 +1,11 @@
 // Checks a value against a definition's JSON Schema (draft 7) and writes the schema's defaults into it. A schema that
-// cannot be used lets anything pass, as the contract has it; schemas are never fetched from elsewhere.
+// cannot be used lets anything pass, as the contract has it; schemas are never fetched from elsewhere. It runs in a
+// limited worker only, because tenants write schemas.
 import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { LRUCache } from 'lru-cache';
+import { schemaPatterns } from '../../service/linear-pattern.ts';
 
 export interface Valid {
   valid: true;
@@ -17,17 +19,18 @@ export interface Invalid {
   detail: string;
 }
 
-export type Validate = (schema: unknown, value: unknown) => Valid | Invalid;
+export type Validation = Valid | Invalid;
 
 /** Compiled schemas are kept by content, so that one changed definition cannot meet another's validator. */
-export function createValidate(): Validate {
-  const compiled = new LRUCache<string, { check: ValidateFunction | undefined }>({ max: 500 });
+export function createValidate(): (schema: unknown, value: unknown) => Validation {
+  const compiled = new LRUCache<string, { check: ValidateFunction | undefined }>({ max: 500, maxSize: 2_000_000 });
   return (schema, value) => {
-    const key = createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+    const text = JSON.stringify(schema);
+    const key = createHash('sha256').update(text).digest('base64');
     let entry = compiled.get(key);
     if (!entry) {
-      entry = { check: compile(schema) };
-      compiled.set(key, entry);
+      entry = { check: usable(schema) };
+      compiled.set(key, entry, { size: text.length });
     }
     const copy: unknown = structuredClone(value);
     if (!entry.check || entry.check(copy)) return { valid: true, value: copy };
@@ -35,18 +38,44 @@ export function createValidate(): Validate {
   };
 }
 
-/** Undefined when the schema is not usable. */
-function compile(schema: unknown): ValidateFunction | undefined {
+function usable(schema: unknown): ValidateFunction | undefined {
   if (typeof schema !== 'boolean' && (typeof schema !== 'object' || schema === null)) return undefined;
   try {
-    // One instance for each schema: `$id`s of different tenants must not meet.
-    const ajv = new Ajv({ strict: false, useDefaults: true, logger: false });
-    addFormats.default(ajv);
-    for (const [name, pattern] of Object.entries(formats)) ajv.addFormat(name, pattern);
-    return ajv.compile(schema);
+    return compile(schema);
   } catch {
     return undefined;
   }
+}
+
+/** Characters of a schema's JSON text. */
+const longestSchema = 1_000_000;
+const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
+
+/**
+ * What is wrong with a schema, undefined where nothing is. A schema of another dialect, or one that refers to another
+ * document, passes: the older platform has such documents, and ours lets any value pass.
+ */
+export function schemaFault(text: string): string | undefined {
+  if (text.length > longestSchema) return `is longer than ${longestSchema} characters`;
+  const schema: unknown = JSON.parse(text);
+  if (typeof schema !== 'object' || schema === null) return undefined;
+  if ('$schema' in schema && !ownDialect.test(String(schema.$schema))) return undefined;
+  try {
+    compile(schema);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Ajv.MissingRefError && error.missingSchema !== '') return undefined;
+    return `does not compile: ${error instanceof Error ? error.message : 'it is not a schema'}`;
+  }
+}
+
+/** One instance for each schema: `$id`s of different tenants must not meet. */
+function compile(schema: boolean | object): ValidateFunction {
+  const code = { regExp: schemaPatterns(true) };
+  const ajv = new Ajv({ strict: false, useDefaults: true, logger: false, code });
+  addFormats.default(ajv);
+  for (const [name, pattern] of Object.entries(formats)) ajv.addFormat(name, pattern);
+  return ajv.compile(schema);
 }
 
 // Formats that the platform adds to JSON Schema's own.

@@ -1,4 +1,6 @@
 // What an event is, and what its definition asks of its payload.
+import { jsonPointer } from '../../service/problem.ts';
+import type { CodePiece } from '../written-code.ts';
 
 export interface NewEvent {
   /** The tenant's id, the last segment of its URN. */
@@ -57,6 +59,21 @@ export function payloadSchemaOf(found: unknown[], name: string): unknown {
   const entry = found.find((candidate) => candidate !== undefined && candidate !== null);
   const definitions = member(entry, 'definitions');
   return member(member(definitions, name), 'payloadSchema');
+}
+
+/** The payload schemas in platform:event-service. */
+export function schemasOfEvents(document: unknown): CodePiece[] {
+  return members(document).flatMap(([namespace, entry]) =>
+    members(member(entry, 'definitions')).flatMap(([name, definition]) => {
+      const schema = member(definition, 'payloadSchema');
+      const pointer = jsonPointer([namespace, 'definitions', name, 'payloadSchema']);
+      return schema === undefined ? [] : [{ kind: 'schema' as const, pointer, source: JSON.stringify(schema) }];
+    }),
+  );
+}
+
+function members(value: unknown): [string, unknown][] {
+  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
 }
 
 function member(value: unknown, key: string): unknown {

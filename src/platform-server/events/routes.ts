@@ -21,7 +21,11 @@ export interface EventRouteOptions {
   /** Entries of a namespace in platform:event-service, core's first. */
   definitions(tenant: string, namespace: string): Promise<unknown[]>;
   /** Checks a payload against a JSON Schema. */
-  validate(schema: unknown, value: unknown): { valid: true } | { valid: false; pointer: string; detail: string };
+  validate(
+    tenant: string,
+    schema: unknown,
+    value: unknown,
+  ): Promise<{ valid: true } | { valid: false; pointer: string; detail: string }>;
 }
 
 export function eventRoutes(options: EventRouteOptions): Route[] {
@@ -43,7 +47,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
       async handle({ query, body }, _request, response) {
         const tenant = await senderTenant(callerOf(response), query.tenantId ?? body.tenantId, options.tenants);
         const schema = payloadSchemaOf(await options.definitions(tenant, body.namespace), body.name);
-        const checked = schema === undefined ? undefined : options.validate(schema, body.payload);
+        const checked = schema === undefined ? undefined : await options.validate(tenant, schema, body.payload);
         if (checked?.valid === false) {
           const errors = [{ pointer: `/payload${checked.pointer}`, detail: checked.detail }];
           const detail = `Value not valid for event '${body.namespace}:${body.name}': ${checked.detail}`;

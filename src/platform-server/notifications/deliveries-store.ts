@@ -24,7 +24,7 @@ export function createDeliveryStore(database: Queryable) {
     /**
      * Makes the deliveries of an event to the subscribers of a type, with their jobs; how many. A subscription matches
      * with every event, or when one of its criteria has no correlation id or the event's, and each of its context keys
-     * equals the event's.
+     * equals the event's. The jobs of a tenant with many waiting deliveries come after those of others.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
@@ -35,11 +35,13 @@ export function createDeliveryStore(database: Queryable) {
            UNION SELECT subscriber_id FROM subscription_criteria c
              WHERE tenant = $2 AND type_id = $3 AND correlation_id IS NULL AND ${contextMatches}),
          made AS (
-           INSERT INTO deliveries (event, type_id, subscriber_id, created)
-           SELECT $1, $3, subscriber_id, $6 FROM matched ON CONFLICT DO NOTHING RETURNING *)
+           INSERT INTO deliveries (event, type_id, subscriber_id, created, tenant)
+           SELECT $1, $3, subscriber_id, $6, $2 FROM matched ON CONFLICT DO NOTHING RETURNING *),
+         waiting AS (SELECT count(*) AS n FROM (SELECT FROM deliveries WHERE tenant = $2 LIMIT 1000) AS own)
          SELECT (graphile_worker.add_job('deliver',
            json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
-           max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id))).id FROM made`,
+           max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id),
+           priority => (((SELECT n FROM waiting) + row_number() OVER ()) / 10)::integer)).id FROM made`,
         [event.sequence, event.tenant, typeId, event.correlationId ?? null, JSON.stringify(event.context), now],
       );
       return rowCount ?? 0;

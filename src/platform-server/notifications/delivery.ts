@@ -11,9 +11,10 @@ import { type Queryable, withTransaction } from '../../service/postgres.ts';
 import { MailError, type Mailer } from '../mail.ts';
 import { createDeliveryStore, type Delivery, type RoutedEvent } from './deliveries-store.ts';
 import { type NotificationType, senderOf, type Template, templatesOf, typesOfEvent } from './notification-type.ts';
+import { RenderFailure } from './render-failure.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
 import type { Channel } from './subscription.ts';
-import type { RenderNotice } from './template.ts';
+import type { Notice, NoticeData } from './template.ts';
 
 export interface NoticeEvent extends RoutedEvent {
   id: string;
@@ -37,7 +38,8 @@ export interface DeliveryOptions {
   log: Logger;
   metrics: Metrics;
   mailer: Mailer;
-  render: RenderNotice;
+  /** Throws RenderFailure for a template that is at fault. `tenant` is the event's. */
+  render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
   /** The tenant's own document of platform:notification-service. */
@@ -59,7 +61,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
   const { pool, clock } = options;
   const notices = new prom.Counter({
     name: 'platform_notices_total',
-    help: 'Notices by outcome: delivered, or dropped because nobody can be told',
+    help: 'Notices by outcome: delivered, dropped because nobody can be told, or unrendered because of the template',
     labelNames: ['outcome'],
     registers: [options.metrics.registry],
   });
@@ -83,9 +85,9 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
       const store = createDeliveryStore(pool);
       if (!(await store.isPending(delivery))) return;
       const target = await targetOf(options, delivery);
-      if (target) await send(options, delivery, target);
+      const outcome = target ? await sendOrGiveUp(options, delivery, target) : 'dropped';
       await withTransaction(pool, (transaction) => createDeliveryStore(transaction).finish(delivery));
-      notices.inc({ outcome: target ? 'delivered' : 'dropped' });
+      notices.inc({ outcome });
     },
   };
 }
@@ -113,6 +115,23 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
   return { event, template, address: chosen.address, subscriber };
 }
 
+/** A template that is at fault will be at fault again, so its notice is given up. Every other failure is retried. */
+async function sendOrGiveUp(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
+  try {
+    await send(options, delivery, target);
+    return 'delivered';
+  } catch (error) {
+    if (!(error instanceof RenderFailure)) throw error;
+    const { event } = target;
+    const facts = { tenant: event.tenant, event: `${event.namespace}:${event.name}`, type: delivery.typeId };
+    options.log.warn(
+      { ...facts, eventId: event.id, reason: error.reason, detail: error.message },
+      'notice not rendered',
+    );
+    return 'unrendered';
+  }
+}
+
 async function send(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<void> {
   const { event, template, address, subscriber } = target;
   const [tenant, tenantDocument, managementUrl] = await Promise.all([
@@ -120,7 +139,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
     options.tenantDocument(event.tenant),
     options.managementUrl(),
   ]);
-  const notice = options.render(template, {
+  const notice = await options.render(event.tenant, template, {
     tenant,
     managementUrl,
     subscriber: { id: subscriber.id, urn: options.subscriberUrn(subscriber.id), addressAs: subscriber.addressAs },

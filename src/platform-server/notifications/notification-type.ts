@@ -1,6 +1,8 @@
 // Notification types: which events are told of, by which channels and templates. They are configuration, in
 // platform:notification-service; a tenant may override the templates of core's types and add types of its own.
 import { z } from 'zod';
+import { jsonPointer } from '../../service/problem.ts';
+import type { CodePiece } from '../written-code.ts';
 
 const templateSchema = z.object({
   subject: z.string().default(''),
@@ -77,6 +79,20 @@ export function templatesOf(
   return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
 }
 
+/** The templates in platform:notification-service: each of their parts is one. */
+export function templatesIn(document: unknown): CodePiece[] {
+  return [...readTypes(document)].flatMap(([id, type]) =>
+    type.events.flatMap((event, index) =>
+      Object.entries(event.templates).flatMap(([channel, template]) =>
+        Object.entries(template).flatMap(([part, source]) => {
+          const pointer = jsonPointer([id, 'events', index, 'templates', channel, part]);
+          return typeof source === 'string' ? [{ kind: 'template' as const, pointer, source }] : [];
+        }),
+      ),
+    ),
+  );
+}
+
 /** The sender that a tenant has chosen for its mail. */
 export function senderOf(tenantDocument: unknown): string | undefined {
   const parsed = z.object({ email: z.object({ fromEmail: z.email() }) }).safeParse(tenantDocument);
@@ -90,6 +106,8 @@ export const notificationTypesSchema = {
     contact: { type: ['object', 'null'] },
     email: { type: ['object', 'null'], properties: { fromEmail: { type: ['string', 'null'] } } },
   },
+  // Each event and each delivery reads them.
+  maxProperties: 200,
   patternProperties: {
     '^(?!email|contact)': {
       type: 'object',
@@ -102,6 +120,7 @@ export const notificationTypesSchema = {
         channels: { type: 'array', items: { type: 'string' }, default: [] },
         events: {
           type: 'array',
+          maxItems: 100,
           items: {
             type: 'object',
             properties: { namespace: { type: 'string' }, name: { type: 'string' }, templates: { type: 'object' } },

@@ -1,5 +1,5 @@
 // Renders notices from Handlebars templates, which tenants may write. A template reaches the data it is given and
-// nothing else: no prototypes, no partials from elsewhere, no console.
+// nothing else: no prototypes, no partials from elsewhere, no console. It runs in a limited worker only.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
 import type { Template } from './notification-type.ts';
@@ -26,16 +26,18 @@ export function createNoticeRenderer(): RenderNotice {
   handlebars.registerHelper('formatDate', formatDate);
   // It writes to the console, where an address must not go.
   handlebars.unregisterHelper('log');
-  const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000 });
+  const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000, maxSize: 4_000_000 });
 
   function render(source: string, data: object, escaped: boolean): string {
     const key = `${escaped ? 'html' : 'text'}:${source}`;
     let template = compiled.get(key);
     if (!template) {
       template = handlebars.compile(escaped ? escapedThroughout(source) : source, { noEscape: !escaped });
-      compiled.set(key, template);
+      compiled.set(key, template, { size: key.length });
     }
-    return template(data, safety);
+    const rendered = template(data, safety);
+    if (rendered.length > longestText) throw new TemplateFault(`renders to more than ${longestText} characters`);
+    return rendered;
   }
 
   return ({ subject, title, subtitle, body }, data) => {
@@ -46,6 +48,56 @@ export function createNoticeRenderer(): RenderNotice {
     const html = render(page(body), all, true);
     return { subject: render(subject, all, false).replace(/\s+/g, ' ').trim(), text, html };
   };
+}
+
+/** Characters of a template, and of what each of its parts renders to. */
+const longestTemplate = 65_536;
+const longestText = 524_288;
+/** Blocks that may repeat, inside each other: each multiplies the time. */
+const deepestNesting = 4;
+
+/** What is wrong with a template, in words that quote no data. */
+export class TemplateFault extends Error {}
+
+/** Undefined where a template is usable. */
+export function templateFault(source: string): string | undefined {
+  if (source.length > longestTemplate) return `is longer than ${longestTemplate} characters`;
+  try {
+    const depth = nestingOf(Handlebars.parse(source));
+    return depth > deepestNesting ? `nests more than ${deepestNesting} blocks that repeat` : undefined;
+  } catch (error) {
+    return faultOf(error);
+  }
+}
+
+/** Says why a template failed. Messages of helpers may quote data, so only those that quote the template are kept. */
+export function faultOf(error: unknown): string {
+  if (error instanceof TemplateFault) return error.message;
+  const [message = ''] = error instanceof Error ? error.message.split('\n') : [];
+  const about = /^(?:Parse error on line \d+|Missing helper: .*|The partial .*|.* doesn't match .*)/.exec(message);
+  if (about) return `is malformed: ${about[0].slice(0, 200)}`;
+  if (message === 'Invalid string length') return `renders to more than ${longestText} characters`;
+  return error instanceof RangeError
+    ? 'recurses without end, or has an argument out of range'
+    : 'fails when it renders';
+}
+
+/** All blocks but if, unless and with repeat over a list. */
+function nestingOf(program: hbs.AST.Program): number {
+  let depth = 0;
+  let deepest = 0;
+  const visitor = new Handlebars.Visitor();
+  const visitBlock = visitor.BlockStatement.bind(visitor);
+  visitor.BlockStatement = (block) => {
+    const name = block.path.type === 'PathExpression' ? (block.path as hbs.AST.PathExpression).original : '';
+    const repeats = ['if', 'unless', 'with'].includes(name) ? 0 : 1;
+    depth += repeats;
+    deepest = Math.max(deepest, depth);
+    visitBlock(block);
+    depth -= repeats;
+  };
+  visitor.accept(program);
+  return deepest;
 }
 
 /** `{{{x}}}` and `{{&x}}` escape as well: what applicants enter never becomes markup, whatever a template says. */

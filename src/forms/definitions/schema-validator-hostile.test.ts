@@ -1,0 +1,178 @@
+// What a hostile schema may not do: hold up the event loop, other tenants or its own process, or be tried for ever.
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { createMetrics, type Metrics } from '../../service/metrics.ts';
+import { parseDefinition } from './definition.ts';
+import { createSchemaValidator, type SchemaValidator, type SchemaValidatorOptions } from './schema-validator.ts';
+
+interface World {
+  validator: SchemaValidator;
+  metrics: Metrics;
+  log: CapturedLog;
+  advance(milliseconds: number): void;
+  validate(
+    dataSchema: unknown,
+    data: unknown,
+    where?: { tenantId?: string; formId?: string; id?: string },
+  ): Promise<unknown>;
+}
+
+const open: SchemaValidator[] = [];
+afterEach(() => Promise.all(open.splice(0).map((validator) => validator.close())));
+
+function start(times: Partial<SchemaValidatorOptions> = {}): World {
+  const [metrics, log] = [createMetrics(), captureLog()];
+  let moved = 0;
+  const clock = () => new Date(Date.now() + moved);
+  const validator = createSchemaValidator({ metrics, log: log.log, clock, jobMs: 1_000, ...times });
+  open.push(validator);
+  return {
+    validator,
+    metrics,
+    log,
+    advance(milliseconds) {
+      moved += milliseconds;
+    },
+    validate: (dataSchema, data, { tenantId = 'tenant', formId = 'form', id = 'permit' } = {}) =>
+      validator.validate({ tenantId, formId }, parseDefinition(id, { dataSchema }), JSON.stringify(data)),
+  };
+}
+
+const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+/** RE2 has no look-ahead: it runs in the native engine. */
+const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
+const trap = { a: `${'a'.repeat(60)}!` };
+const honest = { required: ['name'] };
+const outcome = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
+
+/** Runs the work and returns how long the event loop was blocked at most, in milliseconds. */
+async function longestBlock(work: () => Promise<unknown>): Promise<number> {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  await work();
+  delay.disable();
+  return delay.max / 1e6;
+}
+
+describe('a hostile pattern', () => {
+  it('that RE2 can express is simply matched, in no time', async () => {
+    const { validate } = start();
+    expect(await validate(explosive, trap)).toMatchObject({ errors: [{ pointer: '/data/a' }], truncated: false });
+    expect(await validate(explosive, { a: 'a'.repeat(100_000) })).toMatchObject({ errors: [] });
+  });
+
+  it('that it cannot express is cut off as an unusable definition, and the next form is validated', async () => {
+    const { validate } = start();
+    expect(await outcome(validate(endless, trap))).toMatchObject({ slug: 'definition-invalid', status: 502 });
+    expect(await validate(honest, {})).toMatchObject({ errors: [{ pointer: '/data/name' }] });
+  });
+});
+
+describe('a tenant with a hostile schema', () => {
+  it('does not delay the submits of another tenant by more than the limit of one job', async () => {
+    const { validate } = start({ jobMs: 1_000, waitMs: 2_000 });
+    await Promise.all(['one', 'two'].map((tenantId) => validate(honest, {}, { tenantId })));
+    const hostile = Array.from({ length: 20 }, (_, nth) => outcome(validate(endless, trap, { formId: `form-${nth}` })));
+    const times: number[] = [];
+    for (let nth = 0; nth < 5; nth += 1) {
+      const started = performance.now();
+      await validate(honest, {}, { tenantId: 'honest' });
+      times.push(performance.now() - started);
+    }
+    expect(Math.max(...times)).toBeLessThan(1_000);
+    const problems = await Promise.all(hostile);
+    expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
+      new Set(['definition-invalid', 'busy']),
+    );
+  });
+
+  it('is told after three forms that the schema is suspended, and since when; a new revision is not', async () => {
+    const { validate, advance, log, metrics } = start({ jobMs: 300 });
+    for (const formId of ['one', 'one', 'one', 'two'])
+      expect(await outcome(validate(endless, trap, { formId }))).not.toHaveProperty('members.suspendedSince');
+    await outcome(validate(endless, trap, { formId: 'three' }));
+    const suspended = await outcome(validate(endless, { a: 'a' }, { formId: 'four' }));
+    expect(suspended).toMatchObject({
+      slug: 'definition-invalid',
+      detail: expect.stringMatching(/“permit” is suspended since 2/),
+    });
+    expect(suspended).toHaveProperty('headers.Retry-After', expect.stringMatching(/^(?:60|59)$/));
+    expect(log.text()).toContain('data schema suspended');
+    expect(await metrics.registry.metrics()).toContain('formgate_schema_suspensions_total 1');
+    expect(await validate({ ...endless, title: 'new' }, { a: 'a' })).toMatchObject({ errors: [] });
+    expect(await outcome(validate(endless, { a: 'a' }, { tenantId: 'other' }))).toMatchObject({ errors: [] });
+    advance(61_000);
+    await outcome(validate(endless, trap, { formId: 'four' }));
+    expect(await outcome(validate(endless, trap))).toHaveProperty(
+      'headers.Retry-After',
+      expect.stringMatching(/^1(?:20|19)$/),
+    );
+    advance(121_000);
+    expect(await validate(endless, { a: 'a' })).toMatchObject({ errors: [] });
+    await outcome(validate(endless, trap, { formId: 'five' }));
+    expect(await validate(endless, { a: 'a' })).toMatchObject({ errors: [] });
+  });
+});
+
+/** Schemas that explode in time or memory, each with data that triggers it. */
+const hostile = fc.oneof(
+  fc.constantFrom('^(?!b)(a+)+$', '^(?=(a|a)*$)b', '^((a+)\\2?)+$').map((pattern) => ({
+    schema: { additionalProperties: { pattern } },
+    data: trap,
+  })),
+  fc.integer({ min: 15, max: 40 }).map((levels) => ({
+    schema: {
+      definitions: Object.fromEntries(
+        Array.from({ length: levels }, (_, nth) => [
+          `d${nth}`,
+          nth + 1 < levels ? { anyOf: Array(3).fill({ $ref: `#/definitions/d${nth + 1}` }) } : { const: 1 },
+        ]),
+      ),
+      $ref: '#/definitions/d0',
+    },
+    data: {},
+  })),
+  fc.integer({ min: 10_000, max: 60_000 }).map((length) => ({
+    schema: { properties: { list: { uniqueItems: true } } },
+    data: { list: Array.from({ length }, (_, nth) => ({ nth })) },
+  })),
+  fc.integer({ min: 20, max: 200 }).map((length) => ({
+    schema: {
+      allOf: Array.from({ length }, () => ({ properties: { list: { items: { enum: [1], type: 'number' } } } })),
+    },
+    data: { list: Array(100_000).fill('x') },
+  })),
+  fc.constant({
+    schema: { $ref: '#/definitions/a', definitions: { a: { allOf: [{ $ref: '#/definitions/a' }] } } },
+    data: {},
+  }),
+  fc.constant({ schema: { enum: Array.from({ length: 50_000 }, (_, nth) => ({ nth })) }, data: { nth: 50_000 } }),
+  fc.constant({ schema: { propertyNames: { pattern: '^(\\w+\\s?)*$' } }, data: { [`${'a '.repeat(200)}!`]: 1 } }),
+  fc.constant({ schema: { properties: { a: { minLength: 1e9 } } }, data: { a: '😀'.repeat(200_000) } }),
+);
+
+describe('generated hostile schemas', () => {
+  it('never block the event loop, and other tenants are validated between them', { timeout: 60_000 }, async () => {
+    const { validate } = start({ jobMs: 300, waitMs: 10_000 });
+    const cases = fc.sample(hostile, 12);
+    await validate(honest, {});
+    // Parsing and sending large data is our own work; validating it must not be.
+    const own = await longestBlock(async () => {
+      for (const { schema, data } of cases)
+        expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();
+    });
+    const block = await longestBlock(async () => {
+      for (const [nth, { schema, data }] of cases.entries()) {
+        const attacked = outcome(validate(schema, data, { tenantId: 'hostile', id: `d${nth}`, formId: `${nth}` }));
+        expect(await validate(honest, {}, { tenantId: 'honest' })).toMatchObject({ errors: { length: 1 } });
+        const result = await attacked;
+        expect(result).toSatisfy(
+          (one: object) => 'errors' in one || ('slug' in one && one.slug === 'definition-invalid'),
+        );
+      }
+    });
+    expect(block).toBeLessThan(own * 3 + 300);
+  });
+});

@@ -1,0 +1,78 @@
+// Executes what tenants write for the platform's services (schemas, patterns, templates) in limited workers, fairly by
+// tenant. Nothing of it ever runs in this process.
+import { createLimitedWorkers } from '../service/limited-workers.ts';
+import type { Metrics } from '../service/metrics.ts';
+import type { FieldError } from '../service/problem.ts';
+import type { JobReply } from '../service/worker-process.ts';
+import type { Validation } from './configuration/validation.ts';
+import type { Template } from './notifications/notification-type.ts';
+import { RenderFailure } from './notifications/render-failure.ts';
+import type { Notice, NoticeData } from './notifications/template.ts';
+import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
+import type { CodePiece } from './written-code.ts';
+
+/** Each throws Problem `busy` when too many jobs wait or the wait is too long. `tenant` is whose code it is. */
+export interface TenantCode {
+  /** A schema that takes too much time or memory makes the value invalid. */
+  validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
+  /** What is wrong with pieces that are about to be stored. */
+  check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
+  /** Throws RenderFailure for a template that is at fault. */
+  render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
+  close(): Promise<void>;
+}
+
+const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
+
+export function createTenantCode(options: { metrics: Metrics; jobMs?: number; waitMs?: number }): TenantCode {
+  const workers = createLimitedWorkers<CodeQuestion, CodeAnswer>({
+    script: new URL('./tenant-code-worker.ts', import.meta.url),
+    name: 'tenant-code',
+    busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
+    jobMs: 1_000,
+    waitMs: 5_000,
+    // Values are as large as BODY_LIMIT allows.
+    memoryMb: 128,
+    ...options,
+  });
+  const run = (tenant: string, question: CodeQuestion) =>
+    workers.run({ tenant, member: question.kind }, question).then(outcomeOf);
+
+  return {
+    async validate(tenant, schema, value) {
+      const question = { schema: JSON.stringify(schema), value: JSON.stringify(value) } as const;
+      const outcome = await run(tenant, { kind: 'validate', ...question });
+      if ('failure' in outcome)
+        return { valid: false, pointer: '', detail: `cannot be validated: its schema ${outcome.detail}` };
+      if (outcome.kind === 'valid')
+        return { valid: true, value: outcome.value === undefined ? value : JSON.parse(outcome.value) };
+      const [first] = outcome.kind === 'invalid' ? outcome.errors : [];
+      return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
+    },
+    async check(tenant, pieces) {
+      const [first] = pieces;
+      if (!first) return [];
+      const outcome = await run(tenant, { kind: 'check', pieces });
+      if ('failure' in outcome) return [{ pointer: pieces.length === 1 ? first.pointer : '', detail: outcome.detail }];
+      return outcome.kind === 'invalid' ? outcome.errors : [];
+    },
+    async render(tenant, template, data) {
+      const outcome = await run(tenant, { kind: 'render', template, data });
+      if ('failure' in outcome) throw new RenderFailure(outcome.failure, outcome.detail);
+      if (outcome.kind === 'rendered') return outcome.notice;
+      throw new RenderFailure('template', outcome.kind === 'unrendered' ? outcome.detail : 'fails when it renders');
+    },
+    close: () => workers.close(),
+  };
+}
+
+interface Failed {
+  failure: 'template' | 'time' | 'memory';
+  detail: string;
+}
+
+function outcomeOf(reply: JobReply<CodeAnswer>): CodeAnswer | Failed {
+  if ('done' in reply) return reply.done;
+  if ('failed' in reply) return { failure: 'template', detail: 'recurses without end' };
+  return { failure: reply.exceeded, detail: tooMuch[reply.exceeded] };
+}

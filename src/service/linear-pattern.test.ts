@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compilePattern, translatePattern } from './linear-pattern.ts';
+
+const characters = ['a', 'b', 'Z', '0', '9', '_', '-', ' ', '\n', '\r', '\u2028', '\u00a0', '\ufeff', '\v', '\0'];
+const text = fc.string({
+  unit: fc.constantFrom(...characters, 'é', 'ſ', 'K', '😀', '٣', 'ß', '.', '/', '$', '^', ']', '\\', '\x85', '\b'),
+  maxLength: 12,
+});
+
+const escapes = [
+  '\\d',
+  '\\D',
+  '\\w',
+  '\\W',
+  '\\s',
+  '\\S',
+  '\\t',
+  '\\n',
+  '\\v',
+  '\\r',
+  '\\0',
+  '\\x41',
+  '\\u00e9',
+  '\\cJ',
+];
+const atoms = [...escapes, '.', 'a', 'b', '0', ' ', 'é', '😀', '\\.', '\\/', '\\$', '\\u{1f600}', '\\ud83d\\ude00'];
+const classes = fc
+  .tuple(
+    fc.constantFrom('', '^'),
+    fc.array(fc.constantFrom(...atoms, 'a-z', '0-9', '\\-', '\\]', '[', '&&', '\\b', '\\p{L}', '\\P{Lu}', '😀-😃'), {
+      maxLength: 4,
+    }),
+    fc.constantFrom('', '-'),
+  )
+  .map(([negation, items, dash]) => `[${negation}${items.join('')}${dash}]`);
+const { pattern } = fc.letrec<{ pattern: string; term: string }>((tie) => ({
+  term: fc.oneof(
+    { depthSize: 'small', withCrossShrink: true },
+    fc.constantFrom(...atoms, '^', '$', '\\b', '\\B', '\\p{Lu}', '\\p{Script=Greek}'),
+    classes,
+    fc
+      .tuple(
+        fc.constantFrom('(', '(?:', '(?<n>'),
+        tie('pattern'),
+        fc.constantFrom('', '*', '+', '?', '{1,3}', '*?', '{2}'),
+      )
+      .map(([open, inner, quantifier]) => `${open}${inner})${quantifier}`),
+    fc.tuple(fc.constantFrom(...atoms), fc.constantFrom('*', '+', '??', '{0,2}?', '{2,}')).map((both) => both.join('')),
+  ),
+  pattern: fc
+    .array(tie('term'), { maxLength: 4 })
+    .chain((terms) => fc.constantFrom('', '|').map((between) => terms.join(between))),
+}));
+
+function compiles(source: string, flags: string): boolean {
+  try {
+    return new RegExp(source, flags) instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+describe('a pattern in RE2', () => {
+  it('matches exactly the texts that the native engine matches', () => {
+    let translated = 0;
+    fc.assert(
+      fc.property(pattern, fc.array(text, { minLength: 8, maxLength: 8 }), (source, texts) => {
+        fc.pre(compiles(source, 'u'));
+        const native = new RegExp(source, 'u');
+        const compiled = compilePattern(source, true);
+        translated += compiled.engine === 're2' ? 1 : 0;
+        for (const one of texts) expect([source, one, compiled.test(one)]).toEqual([source, one, native.test(one)]);
+      }),
+      { numRuns: 3_000 },
+    );
+    expect(translated).toBeGreaterThan(2_000);
+  });
+
+  it('of the older syntax matches what the native engine matches in texts of the basic plane', () => {
+    const older = fc
+      .array(fc.constantFrom('\\_', '\\-', '\\@', 'a-', '[\\w\\_]', '[\\w-a]', '{', ']', '\\e', ...escapes), {
+        maxLength: 4,
+      })
+      .map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(older, text, (source, one) => {
+        fc.pre(compiles(source, '') && !compiles(source, 'u') && !/[\ud800-\udfff]/.test(one));
+        expect([source, compilePattern(source, false).test(one)]).toEqual([source, new RegExp(source).test(one)]);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it.each([['(?=a)b'], ['(?!a)b'], ['(?<=a)b'], ['(?<!a)b'], ['(a)\\1'], ['(?<n>a)\\k<n>'], ['a{1001}']])(
+    'that RE2 cannot express runs in the native engine: %s',
+    (source) => {
+      expect(compilePattern(source, true).engine).toBe('native');
+    },
+  );
+
+  it.each([['^(a+)+$'], ['^(a|a)*$'], ['^(.*)*$'], ['^(\\w+\\s?)*$'], ['(x+x+)+y'], ['^(([a-z])+.)+[A-Z]([a-z])+$']])(
+    'that explodes in the native engine is fast: %s',
+    (source) => {
+      const compiled = compilePattern(source, true);
+      const long = `${'a'.repeat(20_000)}\n!`;
+      const started = performance.now();
+      compiled.test(long);
+      expect(compiled.engine).toBe('re2');
+      expect(performance.now() - started).toBeLessThan(2_000);
+    },
+  );
+
+  it('is a SyntaxError where it is malformed', () => {
+    expect(() => compilePattern('(', false)).toThrow(SyntaxError);
+    expect(() => compilePattern('\\_', true)).toThrow(SyntaxError);
+    expect(translatePattern('\\_', false)).toBeDefined();
+  });
+});

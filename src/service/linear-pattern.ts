@@ -1,0 +1,223 @@
+// Compiles the regular expressions of JSON Schemas for an engine that cannot backtrack (RE2), so that a hostile pattern
+// takes time in proportion to the text. It translates ECMAScript syntax into RE2's and keeps its meaning; a pattern that
+// RE2 cannot express (look-around, back references) runs in the native engine. Call it in a limited worker only.
+import { RE2JS } from 're2js';
+
+export interface Pattern {
+  test(text: string): boolean;
+  /** Distinguishes patterns, as of a RegExp. */
+  toString(): string;
+  /** Which engine it runs in. */
+  engine: 're2' | 'native';
+}
+
+/**
+ * `isStrict` accepts what the `u` flag accepts. Otherwise a pattern may also use the older syntax (Annex B), such as
+ * `\_`; it too matches code points, as JSON Schema asks. Throws SyntaxError.
+ */
+export function compilePattern(source: string, isStrict: boolean): Pattern {
+  const native = compileNative(source, isStrict);
+  const linear = compileLinear(source, native.unicode);
+  const name = native.toString();
+  return {
+    test: linear ? (text) => linear.test(text) : (text) => native.test(text),
+    toString: () => name,
+    engine: linear ? 're2' : 'native',
+  };
+}
+
+/** For Ajv's option `code.regExp`. */
+export function schemaPatterns(isStrict: boolean): ((source: string) => Pattern) & { code: string } {
+  // The code is for schemas that are written to a file, which none is.
+  return Object.assign((source: string) => compilePattern(source, isStrict), { code: '' });
+}
+
+function compileNative(source: string, isStrict: boolean): RegExp {
+  try {
+    return new RegExp(source, 'u');
+  } catch (error) {
+    if (isStrict) throw error;
+    return new RegExp(source);
+  }
+}
+
+function compileLinear(source: string, isUnicode: boolean): RE2JS | undefined {
+  const translated = translatePattern(source, isUnicode);
+  if (translated === undefined) return undefined;
+  try {
+    return RE2JS.compile(translated);
+  } catch {
+    // Repetitions beyond 1,000, or a program that would be too large.
+    return undefined;
+  }
+}
+
+/** First and last code point. */
+type Range = readonly [number, number];
+type CodePoints = readonly Range[];
+
+const lastCodePoint = 0x10ffff;
+const digits: CodePoints = [[0x30, 0x39]];
+const wordCharacters: CodePoints = [...digits, [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]];
+// ECMA-262 section 12.3, LineTerminator; the dot matches everything else.
+const lineEnds: CodePoints = [
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+];
+/** Members of `\p{…}` by name, as the native engine knows them: RE2 follows another version of Unicode. */
+const properties = new Map<string, CodePoints>();
+
+/**
+ * The pattern in RE2's syntax, undefined where it has no equal there. `source` must compile natively. Every set of
+ * characters is written as ranges of code points, so that no name or escape can mean something else in RE2.
+ */
+export function translatePattern(source: string, isUnicode: boolean): string | undefined {
+  let translated = '';
+  for (let at = 0; at < source.length; ) {
+    const part = readOperator(source, at) ?? readSet(source, at, isUnicode);
+    if (!part) return undefined;
+    translated += part.text;
+    at = part.end;
+  }
+  return translated;
+}
+
+interface Part {
+  text: string;
+  end: number;
+}
+
+const operator =
+  /(?<start>\^)|(?<stop>\$)|(?<boundary>\\[bB])|(?<quantifier>[*+?]|\{\d{1,4}(?:,\d{0,4})?\})\??|(?<group>\((?:\?:|\?<[A-Za-z_$][\w$]*>|(?!\?)))|(?<syntax>[|)])/y;
+
+function readOperator(source: string, at: number): Part | undefined {
+  operator.lastIndex = at;
+  const found = operator.exec(source)?.groups;
+  if (!found) return undefined;
+  const { start, stop, boundary, quantifier, group, syntax } = found;
+  // Lazy or greedy, captured or not: it is the same for the question whether a text matches.
+  const text = (start && '\\A') ?? (stop && '\\z') ?? boundary ?? quantifier ?? (group && '(?:') ?? syntax ?? '';
+  return { text, end: operator.lastIndex };
+}
+
+/** A dot, a class, an escape or a literal. */
+function readSet(source: string, at: number, isUnicode: boolean): Part | undefined {
+  if (source[at] === '.') return { text: writeClass(complement(lineEnds)), end: at + 1 };
+  if (source[at] === '[') return readClass(source, at + 1, isUnicode);
+  const atom = readAtom(source, at, isUnicode, false);
+  return atom && { text: writeClass(atom.set), end: atom.end };
+}
+
+interface Atom {
+  set: CodePoints;
+  end: number;
+}
+
+/** From behind the bracket that opens it to behind the one that closes it. */
+function readClass(source: string, start: number, isUnicode: boolean): Part | undefined {
+  const isNegated = source[start] === '^';
+  const set: Range[] = [];
+  let at = isNegated ? start + 1 : start;
+  while (source[at] !== ']') {
+    const first = readAtom(source, at, isUnicode, true);
+    if (!first) return undefined;
+    at = first.end;
+    if (source[at] !== '-' || source[at + 1] === ']') set.push(...first.set);
+    else {
+      const last = readAtom(source, at + 1, isUnicode, true);
+      const from = only(first.set);
+      const to = last && only(last.set);
+      // `[\w-x]`, which only the older syntax has.
+      if (from === undefined || to === undefined) return undefined;
+      set.push([from, to]);
+      at = last?.end ?? at;
+    }
+  }
+  return { text: writeClass(isNegated ? complement(set) : set), end: at + 1 };
+}
+
+function only(set: CodePoints): number | undefined {
+  const [range] = set;
+  return set.length === 1 && range && range[0] === range[1] ? range[0] : undefined;
+}
+
+const escapeSyntax =
+  /\\(?:(?<letter>[dDwWsS])|(?<property>[pP]\{[\w=]+\})|(?<control>[tnvfr]|0(?!\d)|b)|u\{(?<braced>[0-9a-fA-F]+)\}|u(?<high>[dD][89abAB][0-9a-fA-F]{2})\\u(?<low>[dD][c-fC-F][0-9a-fA-F]{2})|u(?<four>[0-9a-fA-F]{4})|x(?<two>[0-9a-fA-F]{2})|c(?<caret>[A-Za-z])|(?<itself>[^A-Za-z0-9]))/uy;
+const controls: Record<string, number> = { t: 9, n: 10, v: 11, f: 12, r: 13, '0': 0, b: 8 };
+
+function readAtom(source: string, at: number, isUnicode: boolean, inClass: boolean): Atom | undefined {
+  if (source[at] === '\\') return readEscape(source, at, isUnicode);
+  const point = source.codePointAt(at);
+  if (point === undefined || isSurrogate(point)) return undefined;
+  const character = String.fromCodePoint(point);
+  // Brackets and braces that stand for themselves are older syntax.
+  if (!inClass && '^$.*+?()[]{}|'.includes(character)) return undefined;
+  return { set: [[point, point]], end: at + character.length };
+}
+
+function readEscape(source: string, at: number, isUnicode: boolean): Atom | undefined {
+  escapeSyntax.lastIndex = at;
+  const found = escapeSyntax.exec(source)?.groups;
+  if (!found) return undefined;
+  const set = setOfEscape(found, isUnicode);
+  return set && { set, end: escapeSyntax.lastIndex };
+}
+
+function setOfEscape(found: Record<string, string | undefined>, isUnicode: boolean): CodePoints | undefined {
+  const { letter, property, control, braced, high, low, four, two, caret, itself } = found;
+  if (letter !== undefined) return setOfLetter(letter);
+  if ((property ?? braced ?? high) !== undefined && !isUnicode) return undefined;
+  if (property !== undefined) return setOfProperty(property);
+  const hex = braced ?? four ?? two;
+  let point = hex === undefined ? undefined : Number.parseInt(hex, 16);
+  if (control !== undefined) point = controls[control];
+  if (caret !== undefined) point = (caret.codePointAt(0) ?? 0) % 32;
+  if (itself !== undefined) point = itself.codePointAt(0);
+  if (high !== undefined && low !== undefined)
+    point = String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16)).codePointAt(0);
+  return point === undefined || isSurrogate(point) ? undefined : [[point, point]];
+}
+
+function setOfLetter(letter: string): CodePoints {
+  const lower = letter.toLowerCase();
+  const set = lower === 'd' ? digits : lower === 'w' ? wordCharacters : setOfProperty('s');
+  return lower === letter ? set : complement(set);
+}
+
+/** Asks the native engine about each code point, once for each name: some 50 ms. */
+function setOfProperty(name: string): CodePoints {
+  const known = properties.get(name);
+  if (known) return known;
+  const isMember = new RegExp(`^\\${name}$`, 'u');
+  const ranges: [number, number][] = [];
+  for (let point = 0; point <= lastCodePoint; point += 1) {
+    if (!isMember.test(String.fromCodePoint(point))) continue;
+    const last = ranges.at(-1);
+    if (last?.[1] === point - 1) last[1] = point;
+    else ranges.push([point, point]);
+  }
+  properties.set(name, ranges);
+  return ranges;
+}
+
+function complement(set: CodePoints): CodePoints {
+  const ranges: Range[] = [];
+  let next = 0;
+  for (const [from, to] of set.toSorted((one, other) => one[0] - other[0])) {
+    if (from > next) ranges.push([next, from - 1]);
+    next = Math.max(next, to + 1);
+  }
+  if (next <= lastCodePoint) ranges.push([next, lastCodePoint]);
+  return ranges;
+}
+
+function writeClass(set: CodePoints): string {
+  // RE2 has no way to write an empty class.
+  if (set.length === 0) return `[^\\x{0}-\\x{${lastCodePoint.toString(16)}}]`;
+  return `[${set.map(([from, to]) => `\\x{${from.toString(16)}}-\\x{${to.toString(16)}}`).join('')}]`;
+}
+
+function isSurrogate(point: number): boolean {
+  return point >= 0xd800 && point <= 0xdfff;
+}
