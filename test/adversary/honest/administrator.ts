@@ -18,7 +18,7 @@ export async function liveAsAdministrator(around: Surroundings): Promise<void> {
   await live(around, async () => {
     const entries = Array.from({ length: random.integer(1, 30) }, () => random.word(8));
     await recorder.measure('write register', async () => {
-      if (exists) return ask(`${registers}/${name}`, { method: 'PATCH', body: { entries } });
+      if (exists) return void (await ask(`${registers}/${name}`, { method: 'PATCH', body: { entries } }));
       const body = { name, description: 'kept by an honest administrator', entries };
       await ask(registers, { method: 'POST', body, expect: 201 });
       exists = true;

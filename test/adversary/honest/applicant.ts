@@ -53,6 +53,7 @@ async function applyOnce(application: Application): Promise<void> {
     await think(around);
     await readBack(application, { id, code, data });
   }
+  if (around.signal.aborted) return;
   await recorder.measure('submit', async () => {
     const { json } = await ask(`${base}/${id}`, { method: 'POST', body: { operation: 'submit' } });
     mustSee((json as { status?: string }).status === 'Submitted', 'a submitted form has another status');

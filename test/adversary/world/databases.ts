@@ -3,9 +3,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
 export interface Databases {
-  forms: string;
-  tokenHandler: string;
-  platform: string;
+  urls: { forms: string; tokenHandler: string; platform: string };
   /** Names, for adversaries that cut connections. */
   names: string[];
   drop(): Promise<void>;
@@ -32,9 +30,7 @@ export async function createDatabases(administratorUrl: string): Promise<Databas
     return url.href;
   };
   return {
-    forms: urlOf('forms'),
-    tokenHandler: urlOf('token_handler'),
-    platform: urlOf('platform'),
+    urls: { forms: urlOf('forms'), tokenHandler: urlOf('token_handler'), platform: urlOf('platform') },
     names,
     drop: () => asAdministrator(names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
   };

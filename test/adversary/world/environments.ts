@@ -32,7 +32,9 @@ const apis = {
 };
 
 /** Targets of the client `web`, by id: what the directory says of each. */
-export const targetsOf = (around: Pick<Surroundings, 'edge' | 'hostileUpstreamPort' | 'stuckTlsPort' | 'deadPort'>) => ({
+export const targetsOf = (
+  around: Pick<Surroundings, 'edge' | 'hostileUpstreamPort' | 'stuckTlsPort' | 'deadPort'>,
+) => ({
   api: `http://127.0.0.1:${around.edge.upstream}${basePath}`,
   hostile: `http://127.0.0.1:${around.hostileUpstreamPort}/h`,
   stuck: `https://127.0.0.1:${around.stuckTlsPort}/s`,
@@ -64,7 +66,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
     DRAIN_DEADLINE: 'PT3S',
   };
   const formService = {
-    DATABASE_URL: databases.forms,
+    DATABASE_URL: databases.urls.forms,
     DIRECTORY_URL: directory,
     CLIENT_SECRET: testServiceSecret(access.urns.service('form-service')),
   };
@@ -72,7 +74,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
   return {
     'platform-server': {
       ...common,
-      DATABASE_URL: databases.platform,
+      DATABASE_URL: databases.urls.platform,
       SMTP_URL: around.smtpUrl,
       MAIL_FROM: 'Forms <forms@platform.example.org>',
       CODE_KEY: 'a key of tests with more than 32 characters',
@@ -81,7 +83,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
     forms: { ...common, ...formService, CODE_KEY: 'another key of tests with more than 32 characters' },
     'token-handler': {
       ...common,
-      DATABASE_URL: databases.tokenHandler,
+      DATABASE_URL: databases.urls.tokenHandler,
       DIRECTORY_URL: directory,
       CLIENT_SECRET: testServiceSecret(access.urns.service('token-handler')),
       KEY_RING: `test:${randomBytes(32).toString('base64')}`,

@@ -26,8 +26,10 @@ export function checksumOf(chunk: Buffer, start = 0): number {
   return sum;
 }
 
+const pattern = 'the quick brown fox ';
 /** The body of `GET /base/v1/download?bytes=n`. */
-export const downloadOf = (bytes: number) => Buffer.alloc(bytes, 'the quick brown fox ');
+export const downloadOf = (bytes: number) => Buffer.alloc(bytes, pattern);
+const piece = downloadOf(3_200 * pattern.length);
 
 export async function startHonestUpstream(): Promise<number> {
   const server = createServer({ requireHostHeader: false }, answer);
@@ -41,8 +43,8 @@ export async function startHonestUpstream(): Promise<number> {
 function answer(request: IncomingMessage, response: ServerResponse): void {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://upstream');
   response.on('error', () => undefined);
-  if (pathname === `${basePath}/download`) return download(response, Number(searchParams.get('bytes')));
-  if (pathname === `${basePath}/events`) return sendEvents(request, response);
+  if (pathname === `${basePath}/download`) return void download(response, Number(searchParams.get('bytes')));
+  if (pathname === `${basePath}/events`) return void sendEvents(request, response);
   const seen = { bodyBytes: 0, checksum: 0 };
   request.on('error', () => undefined);
   request.on('data', (chunk: Buffer) => {
@@ -58,7 +60,17 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 
 function download(response: ServerResponse, bytes: number): void {
   response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': bytes });
-  response.end(downloadOf(bytes));
+  let left = bytes;
+  // Hundreds of these may wait for readers: none keeps more than a piece.
+  const send = () => {
+    while (left > 0 && !response.destroyed) {
+      const part = piece.subarray(0, Math.min(left, piece.length));
+      left -= part.length;
+      if (!response.write(part)) return void response.once('drain', send);
+    }
+    response.end();
+  };
+  send();
 }
 
 /** An event with the caller's address at once, and one each second. */

@@ -20,12 +20,9 @@ import { signIn } from './sign-in.ts';
 export interface World {
   addresses: Addresses;
   mailbox: TestMailbox;
-  access: TestAccess;
   replicas: Replica[];
-  /** Of replicas that were not stopped. */
-  exits: Exit[];
-  /** The logs of the replicas, one file each. */
-  logFolder: string;
+  /** Calls back for each replica that exits without being stopped. */
+  onExit(listener: (exit: Exit) => void): void;
   close(): Promise<void>;
 }
 
@@ -79,12 +76,15 @@ async function startParts(
   await writeFile(around.seedFile, JSON.stringify(seedOf(around, tenants)));
   const environments = environmentsOf(around);
   const exits: Exit[] = [];
+  const listeners: ((exit: Exit) => void)[] = [(exit) => exits.push(exit)];
   const replicas = places.map((place) =>
     startReplica({
       place,
       env: environments[place.service],
       logFile: join(folder, `${place.name}.log`),
-      onExit: (exit) => exits.push(exit),
+      onExit: (exit) => {
+        for (const listener of listeners) listener(exit);
+      },
     }),
   );
   closing.push(() => Promise.all(replicas.map((replica) => replica.stop())));
@@ -98,7 +98,7 @@ async function startParts(
   const addresses: Addresses = {
     fronts,
     replicas: Object.groupBy(places.map(describePlace), ({ service }) => service) as Addresses['replicas'],
-    databases: { ...databases, administrator: administratorUrl },
+    databases: { ...databases.urls, names: databases.names, administrator: administratorUrl },
     redisPort: redis.port,
     tenants,
     tokens: await createTokens(access),
@@ -109,7 +109,10 @@ async function startParts(
     reconcilerEnv: environments.reconciler,
     mailCountUrl: `http://127.0.0.1:${mailCounts.port}/`,
   };
-  return { addresses, mailbox, access, replicas, exits, logFolder: folder, close };
+  return {
+    ...{ addresses, mailbox, replicas, close },
+    onExit: (listener) => void listeners.push(listener),
+  };
 }
 
 /** Realm `demo` with its honest users and Mallory, realm `other` with Trudy. */
