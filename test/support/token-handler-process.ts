@@ -32,7 +32,7 @@ const project = join(import.meta.dirname, '../..');
 // Decision 0013
 export const productionFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 // Node itself has no way to be told from outside to collect its garbage.
-const collector = ['--expose-gc', '--import', 'data:text/javascript,process.on("SIGUSR2",()=>globalThis.gc())'];
+export const collector = ['--expose-gc', '--import', 'data:text/javascript,process.on("SIGUSR2",()=>globalThis.gc())'];
 
 export async function startTokenHandlerProcess(options: TokenHandlerProcessOptions): Promise<TokenHandlerProcess> {
   const [port, metricsPort] = [await findFreePort(), await findFreePort()];

@@ -1,0 +1,46 @@
+// One person holds connections to an upstream: uploads that hardly move, or downloads that nobody reads.
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Adversary, Attack } from './adversary.ts';
+import { open, targetHead, untilAborted } from './hostile-client.ts';
+
+/** More than an upstream's connections in each replica. */
+const count = 260;
+
+export const slowUploads: Adversary = {
+  name: 'slow-uploads',
+  about: `${count} uploads of one person to each token handler, a byte a second each`,
+  run: (attack) =>
+    hold(attack, (socket) => {
+      socket.write(targetHead('POST', 'api/echo', person(attack), ['Content-Length: 1000000']));
+      const timer = setInterval(() => socket.write('x'), 1_000);
+      socket.once('close', () => clearInterval(timer));
+    }),
+};
+
+export const unreadDownloads: Adversary = {
+  name: 'unread-downloads',
+  about: `${count} downloads of 64 MiB of one person from each token handler that are not read`,
+  run: (attack) =>
+    hold(attack, (socket) => {
+      socket.write(targetHead('GET', `api/download?bytes=${64 * 1024 * 1024}`, person(attack)));
+      socket.pause();
+    }),
+};
+
+/** Any of the one person's sessions. */
+const person = ({ addresses, random }: Attack) => random.pick(addresses.mallory);
+
+async function hold({ addresses, signal }: Attack, begin: (socket: Socket) => void): Promise<void> {
+  const sockets: Socket[] = [];
+  for (let opened = 0; opened < count && !signal.aborted; opened += 1) {
+    for (const { url } of addresses.replicas['token-handler']) {
+      const socket = open(url);
+      begin(socket);
+      sockets.push(socket);
+    }
+    if (opened % 20 === 0) await delay(5);
+  }
+  await untilAborted(signal);
+  for (const socket of sockets) socket.destroy();
+}

@@ -1,0 +1,137 @@
+// Attacks of a signed-in person on the way to an upstream: paths that leave the base, headers that claim an identity,
+// hundreds of open streams, and a download that goes on after the logout.
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { trickPaths } from '../../support/path-tricks.ts';
+import { clientId, signIn } from '../world/sign-in.ts';
+import { basePath, type Seen } from '../world/upstream.ts';
+import type { Adversary } from './adversary.ts';
+import { anyReplica, exchange, open, send, swarm, targetHead, untilAborted } from './hostile-client.ts';
+
+/** Best-fit backslashes, and an encoded ? or # right after dots: lenient servers leave the base there. */
+const escapes = ['/..%c2%a5', '/..%e2%82%a9', '/..%e2%83%a5', '/..%3f', '/..%23', '/a/..%3F/x', '/..%C2%A5x'];
+
+export const pathAttacks: Adversary = {
+  name: 'path-attacks',
+  about: 'paths that some server takes for a way out of the base',
+  run: (attack) =>
+    swarm(attack.signal, 6, async () => {
+      const { addresses, random, complain } = attack;
+      const isEscape = random.chance(0.3);
+      const path = isEscape
+        ? random.pick(escapes)
+        : random.pick(trickPaths) + random.pick(['', '/x', random.pick(trickPaths)]);
+      const head = targetHead('GET', `api${path}`, random.pick(addresses.mallory), ['Connection: close']);
+      const text = await exchange(anyReplica(addresses, 'token-handler', random), head);
+      const seen = seenBy(text);
+      if (!seen) return;
+      const { pathname } = new URL(seen.target, 'http://upstream');
+      if (isEscape) complain(`the path ${path} reached the upstream as ${seen.target}`);
+      else if (pathname !== basePath && !pathname.startsWith(`${basePath}/`))
+        complain(`the path ${path} left the base: ${seen.target}`);
+    }),
+};
+
+const claims = [
+  ...['X-Azure-ClientIP', 'X-Azure-SocketIP', 'Remote-User', 'X-Remote-User', 'X-Remote-Group', 'X-Auth-Request-User'],
+  ...[
+    'X-Auth-Request-Email',
+    'X-Forwarded',
+    'X-Forwarded-User',
+    'X-Forwarded-Email',
+    'X-Forwarded-Prefix',
+    'Forwarded',
+  ],
+  ...[
+    'X-Envoy-External-Address',
+    'X-Envoy-Original-Path',
+    'X-HTTP-Method-Override',
+    'X-HTTP-Method',
+    'X-Method-Override',
+  ],
+  ...['X-Original-URL', 'X-Rewrite-URL', 'X-Real-IP', 'True-Client-IP', 'CF-Connecting-IP', 'Fastly-Client-IP'],
+  ...['X-Client-IP', 'X-Cluster-Client-IP', 'X-Goog-Authenticated-User-Email', 'X-MS-Client-Principal', 'X-User-Id'],
+];
+
+export const headerClaims: Adversary = {
+  name: 'header-claims',
+  about: 'headers in which a client claims an identity, an address or another method',
+  run: (attack) =>
+    swarm(attack.signal, 4, async () => {
+      const { addresses, random, complain } = attack;
+      const mark = `forged-${random.word(6)}`;
+      const cased = (name: string) => random.pick([name, name.toLowerCase(), name.toUpperCase()]);
+      const chosen = random.shuffle(claims).slice(0, 8);
+      const lines = [...chosen.map((name) => `${cased(name)}: ${mark}`), 'Connection: close'];
+      const head = targetHead('GET', 'api/whoami', random.pick(addresses.mallory), lines);
+      const seen = seenBy(await exchange(anyReplica(addresses, 'token-handler', random), head));
+      for (const [index, value] of seen?.rawHeaders.entries() ?? [])
+        if (value.includes(mark)) complain(`the header ${seen?.rawHeaders[index - 1]} reached the upstream as claimed`);
+    }),
+};
+
+export const streamFloods: Adversary = {
+  name: 'stream-floods',
+  about: '200 event streams and WebSockets of one session at each token handler',
+  async run({ addresses, random, signal }) {
+    const [person] = addresses.mallory;
+    const sockets: Socket[] = [];
+    for (let count = 0; person && count < 200 && !signal.aborted; count += 1) {
+      const socket = open(anyReplica(addresses, 'token-handler', random));
+      const key = random.bytes(16).toString('base64');
+      const upgrade = [
+        'Connection: Upgrade',
+        'Upgrade: websocket',
+        'Sec-WebSocket-Version: 13',
+        `Sec-WebSocket-Key: ${key}`,
+      ];
+      const isEvents = random.chance(0.5);
+      socket.write(targetHead('GET', isEvents ? 'api/events' : 'api/socket', person, isEvents ? [] : upgrade));
+      if (random.chance(0.5)) socket.resume();
+      sockets.push(socket);
+      await delay(5);
+    }
+    await untilAborted(signal);
+    for (const socket of sockets) socket.destroy();
+  },
+};
+
+/** A revoked session ends what it has under way within 2 s; the rest is for a busy machine. */
+const longestAfterLogout = 6_000;
+
+export const downloadsAfterLogout: Adversary = {
+  name: 'downloads-after-logout',
+  about: 'a download of known length that goes on after the logout',
+  async run({ addresses, signal, complain }) {
+    const site = addresses.fronts['token-handler'];
+    const person = await signIn(site, 'mallory@example.com');
+    const socket = open(site);
+    let received = 0;
+    socket.on('data', (chunk) => {
+      received += chunk.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), 50);
+    });
+    socket.write(targetHead('GET', 'api/download?bytes=2000000000', person));
+    for (let waited = 0; received === 0 && waited < 3_000; waited += 50) await delay(50);
+    await send(`${site}/token-handler/v1/clients/${clientId}/logout`, { headers: { cookie: person.cookie } });
+    const loggedOut = Date.now();
+    while (!socket.destroyed && !signal.aborted && Date.now() - loggedOut < longestAfterLogout) await delay(50);
+    const isOver = Date.now() - loggedOut >= longestAfterLogout;
+    if (!socket.destroyed && isOver)
+      complain(`a download went on for ${longestAfterLogout / 1_000} s after the logout`);
+    socket.destroy();
+  },
+};
+
+/** What the honest upstream answered; undefined where the request did not reach it. */
+function seenBy(text: string): Seen | undefined {
+  if (!text.startsWith('HTTP/1.1 200')) return undefined;
+  const json = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+  try {
+    const seen: Seen = JSON.parse(json);
+    return typeof seen.target === 'string' ? seen : undefined;
+  } catch {
+    return undefined;
+  }
+}

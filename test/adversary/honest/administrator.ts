@@ -1,0 +1,38 @@
+// An administrator of the honest tenant: keeps a register of her own, reads it back after each change, and lists forms.
+import { isDeepStrictEqual } from 'node:util';
+import { createAsker } from './asking.ts';
+import { live, type Surroundings, think } from './persona.ts';
+import { mustSee } from './recorder.ts';
+
+const name = 'honest-register';
+
+export async function liveAsAdministrator(around: Surroundings): Promise<void> {
+  const { recorder, random, world } = around;
+  const { fronts, tokens } = world.addresses;
+  const { ask, close } = createAsker({
+    authorization: `Bearer ${tokens.administrator}`,
+    'x-forwarded-for': '10.2.0.1',
+  });
+  const registers = `${fronts.forms}/form/v1/registers`;
+  let exists = false;
+  await live(around, async () => {
+    const entries = Array.from({ length: random.integer(1, 30) }, () => random.word(8));
+    await recorder.measure('write register', async () => {
+      if (exists) return void (await ask(`${registers}/${name}`, { method: 'PATCH', body: { entries } }));
+      const body = { name, description: 'kept by an honest administrator', entries };
+      await ask(registers, { method: 'POST', body, expect: 201 });
+      exists = true;
+    });
+    await think(around);
+    await recorder.measure('read register', async () => {
+      const { json } = await ask(`${registers}/${name}`);
+      mustSee(isDeepStrictEqual((json as { entries?: unknown }).entries, entries), 'a register has other entries');
+    });
+    await think(around);
+    await recorder.measure('list forms', async () => {
+      const { json } = await ask(`${fronts.forms}/form/v1/forms?top=5`);
+      mustSee(Array.isArray((json as { results?: unknown }).results), 'a list of forms is no list');
+    });
+  });
+  await close();
+}

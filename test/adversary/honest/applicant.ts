@@ -1,0 +1,88 @@
+// An applicant without an account, served by an intake application: creates a draft, gets a code by mail, reads with it,
+// saves several times, reads each save back, and submits.
+import { isDeepStrictEqual } from 'node:util';
+import { definitionId } from '../world/preparation.ts';
+import { type Answered, createAsker } from './asking.ts';
+import { live, type Surroundings, think } from './persona.ts';
+import { mustSee } from './recorder.ts';
+
+const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
+
+export async function liveAsApplicant(around: Surroundings, index: number): Promise<void> {
+  const { addresses } = around.world;
+  const { ask, close } = createAsker({
+    authorization: `Bearer ${addresses.tokens.intake}`,
+    'x-forwarded-for': `10.1.0.${index}`,
+  });
+  const base = `${addresses.fronts.forms}/form/v1/forms`;
+  await live(around, () => applyOnce({ around, ask, base, address: `${around.random.word(12)}@example.org` }));
+  await close();
+}
+
+interface Application {
+  around: Surroundings;
+  ask: ReturnType<typeof createAsker>['ask'];
+  base: string;
+  address: string;
+}
+
+async function applyOnce(application: Application): Promise<void> {
+  const { around, ask, base, address } = application;
+  const { recorder, ledger, random } = around;
+  const applicant = { addressAs: 'Ana', channels: [{ channel: 'email', address }] };
+  const created = await recorder.measure('create', () =>
+    ask(base, { method: 'POST', body: { definitionId, applicant }, expect: 201 }),
+  );
+  const { id } = created.json as { id: string };
+  await think(around);
+  await recorder.measure('send code', () =>
+    ask(`${base}/${id}`, { method: 'POST', body: { operation: 'send-code' }, expect: 202 }),
+  );
+  const code = await recorder.measure('code mail', () => readCode(application));
+  let data: unknown = {};
+  let etag = etagOf(await readBack(application, { id, code, data }));
+  for (let saves = 0; saves < 4 && !around.signal.aborted; saves += 1) {
+    await think(around);
+    data = { name: 'Ana', age: random.integer(0, 99), note: random.word(random.integer(10, 2_000)) };
+    ledger.attempt(id, data);
+    const saved = await recorder.measure('save', () =>
+      ask(`${base}/${id}/data`, { method: 'PUT', headers: { 'if-match': etag }, body: { data, files: {} } }),
+    );
+    ledger.acknowledged(id, data);
+    etag = etagOf(saved);
+    await think(around);
+    await readBack(application, { id, code, data });
+  }
+  if (around.signal.aborted) return;
+  await recorder.measure('submit', async () => {
+    const { json } = await ask(`${base}/${id}`, { method: 'POST', body: { operation: 'submit' } });
+    mustSee((json as { status?: string }).status === 'Submitted', 'a submitted form has another status');
+  });
+}
+
+async function readCode({ around, address }: Application): Promise<string> {
+  const isCode = ({ to, text }: { to: string; text: string }) => to === address && codePattern.test(text);
+  const mail = await around.world.mailbox.waitFor(isCode, 15_000).catch(() => undefined);
+  if (!mail) throw new Error('the mail with the code did not arrive within 15 s');
+  return codePattern.exec(mail.text)?.[1] ?? '';
+}
+
+interface Expected {
+  id: string;
+  code: string;
+  data: unknown;
+}
+
+/** Reads the form's data, which must be what was saved last. */
+function readBack({ around, ask, base }: Application, { id, code, data }: Expected): Promise<Answered> {
+  return around.recorder.measure('read', async () => {
+    const answer = await ask(`${base}/${id}/data`, { headers: { 'x-form-code': code } });
+    const { data: found } = answer.json as { data?: unknown };
+    mustSee(isDeepStrictEqual(found, data), 'an applicant read other data than was saved');
+    return answer;
+  });
+}
+
+function etagOf({ headers }: Answered): string {
+  return String(headers.etag ?? '');
+}

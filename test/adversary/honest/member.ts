@@ -1,0 +1,90 @@
+// A signed-in person: calls an upstream through the token handler, which must see this person and nobody else, moves bodies
+// both ways, and keeps an event stream open.
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { type Person, signIn } from '../world/sign-in.ts';
+import { checksumOf, downloadOf, type Seen } from '../world/upstream.ts';
+import { type Asker, createAsker } from './asking.ts';
+import { live, type Surroundings, think } from './persona.ts';
+import { mustSee, Unserved } from './recorder.ts';
+
+const bodyBytes = 128 * 1024;
+const expectedDownload = downloadOf(bodyBytes);
+
+export async function liveAsMember(around: Surroundings, name: string): Promise<void> {
+  const site = around.world.addresses.fronts['token-handler'];
+  const person = await signIn(site, `${name}@example.com`);
+  const own = { cookie: person.cookie, 'x-xsrf-token': person.csrf, 'x-forwarded-for': `10.3.0.${name.length}` };
+  const asker = createAsker(own);
+  await Promise.all([work(around, asker, person), watchEvents(around, person, own)]);
+  await asker.close();
+}
+
+async function work(around: Surroundings, { ask }: Asker, { email }: Person): Promise<void> {
+  const { recorder, random, world } = around;
+  const site = world.addresses.fronts['token-handler'];
+  const api = `${site}/token-handler/v1/targets/api`;
+  const mustBeOwn = (json: unknown) =>
+    mustSee((json as Seen).email === email, `the upstream saw ${(json as Seen).email} in place of ${email}`);
+  const get = () =>
+    recorder.measure('target GET', async () => mustBeOwn((await ask(`${api}/whoami?${random.word(5)}`)).json));
+  const post = (size: number) =>
+    recorder.measure(size >= bodyBytes ? 'upload' : 'target POST', async () => {
+      const body = random.bytes(Math.min(size, 2_000));
+      const whole = Buffer.alloc(size, body);
+      const { json } = await ask(`${api}/echo`, { method: 'POST', body: whole });
+      mustBeOwn(json);
+      const isSame = (json as Seen).bodyBytes === size && (json as Seen).checksum === checksumOf(whole);
+      mustSee(isSame, 'an upload arrived with other bytes');
+    });
+  const download = () =>
+    recorder.measure('download', async () => {
+      const { bytes } = await ask(`${api}/download?bytes=${bodyBytes}`);
+      mustSee(bytes.equals(expectedDownload), 'a download arrived with other bytes');
+    });
+  const readSessions = () =>
+    recorder.measure('sessions', async () => {
+      const { json } = await ask(`${site}/token-handler/v1/sessions`);
+      mustSee((json as { email?: string }[])[0]?.email === email, 'the first session belongs to somebody else');
+    });
+  await live(around, async () => {
+    for (const step of [get, () => post(2_000), get, () => post(bodyBytes), get, download, readSessions]) {
+      await step();
+      await think(around);
+    }
+  });
+}
+
+/** Longer than the upstream's silence between two events, by far. */
+const longestSilence = 5_000;
+
+/** An event stream that is opened again when it ends: ending by itself is a failure. */
+async function watchEvents(around: Surroundings, { email }: Person, headers: Record<string, string>): Promise<void> {
+  const { recorder, signal, world } = around;
+  const url = `${world.addresses.fronts['token-handler']}/token-handler/v1/targets/api/events`;
+  const agent = new Agent({ headersTimeout: 15_000, bodyTimeout: longestSilence });
+  while (!signal.aborted) {
+    const stream = await recorder
+      .measure('events', async () => {
+        const response = await request(url, { headers, dispatcher: agent, signal });
+        if (response.statusCode === 200) return response.body;
+        const text = await response.body.text();
+        const hasRetryAfter = response.headers['retry-after'] !== undefined;
+        throw new Unserved(`events answered ${response.statusCode}: ${text.slice(0, 200)}`, {
+          ...{ status: response.statusCode, hasRetryAfter, isWrong: response.statusCode === 401 },
+        });
+      })
+      .catch(() => undefined);
+    const problem = stream && (await readEvents(stream, email).catch((error: Error) => error.message));
+    if (problem !== undefined && !signal.aborted)
+      recorder.fail({ kind: 'events', what: problem, status: 0, hasRetryAfter: false, isWrong: false });
+    if (!signal.aborted) await delay(300);
+  }
+  await agent.destroy();
+}
+
+async function readEvents(stream: AsyncIterable<Buffer>, email: string): Promise<string> {
+  for await (const chunk of stream)
+    if (!chunk.toString().includes(`"email":"${email}"`)) return 'an event of somebody else arrived';
+  return 'an event stream ended by itself';
+}

@@ -1,0 +1,27 @@
+// The frame of an honest user: begins anew after each round, and after a short wait where a round failed.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Random } from '../random.ts';
+import type { World } from '../world/world.ts';
+import type { Ledger } from './ledger.ts';
+import type { Recorder } from './recorder.ts';
+
+export interface Surroundings {
+  world: World;
+  recorder: Recorder;
+  ledger: Ledger;
+  random: Random;
+  signal: AbortSignal;
+}
+
+/** Runs rounds until the signal. A failed step has been recorded already. */
+export async function live(around: Surroundings, round: () => Promise<void>): Promise<void> {
+  while (!around.signal.aborted) {
+    await round().catch(() => delay(250));
+    await think(around);
+  }
+}
+
+/** What a person, or the network on the way, takes between two requests. */
+export async function think({ random }: Pick<Surroundings, 'random'>): Promise<void> {
+  await delay(random.integer(15, 60));
+}

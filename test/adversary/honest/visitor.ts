@@ -1,0 +1,44 @@
+// A person who signs in, looks who is signed in, and signs out again, over and over.
+import { setTimeout as delay } from 'node:timers/promises';
+import { clientId, SignInFailure, signIn } from '../world/sign-in.ts';
+import { createAsker } from './asking.ts';
+import { live, type Surroundings } from './persona.ts';
+import { mustSee, Unserved } from './recorder.ts';
+
+const patience = 20_000;
+
+export async function liveAsVisitor(around: Surroundings, email: string): Promise<void> {
+  const { recorder, world } = around;
+  const site = world.addresses.fronts['token-handler'];
+  await live(around, async () => {
+    const person = await recorder.measure('sign-in', () => inTime(signIn(site, email)));
+    const { ask, close } = createAsker({ cookie: person.cookie, 'x-forwarded-for': '10.4.0.1' });
+    try {
+      const sessions = `${site}/token-handler/v1/sessions`;
+      await recorder.measure('sessions', async () => {
+        const { json } = await ask(sessions);
+        mustSee((json as { email?: string }[])[0]?.email === email, 'the new session belongs to somebody else');
+      });
+      await recorder.measure('sessions', () =>
+        ask(`${site}/token-handler/v1/clients/${clientId}/logout`, { expect: 302 }),
+      );
+      await recorder.measure('sessions', () => ask(sessions, { expect: 401 }));
+    } finally {
+      await close();
+    }
+    await delay(500);
+  });
+}
+
+async function inTime<T>(signingIn: Promise<T>): Promise<T> {
+  const late = delay(patience, undefined, { ref: false }).then(() => {
+    throw new Unserved(`a sign-in took longer than ${patience / 1_000} s`);
+  });
+  try {
+    return await Promise.race([signingIn, late]);
+  } catch (error) {
+    if (!(error instanceof SignInFailure)) throw error;
+    const { status, headers, message } = error;
+    throw new Unserved(message, { status, hasRetryAfter: headers.has('retry-after') });
+  }
+}

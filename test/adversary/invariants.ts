@@ -1,0 +1,88 @@
+// What must hold whatever adversaries do: no process exits or blocks, honest users are served as documented, quickly, and
+// with their own data, and what adversaries took is given back.
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { adversaries } from './adversaries/adversaries.ts';
+import { createAsker } from './honest/asking.ts';
+import type { Ledger } from './honest/ledger.ts';
+import type { Failure, Sample } from './honest/recorder.ts';
+import { latencies } from './latency.ts';
+import type { Footprint, Replica } from './world/replica.ts';
+import type { World } from './world/world.ts';
+
+export const baselinePhase = 'baseline';
+
+const among = (phase: string) => adversaries.filter(({ name }) => phase.split(' + ').includes(name));
+
+/** Failures that no adversary of their phase excuses, counted by what they say. */
+export function judgeFailures(failures: Failure[]): string[] {
+  const unexcused = failures.filter((failure) => !among(failure.phase).some(({ excuses }) => excuses?.(failure)));
+  const byText = Map.groupBy(unexcused, ({ phase, kind, what }) => `${kind}: ${what} (${phase})`);
+  return [...byText].map(([text, list]) => (list.length > 1 ? `${text}, ${list.length} times` : text));
+}
+
+/** Milliseconds. A p99 below the floor is never too slow, whatever the baseline: a busy machine alone may cause it. */
+export function judgeLatency(samples: Sample[], floor: number): string[] {
+  const baseline = latencies(samples, (phase) => phase === baselinePhase);
+  const attacked = latencies(samples, (phase) => {
+    const present = among(phase);
+    return present.length > 0 && present.every(({ excuses }) => excuses === undefined);
+  });
+  return Object.entries(attacked).flatMap(([group, { count, p99 }]) => {
+    const limit = Math.max(3 * (baseline[group]?.p99 ?? 0), floor);
+    if (count === 0 || p99 <= limit) return [];
+    return [`p99 of ${group}: ${p99.toFixed(0)} ms with adversaries, ${baseline[group]?.p99.toFixed(0)} ms without`];
+  });
+}
+
+export type Footprints = Map<Replica, Footprint>;
+
+export async function measure(replicas: Replica[]): Promise<Footprints> {
+  const entries = await Promise.all(
+    replicas.map(async (replica) => [replica, await replica.footprint().catch(() => undefined)] as const),
+  );
+  return new Map(entries.filter((entry): entry is [Replica, Footprint] => entry[1] !== undefined));
+}
+
+const mebibyte = 1024 * 1024;
+
+/** Empty once every replica is back near its baseline; what is left after `patience` milliseconds. */
+export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
+  for (const deadline = Date.now() + patience; ; await delay(500)) {
+    const now = await measure(replicas);
+    const problems = replicas.flatMap((replica) => compare(replica, baseline.get(replica), now.get(replica)));
+    if (problems.length === 0 || Date.now() > deadline) return problems;
+  }
+}
+
+function compare({ place }: Replica, before: Footprint | undefined, after: Footprint | undefined): string[] {
+  if (!before) return [];
+  if (!after) return [`${place.name} does not answer after the adversaries have gone`];
+  const rows: [what: string, before: number, after: number, limit: number][] = [
+    ['descriptors', before.descriptors, after.descriptors, before.descriptors + 30],
+    ['MiB of live memory', mib(before.liveBytes), mib(after.liveBytes), mib(before.liveBytes) * 1.3 + 24],
+    ['MiB resident', mib(before.residentBytes), mib(after.residentBytes), mib(before.residentBytes) * 1.6 + 96],
+  ];
+  return rows.flatMap(([what, from, to, limit]) =>
+    to > limit ? [`${place.name}: ${what} rose from ${Math.round(from)} to ${Math.round(to)}`] : [],
+  );
+}
+
+const mib = (bytes: number) => bytes / mebibyte;
+
+/** Every form still holds the data of its last acknowledged save. */
+export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise<string[]> {
+  const { ask, close } = createAsker({ authorization: `Bearer ${addresses.tokens.administrator}` });
+  const problems: string[] = [];
+  for (const [id, possible] of ledger.entries()) {
+    const read = ask(`${addresses.fronts.forms}/form/v1/forms/${id}/data`);
+    const data = await read.then(
+      ({ json }) => (json as { data?: unknown }).data,
+      (error: Error) => error.message,
+    );
+    if (!possible.some((candidate) => isDeepStrictEqual(candidate, data)))
+      problems.push(`the form ${id} lost an acknowledged save`);
+  }
+  await close();
+  return problems;
+}

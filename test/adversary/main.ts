@@ -1,0 +1,93 @@
+// `npm run test:adversary`: honest users and adversaries against two replicas of each process. Exit 1 when an invariant does
+// not hold; the seed is then added to seeds.json, whose seeds every later run begins with.
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { placePostgres, startPostgres } from '../../src/embedded/postgres/postgres.ts';
+import { adversaries } from './adversaries/adversaries.ts';
+import { run } from './run.ts';
+import { planPass } from './schedule.ts';
+import seeds from './seeds.json' with { type: 'json' };
+
+const kept: string[] = seeds;
+
+const help = `Runs honest users and adversaries against two replicas of each process, and checks that no process exits or
+blocks, that honest users are served quickly and with their own data, and that memory and descriptors come back.
+
+Usage: npm run test:adversary -- [options]
+
+  --seconds N   how long adversaries work (180), without the start and the baseline
+  --seed TEXT   repeats the choices of a run; a new one is made and printed without it
+  --only NAME   only this adversary; may be given several times
+  --help        print this
+
+Adversaries:
+${adversaries.map(({ name, about }) => `  ${name.padEnd(32)}${about}`).join('\n')}
+
+The run begins with the seeds of test/adversary/seeds.json. A failing seed is added to that file: commit it with the fix.
+`;
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '180' },
+      seed: { type: 'string' },
+      only: { type: 'string', multiple: true, default: [] },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return leave(help, 0);
+  const unknown = values.only.find((name) => !adversaries.some((adversary) => adversary.name === name));
+  const seconds = Number(values.seconds);
+  if (unknown !== undefined || !(seconds > 0)) return leave(`${unknown ?? values.seconds} is not valid.\n\n${help}`, 2);
+  const seed = values.seed ?? randomBytes(6).toString('hex');
+  const replay = values.only.map((name) => ` --only ${name}`).join('');
+  print(`seed ${seed}: npm run test:adversary -- --seed ${seed} --seconds ${seconds}${replay}\n`);
+  // What failed once comes first, as quickly as it can.
+  const first = values.seed === undefined && values.only.length === 0 ? kept : [];
+  const passes = [...first.map((each) => planPass(each, 15)), planPass(seed, seconds, values.only)];
+  const problems = await withPostgres((administratorUrl) =>
+    run({
+      ...{ administratorUrl, passes, baseline: 12_000, floor: 250, settling: 30_000 },
+      print: (line) => print(`${elapsed()}  ${line}\n`),
+    }),
+  );
+  if (problems.length === 0) return leave(`\nEverything held (seed ${seed}).\n`, 0);
+  print(`\nDid not hold (seed ${seed}):\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
+  if (values.only.length === 0 && !kept.includes(seed)) await keepSeed(seed);
+  return 1;
+}
+
+const print = (text: string) => void process.stdout.write(text);
+function leave(text: string, code: number): number {
+  print(text);
+  return code;
+}
+
+const started = Date.now();
+const elapsed = () => `${((Date.now() - started) / 1_000).toFixed(0).padStart(4)} s`;
+
+async function keepSeed(seed: string): Promise<void> {
+  await writeFile(join(import.meta.dirname, 'seeds.json'), `${JSON.stringify([...kept, seed])}\n`);
+  print(`The seed was added to test/adversary/seeds.json.\n`);
+}
+
+async function withPostgres<T>(work: (administratorUrl: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-postgres-'));
+  // Root's Postgres runs as another account, which has to get in.
+  await chmod(folder, 0o755);
+  const directory = join(folder, 'postgres');
+  const settings = { fsync: 'off', synchronous_commit: 'off', max_connections: '200' };
+  const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });
+  try {
+    return await work(postgres.url);
+  } finally {
+    await postgres.stop();
+    await rm(await placePostgres(directory), { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+process.exit(await main());

@@ -1,0 +1,58 @@
+// Watches the replicas as a cluster does: whether they answer their liveness probe, and whether they stay ready.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Replica } from './world/replica.ts';
+
+export interface Watch {
+  /** One line for each replica that was blocked, or not ready while it ran, with the phase in which it was seen first. */
+  findings(): string[];
+  stop(): Promise<void>;
+}
+
+/** The chart restarts a pod whose liveness probe fails for 30 s; a blocked event loop of this length is a bug already. */
+const longestBlock = 5_000;
+const interval = 500;
+
+export function watchReplicas(replicas: Replica[], phase: () => string): Watch {
+  const stopping = new AbortController();
+  const found = new Map<string, string>();
+  const note = (what: string) => {
+    if (!stopping.signal.aborted && !found.has(what)) found.set(what, phase());
+  };
+
+  async function watch({ place, pid }: Replica): Promise<void> {
+    const base = `http://127.0.0.1:${place.metricsPort}`;
+    let wasReady: number | undefined;
+    while (!stopping.signal.aborted) {
+      const id = pid();
+      const started = performance.now();
+      const isAlive = await probe(`${base}/livez`, 2 * longestBlock);
+      // Only what the same process answered counts, and answers in time.
+      if (id !== undefined && id === pid() && performance.now() - started > longestBlock)
+        note(`${place.name} did not answer its liveness probe for ${longestBlock / 1_000} s`);
+      const status = isAlive ? await probe(`${base}/readyz`, 2 * longestBlock) : 0;
+      if (status === 200) wasReady = id;
+      if (status === 503 && id !== undefined && wasReady === id && id === pid())
+        note(`${place.name} was not ready while it ran`);
+      await delay(interval);
+    }
+  }
+
+  const watching = Promise.all(replicas.map(watch));
+  return {
+    findings: () => [...found].map(([what, when]) => `${what} (${when})`),
+    async stop() {
+      stopping.abort();
+      await watching;
+    },
+  };
+
+  function probe(url: string, patience: number): Promise<number> {
+    return fetch(url, { signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(patience)]) }).then(
+      async (response) => {
+        await response.arrayBuffer();
+        return response.status;
+      },
+      () => 0,
+    );
+  }
+}

@@ -1,0 +1,37 @@
+// One database for each service on a given Postgres server, dropped at the end.
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+
+export interface Databases {
+  urls: { forms: string; tokenHandler: string; platform: string };
+  /** Names, for adversaries that cut connections. */
+  names: string[];
+  drop(): Promise<void>;
+}
+
+export async function createDatabases(administratorUrl: string): Promise<Databases> {
+  const suffix = randomBytes(6).toString('hex');
+  const nameOf = (part: string) => `adversary_${suffix}_${part}`;
+  const names = ['forms', 'token_handler', 'platform'].map(nameOf);
+  const asAdministrator = async (statements: string[]) => {
+    const client = new pg.Client({ connectionString: administratorUrl });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      for (const statement of statements) await client.query(statement);
+    } finally {
+      await client.end();
+    }
+  };
+  await asAdministrator(names.map((name) => `CREATE DATABASE ${name}`));
+  const urlOf = (part: string) => {
+    const url = new URL(administratorUrl);
+    url.pathname = `/${nameOf(part)}`;
+    return url.href;
+  };
+  return {
+    urls: { forms: urlOf('forms'), tokenHandler: urlOf('token_handler'), platform: urlOf('platform') },
+    names,
+    drop: () => asAdministrator(names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
+  };
+}

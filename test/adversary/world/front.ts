@@ -1,0 +1,59 @@
+// A front for the replicas of one service: forwards TCP connections by turns to the replicas that are ready, as a
+// Kubernetes Service does. Without a ready replica it closes the connection.
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface Backend {
+  port: number;
+  metricsPort: number;
+}
+
+export interface Front {
+  port: number;
+}
+
+const probeInterval = 500;
+/** As the chart's readiness probe: a replica leaves after two failures in a row. */
+const failuresToLeave = 2;
+
+export async function startFront(backends: Backend[]): Promise<Front> {
+  const failures = new Map(backends.map((backend) => [backend, failuresToLeave]));
+  let turn = 0;
+  const ready = () => backends.filter((backend) => (failures.get(backend) ?? 0) < failuresToLeave);
+
+  async function probe(backend: Backend): Promise<void> {
+    const isReady = await fetch(`http://127.0.0.1:${backend.metricsPort}/readyz`, {
+      signal: AbortSignal.timeout(1_000),
+    }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    failures.set(backend, isReady ? 0 : (failures.get(backend) ?? 0) + 1);
+    setTimeout(() => void probe(backend), probeInterval);
+  }
+
+  const server = createServer({ noDelay: true }, (incoming) => {
+    const candidates = ready();
+    turn += 1;
+    const first = turn % Math.max(candidates.length, 1);
+    forward(incoming, [...candidates.slice(first), ...candidates.slice(0, first)]);
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  for (const backend of backends) void probe(backend);
+  return { port: (server.address() as AddressInfo).port };
+}
+
+/** The next candidate is tried where a connection is refused. */
+function forward(incoming: Socket, [backend, ...others]: Backend[]): void {
+  if (!backend) return void incoming.resetAndDestroy();
+  const outgoing = connect({ port: backend.port, host: '127.0.0.1', noDelay: true });
+  incoming.on('error', () => outgoing.destroy());
+  const refused = () => forward(incoming, others);
+  outgoing.once('error', refused);
+  outgoing.once('connect', () => {
+    outgoing.off('error', refused);
+    outgoing.on('error', () => incoming.resetAndDestroy());
+    outgoing.once('close', () => incoming.destroy());
+    incoming.once('close', () => outgoing.destroy());
+    incoming.pipe(outgoing).pipe(incoming);
+  });
+}

@@ -1,0 +1,59 @@
+// A Redis that keeps its data on disk and is started again whenever it ends, as a cluster would do it. An adversary
+// restarts it with the command SHUTDOWN.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findFreePort } from '../../../src/embedded/listen.ts';
+
+export interface RestartingRedis {
+  port: number;
+  close(): Promise<void>;
+}
+
+export async function startRestartingRedis(): Promise<RestartingRedis> {
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-redis-'));
+  const port = await findFreePort();
+  let stopping = false;
+  let child: ChildProcess | undefined;
+  const kill = () => void child?.kill('SIGKILL');
+  process.once('exit', kill);
+
+  async function keepRunning(): Promise<void> {
+    const options = { port, bind: '127.0.0.1', dir: folder, save: '', appendonly: 'yes', appendfsync: 'everysec' };
+    const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    while (!stopping) {
+      const started = spawn('redis-server', args, { stdio: 'ignore' });
+      child = started;
+      await new Promise((done) => started.once('exit', done).once('error', done));
+      await delay(500);
+    }
+  }
+
+  const running = keepRunning();
+  await untilListening(port);
+  return {
+    port,
+    async close() {
+      stopping = true;
+      kill();
+      process.off('exit', kill);
+      await running;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function untilListening(port: number): Promise<void> {
+  for (let waited = 0; waited < 10_000; waited += 50) {
+    const isOpen = await new Promise<boolean>((answer) => {
+      const socket = connect(port, '127.0.0.1', () => answer(true)).once('error', () => answer(false));
+      socket.once('connect', () => socket.destroy());
+    });
+    if (isOpen) return;
+    await delay(50);
+  }
+  throw new Error('redis-server did not start. Is it installed?');
+}

@@ -1,0 +1,147 @@
+// One replica of a process, started from its own main with an environment, as a cluster starts it. A replica that exits
+// without being stopped is recorded with its last words and started again.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { open, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { collector, productionFlags } from '../../support/token-handler-process.ts';
+
+export type Service = 'forms' | 'token-handler' | 'platform-server';
+
+export interface ReplicaPlace {
+  service: Service;
+  /** Such as `forms-0`. */
+  name: string;
+  port: number;
+  metricsPort: number;
+}
+
+export interface Exit {
+  replica: string;
+  /** Exit code or signal. */
+  how: string;
+  /** The message of its last fatal log line. */
+  lastWords: string;
+}
+
+export interface Footprint {
+  descriptors: number;
+  residentBytes: number;
+  /** Heap and external memory in use after a garbage collection. */
+  liveBytes: number;
+}
+
+export interface Replica {
+  place: ReplicaPlace;
+  /** Undefined while the replica does not run. */
+  pid(): number | undefined;
+  ready(): Promise<boolean>;
+  footprint(): Promise<Footprint>;
+  /** SIGTERM, and SIGKILL after 8 s. */
+  stop(): Promise<void>;
+}
+
+export interface ReplicaOptions {
+  place: ReplicaPlace;
+  env: Record<string, string>;
+  logFile: string;
+  onExit(exit: Exit): void;
+}
+
+const project = join(import.meta.dirname, '../../..');
+
+export function startReplica(options: ReplicaOptions): Replica {
+  const { place, logFile } = options;
+  const metricsUrl = `http://127.0.0.1:${place.metricsPort}`;
+  let stopping = false;
+  let child: ChildProcess | undefined;
+
+  async function keepRunning(): Promise<void> {
+    while (!stopping) {
+      child = await launch(options);
+      const how = await ended(child);
+      if (stopping) return;
+      options.onExit({ replica: place.name, how, lastWords: await lastWords(logFile) });
+      await delay(300);
+    }
+  }
+
+  const running = keepRunning();
+  const pid = () => (child && isRunning(child) ? child.pid : undefined);
+  return {
+    place,
+    pid,
+    ready: () =>
+      fetch(`${metricsUrl}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    async footprint() {
+      const id = pid();
+      if (id === undefined) throw new Error(`${place.name} does not run`);
+      child?.kill('SIGUSR2');
+      await delay(300);
+      const [descriptors, status, metrics] = await Promise.all([
+        readdir(`/proc/${id}/fd`),
+        readFile(`/proc/${id}/status`, 'utf8'),
+        fetch(`${metricsUrl}/metrics`, { signal: AbortSignal.timeout(5_000) }).then((response) => response.text()),
+      ]);
+      const metric = (name: string) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(metrics)?.[1] ?? Number.NaN);
+      return {
+        descriptors: descriptors.length,
+        residentBytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1_024,
+        liveBytes: metric('nodejs_heap_size_used_bytes') + metric('nodejs_external_memory_bytes'),
+      };
+    },
+    async stop() {
+      stopping = true;
+      if (child && isRunning(child)) {
+        child.kill('SIGTERM');
+        const patience = setTimeout(() => child?.kill('SIGKILL'), 8_000);
+        await ended(child);
+        clearTimeout(patience);
+      }
+      await running;
+    },
+  };
+}
+
+const isRunning = ({ exitCode, signalCode }: ChildProcess) => exitCode === null && signalCode === null;
+
+async function launch({ place, env, logFile }: ReplicaOptions): Promise<ChildProcess> {
+  const log = await open(logFile, 'a');
+  const main = join(project, 'src', place.service, 'main.ts');
+  const own = {
+    PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: join(project, 'node_modules/.cache/formgate'),
+    HOST: '127.0.0.1',
+    PORT: String(place.port),
+    METRICS_PORT: String(place.metricsPort),
+  };
+  const child = spawn(process.execPath, [...productionFlags, ...collector, main], {
+    env: { ...own, ...env },
+    stdio: ['ignore', log.fd, log.fd],
+  });
+  await log.close();
+  // A run that is ended early leaves no process behind.
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
+  return child;
+}
+
+async function ended(child: ChildProcess): Promise<string> {
+  if (isRunning(child)) await new Promise((done) => child.once('exit', done).once('error', done));
+  return child.signalCode ?? `exit code ${child.exitCode}`;
+}
+
+async function lastWords(file: string): Promise<string> {
+  const lines = (await readFile(file, 'utf8').catch(() => '')).trim().split('\n');
+  const fatal = lines.findLast((line) => line.includes('"level":60')) ?? lines.at(-1) ?? '';
+  try {
+    const { msg, err }: { msg?: string; err?: { message?: string } } = JSON.parse(fatal);
+    return [msg, err?.message].filter(Boolean).join(': ');
+  } catch {
+    return fatal.slice(0, 300);
+  }
+}

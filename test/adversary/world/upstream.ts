@@ -1,0 +1,97 @@
+// The service behind the honest target: says who called, with which headers and at which path, and takes and gives bodies.
+// It trusts everybody, so what it tells is what reached it.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { acceptWebSocket } from '../../support/upstream.ts';
+
+/** What `GET /base/v1/whoami` and most other requests are answered with. */
+export interface Seen {
+  method: string;
+  /** Path and query as they arrived. */
+  target: string;
+  email: string | undefined;
+  /** Names and values by turns. */
+  rawHeaders: string[];
+  bodyBytes: number;
+  /** Of the body's bytes. */
+  checksum: number;
+}
+
+/** Where the directory says that the API begins. */
+export const basePath = '/base/v1';
+
+export function checksumOf(chunk: Buffer, start = 0): number {
+  let sum = start;
+  for (const byte of chunk) sum = (sum * 31 + byte) | 0;
+  return sum;
+}
+
+const pattern = 'the quick brown fox ';
+/** The body of `GET /base/v1/download?bytes=n`. */
+export const downloadOf = (bytes: number) => Buffer.alloc(bytes, pattern);
+const piece = downloadOf(3_200 * pattern.length);
+
+export async function startHonestUpstream(): Promise<number> {
+  const server = createServer({ requireHostHeader: false }, answer);
+  server.requestTimeout = 0;
+  server.on('upgrade', (request, socket) => acceptWebSocket(request, socket));
+  server.on('clientError', (_error, socket) => socket.destroy());
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return (server.address() as AddressInfo).port;
+}
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://upstream');
+  response.on('error', () => undefined);
+  if (pathname === `${basePath}/download`) return void download(response, Number(searchParams.get('bytes')));
+  if (pathname === `${basePath}/events`) return void sendEvents(request, response);
+  const seen = { bodyBytes: 0, checksum: 0 };
+  request.on('error', () => undefined);
+  request.on('data', (chunk: Buffer) => {
+    seen.bodyBytes += chunk.length;
+    seen.checksum = checksumOf(chunk, seen.checksum);
+  });
+  request.once('end', () => {
+    const { method = '', url: target = '', rawHeaders } = request;
+    const body: Seen = { method, target, email: emailOf(request), rawHeaders, ...seen };
+    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+  });
+}
+
+function download(response: ServerResponse, bytes: number): void {
+  response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': bytes });
+  let left = bytes;
+  // Hundreds of these may wait for readers: none keeps more than a piece.
+  const send = () => {
+    while (left > 0 && !response.destroyed) {
+      const part = piece.subarray(0, Math.min(left, piece.length));
+      left -= part.length;
+      if (!response.write(part)) return void response.once('drain', send);
+    }
+    response.end();
+  };
+  send();
+}
+
+/** An event with the caller's address at once, and one each second. */
+function sendEvents(request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+  let count = 0;
+  const send = () => {
+    count += 1;
+    response.write(`data: ${JSON.stringify({ email: emailOf(request), count })}\n\n`);
+  };
+  send();
+  const timer = setInterval(send, 1_000);
+  response.once('close', () => clearInterval(timer));
+}
+
+function emailOf({ headers }: IncomingMessage): string | undefined {
+  const [, payload = ''] = headers.authorization?.split('.') ?? [];
+  try {
+    const claims: { email?: string } = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return claims.email;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,167 @@
+// The world that honest users and adversaries meet: Postgres, a Redis, an OpenID provider, a mailbox, and two replicas of
+// each process behind a front, with two tenants, a form definition and a registered client.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { findFreePort, listen } from '../../../src/embedded/listen.ts';
+import { startTestAccess, type TestAccess } from '../../support/access.ts';
+import { startTestMailbox, type TestMailbox } from '../../support/mailbox.ts';
+import type { Addresses } from './addresses.ts';
+import { createDatabases } from './databases.ts';
+import type { EdgePorts } from './edge.ts';
+import { environmentsOf, type Surroundings, seedOf } from './environments.ts';
+import { configureTenants, createTokens } from './preparation.ts';
+import { startRestartingRedis } from './redis.ts';
+import { type Exit, type Replica, type ReplicaPlace, type Service, startReplica } from './replica.ts';
+import { signIn } from './sign-in.ts';
+
+export interface World {
+  addresses: Addresses;
+  mailbox: TestMailbox;
+  replicas: Replica[];
+  /** Calls back for each replica that exits without being stopped. */
+  onExit(listener: (exit: Exit) => void): void;
+  close(): Promise<void>;
+}
+
+const services: Service[] = ['platform-server', 'forms', 'token-handler'];
+
+/** `administratorUrl`: of a Postgres on which databases may be created. */
+export async function startWorld(administratorUrl: string): Promise<World> {
+  const closing: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const end of closing.splice(0).reverse()) await end();
+  };
+  try {
+    return await startParts(administratorUrl, closing, close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startParts(
+  administratorUrl: string,
+  closing: (() => Promise<unknown>)[],
+  close: () => Promise<void>,
+): Promise<World> {
+  const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-'));
+  closing.push(() => rm(folder, { recursive: true, force: true }));
+  const [databases, access, mailbox, redis] = await Promise.all([
+    createDatabases(administratorUrl),
+    startTestAccess(),
+    startTestMailbox(),
+    startRestartingRedis(),
+  ]);
+  closing.push(databases.drop, access.close, mailbox.close, redis.close);
+  const tenants = await addPeople(access);
+  const mailCounts = await listen((request, response) => {
+    const to = new URL(request.url ?? '/', 'http://mailbox').searchParams.get('to') ?? '';
+    response.end(String(mailbox.messages().filter((message) => message.to === to).length));
+  });
+  closing.push(mailCounts.close);
+  const places = await placeReplicas();
+  const { worker, ports } = await startEdge(places);
+  closing.push(() => worker.terminate());
+
+  const around: Surroundings = {
+    ...{ access, databases, edge: ports, redisPort: redis.port, smtpUrl: mailbox.url },
+    seedFile: join(folder, 'seed.json'),
+    hostileUpstreamPort: await findFreePort(),
+    stuckTlsPort: await findFreePort(),
+    deadPort: await findFreePort(),
+  };
+  await writeFile(around.seedFile, JSON.stringify(seedOf(around, tenants)));
+  const environments = environmentsOf(around);
+  const exits: Exit[] = [];
+  const listeners: ((exit: Exit) => void)[] = [(exit) => exits.push(exit)];
+  const replicas = places.map((place) =>
+    startReplica({
+      place,
+      env: environments[place.service],
+      logFile: join(folder, `${place.name}.log`),
+      onExit: (exit) => {
+        for (const listener of listeners) listener(exit);
+      },
+    }),
+  );
+  closing.push(() => Promise.all(replicas.map((replica) => replica.stop())));
+  await untilReady(replicas, exits);
+
+  const fronts = Object.fromEntries(
+    services.map((service) => [service, `http://127.0.0.1:${ports[service]}`]),
+  ) as Addresses['fronts'];
+  const site = fronts['token-handler'];
+  await configureTenants({ access, fronts, tenants });
+  const addresses: Addresses = {
+    fronts,
+    replicas: Object.groupBy(places.map(describePlace), ({ service }) => service) as Addresses['replicas'],
+    databases: { ...databases.urls, names: databases.names, administrator: administratorUrl },
+    redisPort: redis.port,
+    tenants,
+    tokens: await createTokens(access),
+    mallory: [await signIn(site, 'mallory@example.com'), await signIn(site, 'mallory@example.com')],
+    trudy: await signIn(site, 'trudy@example.com', 'Other Town'),
+    hostileUpstreamPort: around.hostileUpstreamPort,
+    stuckTlsPort: around.stuckTlsPort,
+    reconcilerEnv: environments.reconciler,
+    mailCountUrl: `http://127.0.0.1:${mailCounts.port}/`,
+  };
+  return {
+    ...{ addresses, mailbox, replicas, close },
+    onExit: (listener) => void listeners.push(listener),
+  };
+}
+
+/** Realm `demo` with its honest users and Mallory, realm `other` with Trudy. */
+async function addPeople(access: TestAccess): Promise<Addresses['tenants']> {
+  await access.addRealm('other');
+  const person = (name: string) => ({ email: `${name}@example.com`, name, password: name });
+  for (const name of ['mallory', 'bob', 'carol', 'dave', 'erin'])
+    await access.addUser('demo', { ...person(name), roles: { realm: ['applicant'] } });
+  await access.addUser('other', person('trudy'));
+  return {
+    honest: { id: access.urns.tenant('65f0c2a9e4b0a1d2c3f4a5b6'), name: 'Demo', realm: 'demo' },
+    hostile: { id: access.urns.tenant('65f0c2a9e4b0a1d2c3f4a5b7'), name: 'Other Town', realm: 'other' },
+  };
+}
+
+async function placeReplicas(): Promise<ReplicaPlace[]> {
+  const places: ReplicaPlace[] = [];
+  for (const service of services)
+    for (const index of [0, 1]) {
+      const [port, metricsPort] = [await findFreePort(), await findFreePort()];
+      places.push({ service, name: `${service}-${index}`, port, metricsPort });
+    }
+  return places;
+}
+
+const describePlace = ({ service, port, metricsPort }: ReplicaPlace) => ({
+  service,
+  url: `http://127.0.0.1:${port}`,
+  metricsUrl: `http://127.0.0.1:${metricsPort}`,
+});
+
+async function startEdge(places: ReplicaPlace[]): Promise<{ worker: Worker; ports: EdgePorts }> {
+  const worker = new Worker(new URL('./edge.ts', import.meta.url), {
+    workerData: Object.groupBy(places, ({ service }) => service),
+  });
+  const ports = await new Promise<EdgePorts>((resolve, reject) => {
+    worker.once('message', resolve);
+    worker.once('error', reject);
+  });
+  return { worker, ports };
+}
+
+async function untilReady(replicas: Replica[], exits: Exit[]): Promise<void> {
+  for (const deadline = Date.now() + 60_000; ; await delay(100)) {
+    const ready = await Promise.all(replicas.map((replica) => replica.ready()));
+    // The fronts look twice a second.
+    if (ready.every(Boolean)) return void (await delay(700));
+    const [exit] = exits;
+    if (exit) throw new Error(`${exit.replica} did not start (${exit.how}): ${exit.lastWords}`);
+    if (Date.now() > deadline) throw new Error('The replicas are not ready after 60 s.');
+  }
+}
