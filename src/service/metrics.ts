@@ -1,5 +1,6 @@
 // What Prometheus reads: one registry per process object, never the library's global one.
 import prom from 'prom-client';
+import { createPoolMetrics, type PoolMetrics } from './pool-metrics.ts';
 
 export interface Metrics {
   registry: prom.Registry;
@@ -7,6 +8,7 @@ export interface Metrics {
   requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
   /** Failures of what this process depends on. */
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
+  postgresPools: PoolMetrics;
 }
 
 export function createMetrics(): Metrics {
@@ -27,5 +29,6 @@ export function createMetrics(): Metrics {
       labelNames: ['dependency', 'kind'],
       registers: [registry],
     }),
+    postgresPools: createPoolMetrics(registry),
   };
 }

@@ -260,7 +260,17 @@ async function startReplica(
   const { configuration } = connection;
   const stepMs = timeoutMs === undefined ? {} : { stepMs: timeoutMs };
   const anonymousReads = { reads: 300, seconds: 60 };
-  const routes = registerRoutes({ verifier, tenants, urns, configuration, pool, anonymousReads, ...stepMs, ...rest });
+  const routes = registerRoutes({
+    verifier,
+    tenants,
+    urns,
+    configuration,
+    pool,
+    metrics,
+    anonymousReads,
+    ...stepMs,
+    ...rest,
+  });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {

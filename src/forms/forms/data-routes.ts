@@ -148,7 +148,7 @@ async function save(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const { form, part } = await access.reach('update-data', approach);
     if (revisions && !revisions.includes(form.revision)) throw stale();
-    if (part === 'intake' && !isWhole && !(await codes.hasSession({ formId, ...account, now: clock() })))
+    if (part === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, ...account, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
     const done = await answers.save(
       part === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },
