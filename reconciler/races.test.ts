@@ -4,6 +4,7 @@ import { createChangeStore } from '../src/forms/forms/change-store.ts';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { transitions } from '../src/forms/forms/form.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
+import { unsharedPool } from '../test/support/unshared-pool.ts';
 
 let world: ExpiryWorld;
 beforeAll(async () => {
@@ -17,16 +18,16 @@ const forms = (count: number, form: Parameters<ExpiryWorld['add']>[0]) =>
 const kinds = async (id: string) => (await world.outbox(id)).map(({ kind }) => kind);
 
 function save(formId: string) {
-  return createDataStore(world.pool).save({
+  return createDataStore(unsharedPool(world.pool)).save({
     ...{ formId, tenantId: tenant, now: world.now(), data: '{"name":"saved"}', files: '{}' },
     ...{ revisions: undefined, anonymousOnly: true, session: undefined },
   });
 }
 
 const hold = (formId: string) =>
-  createChangeStore(world.pool).setHeld({ formId, tenantId: tenant, now: world.now(), held: true });
+  createChangeStore(unsharedPool(world.pool)).setHeld({ formId, tenantId: tenant, now: world.now(), held: true });
 const unlock = (formId: string) =>
-  createChangeStore(world.pool).move({
+  createChangeStore(unsharedPool(world.pool)).move({
     formId,
     tenantId: tenant,
     now: world.now(),
@@ -123,7 +124,12 @@ describe('a release', () => {
     ['locked form', { lockedFor: 99 * day, held: true, noticeAccepted: true }, 'Locked'],
   ] as const)('restarts the clock of a held %s: it is safe for another whole period', async (_, form, status) => {
     const [id = ''] = await forms(1, form);
-    await createChangeStore(world.pool).setHeld({ formId: id, tenantId: tenant, now: world.now(), held: false });
+    await createChangeStore(unsharedPool(world.pool)).setHeld({
+      formId: id,
+      tenantId: tenant,
+      now: world.now(),
+      held: false,
+    });
     world.advance(15 * day);
     await world.run();
     expect(await world.form(id)).toMatchObject({ status });

@@ -1,6 +1,6 @@
 // Puts a run together from its configuration: database, platform clients, what expires drafts and what keeps core
 // clients. It starts nothing until it is told to run.
-import { join } from 'node:path';
+import { formMigrations } from '../src/forms/expiry/migrations.ts';
 import { createPurgeStore } from '../src/forms/expiry/purge-store.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
 import { createExpiryStore } from '../src/forms/expiry/store.ts';
@@ -31,8 +31,6 @@ export interface ReconcilerOptions {
   clock?: Clock;
 }
 
-const migrations = join(import.meta.dirname, '../src/forms/migrations');
-
 /** One run and everything closed after it. Rejects when the database cannot be migrated, or with ConfigError. */
 export async function reconcile(options: ReconcilerOptions): Promise<RunResult> {
   const { config, log, env, clock = systemClock } = options;
@@ -48,7 +46,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
     deleteAfter: config.DELETE_AFTER,
   };
   try {
-    if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, directory: migrations, log });
+    if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
     return await run({
       ...options,
       clock,

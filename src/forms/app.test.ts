@@ -90,6 +90,7 @@ describe('the route table', () => {
     const made = formsRoutes({
       config,
       pool,
+      registerPool: pool,
       platform: clients,
       definitions: createDefinitionSource(clients.configuration),
       validator: createSchemaValidator({ metrics, log: log.log, clock }),

@@ -12,6 +12,7 @@ import type { Logger } from '../service/log.ts';
 import type { Metrics } from '../service/metrics.ts';
 import { createOpenApi, documentRoutes } from '../service/openapi.ts';
 import { createRateLimits } from '../service/rate-limit.ts';
+import { createSharedPool } from '../service/shared-pool.ts';
 import type { Urns } from '../service/urn.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
@@ -39,6 +40,8 @@ import { registerRoutes } from './registers/routes.ts';
 export interface FormsAppOptions {
   config: FormsConfig;
   pool: pg.Pool;
+  /** Of the changes of registers, which hold their connections for long. */
+  registerPool: pg.Pool;
   platform: Platform;
   definitions: DefinitionSource;
   validator: SchemaValidator;
@@ -50,11 +53,14 @@ export interface FormsAppOptions {
   changed(): void;
 }
 
+/** Label of the metrics of the pool of requests. */
+export const requestPoolName = 'requests';
+
 const name = 'Form service';
 const description = 'Draft forms for applicants with and without an account, verify codes, and data registers.';
 
 export function formsRoutes(options: FormsAppOptions): Route[] {
-  const { config, pool, platform, urns, log, metrics, clock } = options;
+  const { config, platform, urns, log, metrics, clock } = options;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('form-service');
@@ -78,7 +84,8 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
     releaseItemRoute([signedIn, admin, tenantOrAll], parts),
     // Their guards stand on the lines of their own table: they take another audience and other roles.
     ...registerRoutes({
-      ...{ verifier, tenants, urns, configuration, pool, stepMs: config.PLATFORM_TIMEOUT },
+      ...{ verifier, tenants, urns, configuration, metrics, pool: options.registerPool },
+      stepMs: config.PLATFORM_TIMEOUT,
       anonymousReads: createRateLimits(options).local({
         ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
       }),
@@ -86,9 +93,11 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
   ];
 }
 
-function createParts({ config, pool, platform, definitions, validator, urns, clock, changed }: FormsAppOptions) {
+function createParts(options: FormsAppOptions) {
+  const { config, platform, definitions, validator, urns, clock, changed } = options;
   const { notifications } = platform;
   const secret = config.CODE_KEY;
+  const pool = shareRequestPool(options);
   const forms = createFormStore(pool);
   const codes = createCodeStore(pool);
   const hashes = createCodeHashes(secret);
@@ -111,6 +120,15 @@ function createParts({ config, pool, platform, definitions, validator, urns, clo
     clock,
     changed,
   };
+}
+
+/** One locked form, or one tenant with slow statements, leaves the others their connections (decision 0032). */
+function shareRequestPool({ config, pool, metrics }: FormsAppOptions) {
+  const details = {
+    busy: 'Too many requests for this form or of this tenant are running.',
+    locked: 'The form is being changed by another request.',
+  };
+  return createSharedPool({ pool, size: config.DATABASE_POOL_SIZE, name: requestPoolName, details, metrics });
 }
 
 export function createFormsApp(options: FormsAppOptions): Express {

@@ -11,7 +11,7 @@ export const configSchema = z.object({
   ...accessFields,
   ...databaseFields,
   DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
-    'Connections for requests; the relay of events has three more',
+    'Connections for requests; the outbox dispatcher has three more, and changes of registers up to six',
   ),
   ...platformFields,
   CODE_KEY: secret(32).describe(

@@ -1,5 +1,4 @@
 // Starts a form service from its configuration: database, platform clients, the relay of the outbox, and the port.
-import { join } from 'node:path';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/log.ts';
@@ -11,20 +10,22 @@ import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
-import { createFormsApp } from './app.ts';
+import { createFormsApp, requestPoolName } from './app.ts';
 import type { FormsConfig } from './config.ts';
 import { createSchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
+import { formMigrations } from './expiry/migrations.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { type Relay, type RelayPace, startRelay } from './outbox/relay.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
+import { registerConnections, registerPoolName } from './registers/turns.ts';
 import { registered } from './registration.ts';
 
-export const migrationsDirectory = join(import.meta.dirname, 'migrations');
+export const migrationsDirectory = formMigrations.directory;
 
 export interface StartOptions {
   config: FormsConfig;
@@ -50,11 +51,12 @@ export async function startForms({
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
-  await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
+  await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
   const database = { url: config.DATABASE_URL, log, metrics };
-  const pool = createPool({ ...database, size: config.DATABASE_POOL_SIZE });
+  const pool = createPool({ ...database, name: requestPoolName, size: config.DATABASE_POOL_SIZE });
   // A relay with connections of its own: a flood of requests must not hold up the events, nor the other way round.
-  const relayPool = createPool({ ...database, size: 3 });
+  const relayPool = createPool({ ...database, name: 'outbox', size: 3 });
+  const registerPool = createPool({ ...database, name: registerPoolName, size: registerConnections });
   const validator = createSchemaValidator({ metrics, log, clock });
   const definitions = createDefinitionSource(platform.configuration);
   const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
@@ -63,7 +65,7 @@ export async function startForms({
   platform.register(registered);
   void platform.preload();
   const readiness = watchReadiness({ config, pool, account: platform.account, log, metrics, pace: startup });
-  const parts = { config, pool, platform, definitions, validator, urns, log, metrics, clock };
+  const parts = { config, pool, registerPool, platform, definitions, validator, urns, log, metrics, clock };
   return serve({
     app: createFormsApp({ ...parts, changed: relay.nudge }),
     host: config.HOST,
@@ -77,7 +79,7 @@ export async function startForms({
     async close() {
       readiness.stop();
       await relay.stop();
-      await Promise.all([validator.close(), platform.close(), pool.end(), relayPool.end()]);
+      await Promise.all([validator.close(), platform.close(), pool.end(), relayPool.end(), registerPool.end()]);
     },
   });
 }

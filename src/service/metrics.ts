@@ -1,5 +1,6 @@
 // What Prometheus reads: one registry per process object, never the library's global one.
 import prom from 'prom-client';
+import { createPoolMetrics, type PoolMetrics } from './pool-metrics.ts';
 
 export interface Metrics {
   registry: prom.Registry;
@@ -9,6 +10,7 @@ export interface Metrics {
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
   /** Requests that a rate limit refused. */
   rateLimited: prom.Counter<'limit'>;
+  postgresPools: PoolMetrics;
 }
 
 export function createMetrics(): Metrics {
@@ -35,5 +37,6 @@ export function createMetrics(): Metrics {
       labelNames: ['limit'],
       registers: [registry],
     }),
+    postgresPools: createPoolMetrics(registry),
   };
 }

@@ -14,12 +14,20 @@ const lockKey = 4_711_026;
  * that old and new pods run side by side. A file that was changed after it ran is an error.
  *
  * The lock is a transaction lock, because a session lock means nothing behind a transaction-pooling PgBouncer. Time
- * limits are set on the role for the same reason: statements 15 s, waits for locks 5 s. They hold for connections made
+ * limits are set on the role for the same reason: statements 15 s, waits for
+ * locks `lockTimeout`. They hold for connections made
  * afterwards; a pooler's older ones have none until it replaces them.
  *
  * Rejects with an Error that says why in one line, Postgres' own error as its cause.
  */
-export async function migrate(options: { url: string; directory: string; log: Logger }): Promise<void> {
+export async function migrate(options: {
+  url: string;
+  directory: string;
+  /** Longest wait of a statement for a lock, as Postgres writes it; 5 s unless told. */
+  lockTimeout?: string | undefined;
+  log: Logger;
+}): Promise<void> {
+  const limits = roleLimits(options.lockTimeout);
   const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });
   client.on('error', (error) => options.log.warn({ err: error }, 'the migration connection broke'));
   try {
@@ -28,12 +36,12 @@ export async function migrate(options: { url: string; directory: string; log: Lo
     throw new Error(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
   }
   try {
-    if (await isUpToDate(client, options.directory)) return;
+    if (await isUpToDate(client, options.directory, limits)) return;
     await client.query('BEGIN');
     await client.query("SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '2min'");
     await client.query('SELECT pg_advisory_xact_lock($1)', [lockKey]);
     const applied = await applyPending(client, options.directory);
-    await setRoleLimits(client);
+    await setRoleLimits(client, limits);
     await client.query('COMMIT');
     for (const file of applied) options.log.info({ migration: file }, 'migration applied');
   } catch (error) {
@@ -46,14 +54,18 @@ export async function migrate(options: { url: string; directory: string; log: Lo
 
 const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
   JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
-const roleLimits = ['statement_timeout=15s', 'lock_timeout=5s', 'idle_in_transaction_session_timeout=60s'];
+const roleLimits = (lockTimeout = '5s') => [
+  'statement_timeout=15s',
+  `lock_timeout=${lockTimeout}`,
+  'idle_in_transaction_session_timeout=60s',
+];
 const undefinedTable = '42P01';
 
 /**
  * Whether all has been done, as it has at most starts: one question, without a lock and without the library. Files are
  * compared by its checksum.
  */
-async function isUpToDate(client: pg.Client, directory: string): Promise<boolean> {
+async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql'));
   const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
   const question = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
@@ -63,7 +75,7 @@ async function isUpToDate(client: pg.Client, directory: string): Promise<boolean
     const isApplied = names.every((name, at) =>
       applied.has(`${Number.parseInt(name, 10)} ${hash('md5', texts[at] ?? '')}`),
     );
-    return names.length > 0 && isApplied && roleLimits.every((limit) => rows[0]?.limits?.includes(limit));
+    return names.length > 0 && isApplied && limits.every((limit) => rows[0]?.limits?.includes(limit));
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === undefinedTable) return false;
     throw error;
@@ -89,10 +101,10 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
 }
 
 /** Only when they differ, so that a second pod writes nothing. */
-async function setRoleLimits(client: pg.Client): Promise<void> {
+async function setRoleLimits(client: pg.Client, limits: string[]): Promise<void> {
   const { rows } = await client.query<{ setconfig: string[] }>(presentLimits);
   const present = new Set(rows[0]?.setconfig ?? []);
-  for (const limit of roleLimits.filter((candidate) => !present.has(candidate))) {
+  for (const limit of limits.filter((candidate) => !present.has(candidate))) {
     const [name, value] = limit.split('=');
     const { rows: statements } = await client.query<{ sql: string }>(
       "SELECT format('ALTER ROLE %I IN DATABASE %I SET ' || $1 || ' = %L', current_user, current_database(), $2::text) AS sql",

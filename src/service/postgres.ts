@@ -17,6 +17,8 @@ export type Queryable = Pick<pg.Pool, 'query'>;
 export function createPool(options: {
   url: string;
   size?: number | undefined;
+  /** Label of its metrics; without a name it has none. */
+  name?: string;
   /** Milliseconds that Postgres may be silent while a statement waits for its answer. */
   longestSilence?: number;
   log: Logger;
@@ -30,6 +32,7 @@ export function createPool(options: {
     keepAlive: true,
     types: jsonTypes,
   });
+  if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
   // Beyond what a statement may take (15 s): only a connection that is dead or held up on its way gets here.
   const longestSilence = options.longestSilence ?? 20_000;
   pool.on('connect', (client) => endWhenSilent(client, longestSilence));
@@ -97,11 +100,14 @@ export async function isReachable(pool: pg.Pool): Promise<boolean> {
   );
 }
 
+const lockNotAvailable = '55P03';
 // Postgres, appendix A. 08: connection broken; 28, 3D: refused (a rotated password, a database that is being restored);
 // 53, 57P: too busy, shutting down, terminated; 25006: a primary that became a standby.
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement time-out, lock time-out, serialisation failure and deadlock: the same request may succeed in a moment.
-const retryableStates = new Set(['57014', '55P03', '40001', '40P01']);
+const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
+// pg-pool, of a request that waited while all connections were in use. Postgres itself may be well.
+const fullPool = 'timeout exceeded when trying to connect';
 const unavailableCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -114,7 +120,7 @@ const unavailableCodes = new Set([
 ]);
 // What pg and pg-pool say without a code.
 const unavailableMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
+  /^(Connection terminated|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
 // What Postgres' jsonb and text cannot hold. The checks of bodies and addresses refuse these first; they are a client's
 // mistake all the same.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
@@ -125,10 +131,11 @@ export function databaseProblem(error: unknown): Problem | undefined {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (unstorableStates.has(code) && 'severity' in error)
     return new Problem('invalid-request', 'The request holds a value that cannot be stored.', { cause: error });
+  if (retryableStates.has(code) || error.message === fullPool)
+    return new Problem('busy', 'The database is busy.', { cause: error, headers: { 'Retry-After': '1' } });
   const unavailable =
     endsConnection(error) ||
     unavailableStates.test(code) ||
-    retryableStates.has(code) ||
     unavailableCodes.has(code) ||
     unavailableMessages.test(error.message);
   if (!unavailable) return undefined;
@@ -136,6 +143,11 @@ export function databaseProblem(error: unknown): Problem | undefined {
     cause: error,
     headers: { 'Retry-After': '5' },
   });
+}
+
+/** Whether a statement gave up waiting for a lock. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
 }
 
 /** Postgres closes the connection after such an error, whatever its state says. */

@@ -1,6 +1,7 @@
 // What all contenders of the forms bench do to the database: the form service's own statements.
 import type pg from 'pg';
 import { createDataStore } from '../../src/forms/forms/data-store.ts';
+import { unsharedPool } from '../support/unshared-pool.ts';
 
 export interface BenchForm {
   formId: string;
@@ -22,7 +23,7 @@ export interface Statements {
 }
 
 export function createStatements(pool: pg.Pool, settings: FormsSettings): Statements {
-  const store = createDataStore(pool);
+  const store = createDataStore(unsharedPool(pool));
   const { tenantId, issuer, subject } = settings;
   const found = (answer: { body: string } | undefined) => {
     if (!answer) throw new Error('no row');

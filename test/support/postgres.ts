@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import pino from 'pino';
 import { inject } from 'vitest';
+import { formMigrations } from '../../src/forms/expiry/migrations.ts';
 import { migrate } from '../../src/service/migrate.ts';
 
 export interface TestDatabase {
@@ -74,7 +75,8 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
     if (rows[0]?.datistemplate) return name;
     if (rows[0]) await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
     await client.query(`CREATE DATABASE ${name}`);
-    await migrate({ url: databaseUrl(name), directory, log: silentLog });
+    const lockTimeout = directory === formMigrations.directory ? formMigrations.lockTimeout : undefined;
+    await migrate({ url: databaseUrl(name), directory, lockTimeout, log: silentLog });
     // Marked last, so that a template whose migration failed is made again.
     await client.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
     return name;

@@ -265,7 +265,8 @@ async function startReplica(
   const stepMs = timeoutMs === undefined ? {} : { stepMs: timeoutMs };
   const limits = createRateLimits({ clock, log, metrics });
   const anonymousReads = limits.local({ name: 'anonymous-reads', most, window: seconds * 1_000 });
-  const routes = registerRoutes({ verifier, tenants, urns, configuration, pool, anonymousReads, ...stepMs, ...rest });
+  const parts = { verifier, tenants, urns, configuration, pool, metrics, anonymousReads };
+  const routes = registerRoutes({ ...parts, ...stepMs, ...rest });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {

@@ -17,6 +17,7 @@ const sendPause = minute;
 
 /** Whom a budget counts for. Neither hash can be turned back without the server's key. */
 export interface BudgetKeys {
+  tenantId: string;
   formId: string;
   addressHash: Buffer;
 }

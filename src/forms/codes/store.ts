@@ -1,8 +1,9 @@
 // Keeps the budgets of codes and the read sessions that codes open. A try or a send is reserved under a lock before
 // anybody is asked, so that requests at the same time cannot exceed a budget together. It knows hashes only.
 import type pg from 'pg';
-import { withTransaction } from '../../service/postgres.ts';
+import type { Claim } from '../../service/fair-queue.ts';
 import { Problem } from '../../service/problem.ts';
+import type { SharedPool } from '../../service/shared-pool.ts';
 import { type BudgetKeys, hour, lockKeys, readSession, sendWait, tryWait, wrongLimit } from './code.ts';
 
 /** The service account that presents a code. */
@@ -34,22 +35,22 @@ export interface CodeStore {
   /** The code was wrong; the fifth ends the form's sessions. True when this account has opened a session meanwhile. */
   settleWrong(id: string, attempt: CodeTry): Promise<boolean>;
   /** Nobody could say whether the code was right. */
-  refundTry(id: string): Promise<void>;
-  hasSession(session: Account & { formId: string; now: Date }): Promise<boolean>;
+  refundTry(id: string, keys: BudgetKeys): Promise<void>;
+  hasSession(session: Account & { tenantId: string; formId: string; now: Date }): Promise<boolean>;
 
   /** The reservation's id, or the milliseconds to wait. */
   reserveSend(keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }>;
   /** The code was not sent. */
-  refundSend(id: string): Promise<void>;
+  refundSend(id: string, keys: BudgetKeys): Promise<void>;
 }
 
 /** Milliseconds after which an unfinished try is taken for one whose process died. */
 const abandoned = 60_000;
 
-export function createCodeStore(pool: pg.Pool): CodeStore {
+export function createCodeStore(pool: SharedPool): CodeStore {
   /** Runs `work` while nobody else counts or reserves for this form or this address, in any replica. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    return withTransaction(pool, async (client) => {
+    return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
       return work(client);
     });
@@ -57,8 +58,9 @@ export function createCodeStore(pool: pg.Pool): CodeStore {
 
   return {
     reserveTry: (attempt) => exclusively(attempt, (client) => reserveTry(client, attempt)),
-    async settleRight(id, { formId, codeHash, issuer, subject, now }) {
-      const { rows } = await pool.query<{ mine: boolean }>(rightSql, [
+    async settleRight(id, attempt) {
+      const { formId, codeHash, issuer, subject, now } = attempt;
+      const { rows } = await pool.query<{ mine: boolean }>(claimOf(attempt), rightSql, [
         id,
         formId,
         codeHash,
@@ -70,21 +72,26 @@ export function createCodeStore(pool: pg.Pool): CodeStore {
       return rows[0]?.mine ?? false;
     },
     settleWrong: (id, attempt) => exclusively(attempt, (client) => settleWrong(client, id, attempt)),
-    async refundTry(id) {
-      await pool.query('DELETE FROM code_attempts WHERE id = $1', [id]);
+    async refundTry(id, keys) {
+      await pool.query(claimOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
     },
-    async hasSession({ formId, issuer, subject, now }) {
+    async hasSession({ tenantId, formId, issuer, subject, now }) {
       const { rowCount } = await pool.query(
+        claimOf({ tenantId, formId }),
         'SELECT FROM used_codes WHERE form_id = $1 AND issuer = $2 AND subject = $3 AND session_until > $4 LIMIT 1',
         [formId, issuer, subject, now],
       );
       return rowCount === 1;
     },
     reserveSend: (keys, now) => exclusively(keys, (client) => reserveSend(client, keys, now)),
-    async refundSend(id) {
-      await pool.query('DELETE FROM code_sends WHERE id = $1', [id]);
+    async refundSend(id, keys) {
+      await pool.query(claimOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
     },
   };
+}
+
+function claimOf({ tenantId, formId }: Pick<BudgetKeys, 'tenantId' | 'formId'>): Claim {
+  return { tenant: tenantId, member: formId };
 }
 
 interface TryRow {

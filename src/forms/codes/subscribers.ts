@@ -1,13 +1,13 @@
 // Gives a form its subscriber at the notification service, for the first code that is sent before the relay has done it.
 // The form's URN is the user id, so whoever comes first, there is one subscriber for each form.
 import type { Notifications } from '../../platform/notifications.ts';
-import type { Queryable } from '../../service/postgres.ts';
+import type { SharedPool } from '../../service/shared-pool.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { Form } from '../forms/form.ts';
 import { notificationTypeId } from '../notices/notification-type.ts';
 
 export interface SubscribersOptions {
-  pool: Queryable;
+  pool: SharedPool;
   notifications: Pick<Notifications, 'subscribe'>;
   urns: Urns;
 }
@@ -26,7 +26,8 @@ export function createSubscribers({ pool, notifications, urns }: SubscribersOpti
       criteria: { description: definitionId, correlationId: urn },
       traceparent,
     });
-    await pool.query('UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL', [id, subscriberId]);
+    const sql = 'UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL';
+    await pool.query({ tenant: tenantId, member: id }, sql, [id, subscriberId]);
     return subscriberId;
   };
 }

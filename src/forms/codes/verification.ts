@@ -42,7 +42,7 @@ export function createVerification(options: VerificationOptions): Verification {
   const { store, hashes, clock } = options;
 
   function keysOf({ id, tenantId }: Form, { channel, address }: Channel): BudgetKeys {
-    return { formId: id, addressHash: hashes.address(tenantId, channel, address) };
+    return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
   }
 
   async function verify({ form, account, code, traceparent }: CodeRequest & { code: string }): Promise<void> {
@@ -66,7 +66,7 @@ export function createVerification(options: VerificationOptions): Verification {
 
     async function settle(id: string): Promise<void> {
       const isRight = await check(form, channel, code, traceparent).catch(async (error: unknown) => {
-        await store.refundTry(id);
+        await store.refundTry(id, attempt);
         throw error;
       });
       const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
@@ -102,7 +102,7 @@ export function createVerification(options: VerificationOptions): Verification {
       const place = { tenantId: form.tenantId, subscriberId, channel: to.channel, address: to.address };
       await options.notifications.sendCode({ ...place, reason, traceparent });
     } catch (error) {
-      await store.refundSend(reservation.id);
+      await store.refundSend(reservation.id, keysOf(form, to));
       throw error;
     }
     return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { unsharedPool } from '../../../test/support/unshared-pool.ts';
 import { createMetrics } from '../../service/metrics.ts';
 import { createPool } from '../../service/postgres.ts';
 import { createClaim } from '../idempotency/idempotency.ts';
@@ -17,7 +18,7 @@ let store: ChangeStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
   pool = createPool({ url: database.url, log: captureLog().log, metrics: createMetrics() });
-  store = createChangeStore(pool);
+  store = createChangeStore(unsharedPool(pool));
 });
 afterAll(async () => {
   await pool.end();

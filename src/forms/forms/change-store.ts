@@ -1,6 +1,6 @@
 // Creates, moves, holds and removes forms. Each change is one statement together with the outbox rows that tell of it
 // and the idempotency record that answers for it: a crash leaves all of them or none.
-import type { Queryable } from '../../service/postgres.ts';
+import type { SharedPool } from '../../service/shared-pool.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
 import { fileUrnsSql } from '../outbox/file-urns.ts';
 import { clearQuarantineSql } from '../quarantine/clear.ts';
@@ -121,13 +121,14 @@ WITH gone AS (
 )
 SELECT id FROM gone`;
 
-export function createChangeStore(pool: Queryable): ChangeStore {
+export function createChangeStore(pool: SharedPool): ChangeStore {
   return {
     async create(form, record) {
       const keep = recordValues(record, { tenantId: form.tenantId, formId: form.id, now: form.created });
+      const claim = { tenant: form.tenantId, member: form.id };
       const values = [...keep, form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant];
       try {
-        const { rowCount } = await pool.query(createSql, [...values, form.onePerApplicant, record?.expired]);
+        const { rowCount } = await pool.query(claim, createSql, [...values, form.onePerApplicant, record?.expired]);
         return rowCount === 1;
       } catch (error) {
         // Two creates of the same creator at once: the index lets one through.
@@ -138,15 +139,23 @@ export function createChangeStore(pool: Queryable): ChangeStore {
     async move({ tenantId, formId, actor, now, transition, revision, record }) {
       const { from, to, event, sets } = transition;
       const values = [...recordValues(record, { tenantId, formId, now }), actor, from, to, event, sets, revision];
-      const [row] = (await pool.query<FormRow>(moveSql, values)).rows;
+      const [row] = (await pool.query<FormRow>({ tenant: tenantId, member: formId }, moveSql, values)).rows;
       return row && toForm(row);
     },
     async setHeld({ tenantId, formId, now, held }) {
-      const [row] = (await pool.query<FormRow>(holdSql, [formId, tenantId, now, held])).rows;
+      const [row] = (
+        await pool.query<FormRow>({ tenant: tenantId, member: formId }, holdSql, [formId, tenantId, now, held])
+      ).rows;
       return row && toForm(row);
     },
     async remove({ tenantId, formId, actor, now, statuses }) {
-      const { rowCount } = await pool.query(removeSql, [formId, tenantId, now, statuses, actor]);
+      const { rowCount } = await pool.query({ tenant: tenantId, member: formId }, removeSql, [
+        formId,
+        tenantId,
+        now,
+        statuses,
+        actor,
+      ]);
       return rowCount === 1;
     },
   };

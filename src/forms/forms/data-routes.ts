@@ -153,7 +153,7 @@ async function save(
     const { form, part } = known ?? (await access.reach('update-data', approach));
     // What was known before the body came may be old by now; the statement compares the revision itself.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
-    if (part === 'intake' && !isWhole && !(await codes.hasSession({ formId, ...account, now: clock() })))
+    if (part === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, ...account, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
     const done = await answers.save(
       part === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },

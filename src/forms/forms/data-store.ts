@@ -1,6 +1,6 @@
 // Reads and writes answers, each in one statement that holds its own conditions: a read never rewrites answers, a save
 // never undoes what came between. Answers leave the database as the text of the response.
-import type { Queryable } from '../../service/postgres.ts';
+import type { SharedPool } from '../../service/shared-pool.ts';
 import type { FormStatus } from './form.ts';
 
 /** Answers as they are sent: `{"data":…,"files":…}`. */
@@ -75,27 +75,35 @@ WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
     SELECT FROM used_codes u WHERE ${openSession} AND u.issuer = $8 AND u.subject = $9))
 RETURNING ${answers}`;
 
-export function createDataStore(pool: Queryable): DataStore {
+export function createDataStore(pool: SharedPool): DataStore {
   return {
     async readInSession({ formId, tenantId, now, codeHash, issuer, subject }) {
       const values = [formId, tenantId, now, codeHash, issuer, subject];
-      return (await pool.query<AnswersText>(readInSessionSql, values)).rows[0];
+      return (await pool.query<AnswersText>({ tenant: tenantId, member: formId }, readInSessionSql, values)).rows[0];
     },
     async read({ formId, tenantId, now }, statuses) {
-      return (await pool.query<AnswersText>(readSql, [formId, tenantId, now, statuses])).rows[0];
+      return (
+        await pool.query<AnswersText>({ tenant: tenantId, member: formId }, readSql, [formId, tenantId, now, statuses])
+      ).rows[0];
     },
     async save({ formId, tenantId, now, data, files, revisions, anonymousOnly, session }) {
+      const claim = { tenant: tenantId, member: formId };
       const values = [formId, tenantId, now, data, files, revisions, anonymousOnly];
       if (data === undefined || files === undefined) {
         const more = [session?.issuer, session?.subject];
-        return (await pool.query<AnswersText>(saveSql, [...values, ...more])).rows[0];
+        return (await pool.query<AnswersText>(claim, saveSql, [...values, ...more])).rows[0];
       }
-      const [row] = (await pool.query<{ revision: string }>(replaceSql, values)).rows;
+      const [row] = (await pool.query<{ revision: string }>(claim, replaceSql, values)).rows;
       return row && { body: `{"data":${data},"files":${files}}`, revision: row.revision };
     },
     async peek({ formId, tenantId }) {
       const sql = 'SELECT data::text, revision FROM forms WHERE id = $1 AND tenant_id = $2';
-      return (await pool.query<{ data: string; revision: string }>(sql, [formId, tenantId])).rows[0];
+      return (
+        await pool.query<{ data: string; revision: string }>({ tenant: tenantId, member: formId }, sql, [
+          formId,
+          tenantId,
+        ])
+      ).rows[0];
     },
   };
 }

@@ -1,5 +1,5 @@
 // Finds and lists forms and what is left of deleted ones, always of one tenant. It changes nothing.
-import type { Queryable } from '../../service/postgres.ts';
+import type { SharedPool } from '../../service/shared-pool.ts';
 import type { Form, FormStatus } from './form.ts';
 import { type FormRow, formColumns, toForm } from './row.ts';
 
@@ -65,15 +65,16 @@ export interface FormStore {
 
 const answersLimit = 8 * 1_048_576;
 
-export function createFormStore(pool: Queryable): FormStore {
+export function createFormStore(pool: SharedPool): FormStore {
   return {
     async find(tenantId, formId) {
       const sql = `SELECT ${formColumns} FROM forms WHERE id = $1 AND tenant_id = $2`;
-      const [row] = (await pool.query<FormRow>(sql, [formId, tenantId])).rows;
+      const [row] = (await pool.query<FormRow>({ tenant: tenantId, member: formId }, sql, [formId, tenantId])).rows;
       return row && toForm(row);
     },
     async findTombstone(tenantId, formId, since) {
       const { rows } = await pool.query<Tombstone>(
+        { tenant: tenantId, member: formId },
         `SELECT definition_id AS "definitionId", anonymous_applicant AS "anonymousApplicant" FROM tombstones
         WHERE form_id = $1 AND tenant_id = $2 AND deleted > $3`,
         [formId, tenantId, since],
@@ -82,6 +83,7 @@ export function createFormStore(pool: Queryable): FormStore {
     },
     async findOfCreator({ tenantId, definitionId, issuer, id }) {
       const { rows } = await pool.query<{ id: string }>(
+        { tenant: tenantId, member: id },
         `SELECT id FROM forms WHERE tenant_id = $1 AND definition_id = $2 AND created_by_issuer = $3
           AND created_by ->> 'id' = $4 AND NOT anonymous_applicant
         ORDER BY created, id LIMIT 1`,
@@ -96,7 +98,7 @@ export function createFormStore(pool: Queryable): FormStore {
         ...criteriaSql(criteria, bind),
         ...(after ? [`(created, id) < (${bind(after.created)}, ${bind(after.id)})`] : []),
       ];
-      const { rows } = await pool.query<ListRow>(listSql(conditions), values);
+      const { rows } = await pool.query<ListRow>({ tenant: tenantId, member: 'lists' }, listSql(conditions), values);
       return toList(rows, top, includeData);
     },
   };

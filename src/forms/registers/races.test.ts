@@ -157,7 +157,7 @@ describe('Waiting for one another', () => {
     }));
 
   it('changes that hang hold few connections: the rest of the process still gets some, and so do other registers later', () =>
-    withSlowReplica({ timeoutMs: 1_500, connections: 2 }, async (slow, proxy) => {
+    withSlowReplica({ timeoutMs: 1_500, connections: 4 }, async (slow, proxy) => {
       const names = await Promise.all(Array.from({ length: 8 }, create));
       await proxy.break('hang', { at: 1 });
       const hung = names.map((name) => slow.request('PATCH', pathOf(name), { body: patchBody('hung') }));

@@ -1,9 +1,12 @@
 // Who may change a register now. Changes of one register run one after the other across replicas, because the
 // configuration service has no compare-and-set: an advisory lock of a transaction, which holds behind a
-// transaction-pooling PgBouncer too. Few connections are ever spent on it, and none is held without an end.
+// transaction-pooling PgBouncer too. Each change holds a connection of a pool that requests for forms do not use, and
+// each has a deadline, which includes its waiting.
 import type pg from 'pg';
+import { type Claim, createFairQueue, type FairQueue } from '../../service/fair-queue.ts';
+import type { Metrics } from '../../service/metrics.ts';
+import { isLockTimeout } from '../../service/postgres.ts';
 import { Problem } from '../../service/problem.ts';
-import { createQueue, type Queue } from './queue.ts';
 
 export interface Turn {
   /**
@@ -18,50 +21,82 @@ export interface Turn {
 }
 
 export interface TurnOptions {
+  /** Used by changes of registers only, with `registerConnections` connections. */
   pool: pg.Pool;
-  /** Turns of this process that hold a connection at once. */
+  metrics: Metrics;
+  /** Changes that run at the same time; a tenant has half of them. */
   connections?: number | undefined;
-  /** Longest wait in this process, and then again for the lock; in milliseconds. */
+  /** Longest wait in all: in this process, and for the lock. In milliseconds. */
   waitMs?: number | undefined;
-  /** Longest time for all steps of a turn, and for one of them; in milliseconds. */
-  turnMs?: number | undefined;
+  /** Longest time from the request to the last step, the wait included. In milliseconds. */
+  changeMs?: number | undefined;
+  /** Longest time for one step. In milliseconds. */
   stepMs?: number | undefined;
 }
 
 export interface Turns {
-  /** Problem `unavailable` (503, Retry-After) for who waited in vain: nothing was done. */
+  /** Problem `busy` (503, Retry-After) when the wait was too long: nothing was done. */
   take<T>(tenantId: string, name: string, work: (turn: Turn) => Promise<T>): Promise<T>;
 }
 
+/** Changes of registers that run in one process at the same time, each on a connection. */
+export const registerConnections = 6;
+/** Label of the metrics of their pool. */
+export const registerPoolName = 'registers';
+
 export function createTurns(options: TurnOptions): Turns {
-  const { pool, connections = 4, waitMs = 10_000, turnMs = 30_000, stepMs = 10_000 } = options;
-  const queue: Queue = createQueue({ places: connections, waitMs });
-  return {
-    take: (tenantId, name, work) =>
-      // Waiting here first: changes of one register never wait on several connections of one process.
-      queue.run(JSON.stringify([tenantId, name]), () =>
-        withLock(pool, waitMs, async (client, isLost) => {
-          await lock(client, ['register', tenantId, name]);
-          const end = performance.now() + turnMs;
-          return work({
-            lockDefinitions: () => lock(client, ['register definitions', tenantId]),
-            timeForStep() {
-              if (isLost()) throw new Problem('unavailable', 'The connection to the database was lost.', retrySoon);
-              const left = Math.floor(end - performance.now());
-              if (left > 0) return Math.min(left, stepMs);
-              throw new Problem('dependency-failed', 'The configuration service took too long.');
-            },
-          });
-        }),
-      ),
-  };
+  const { pool, waitMs = 30_000, changeMs = 45_000, stepMs = 10_000 } = options;
+  const queue = createChangeQueue(options, waitMs);
+  const { postgresPools } = options.metrics;
+
+  async function take<T>(claim: Claim, work: (turn: Turn) => Promise<T>): Promise<T> {
+    const begun = performance.now();
+    // Waiting here first: changes of one register never wait on several connections of one process.
+    const release = queue.tryTake(claim) ?? (await queue.take(claim));
+    const waited = performance.now() - begun;
+    if (waited >= 1) postgresPools.waited(registerPoolName, waited / 1_000);
+    try {
+      return await withLock(pool, changeMs, async (client, isLost) => {
+        const { tenant, member } = claim;
+        const left = (limit: number) => begun + limit - performance.now();
+        await lock(client, ['register', tenant, member], left(waitMs));
+        return work({
+          lockDefinitions: () => lock(client, ['register definitions', tenant], Math.min(waitMs, left(changeMs))),
+          timeForStep() {
+            if (isLost()) throw new Problem('unavailable', 'The connection to the database was lost.', retrySoon);
+            const time = Math.floor(left(changeMs));
+            if (time > 0) return Math.min(time, stepMs);
+            throw new Problem('dependency-failed', 'The configuration service took too long.');
+          },
+        });
+      });
+    } finally {
+      release();
+    }
+  }
+
+  return { take: (tenant, member, work) => take({ tenant, member }, work) };
+}
+
+function createChangeQueue({ metrics, connections = registerConnections }: TurnOptions, waitMs: number): FairQueue {
+  const { postgresPools } = metrics;
+  const queue = createFairQueue({
+    slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
+    waiting: { total: 100, perTenant: 50, perMember: 25 },
+    waitMs,
+    detail: 'Other changes of registers are still running.',
+    retryAfterSeconds: 5,
+    onRefused: (reason) => postgresPools.refused(registerPoolName, reason),
+  });
+  postgresPools.addQueue(registerPoolName, queue);
+  return queue;
 }
 
 const retrySoon = { headers: { 'Retry-After': '5' } };
 
 async function withLock<T>(
   pool: pg.Pool,
-  waitMs: number,
+  changeMs: number,
   work: (client: pg.PoolClient, isLost: () => boolean) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect();
@@ -74,9 +109,8 @@ async function withLock<T>(
   try {
     await client.query('BEGIN');
     await client.query(
-      `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
-        set_config('idle_in_transaction_session_timeout', '60s', true)`,
-      [`${waitMs}ms`, `${waitMs + 5_000}ms`],
+      `SELECT set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '60s', true)`,
+      [`${changeMs}ms`],
     );
     const result = await work(client, () => lost !== undefined);
     // All is done by now. A lock that was lost on the way out takes nothing back.
@@ -91,16 +125,19 @@ async function withLock<T>(
   }
 }
 
-async function lock(client: pg.PoolClient, key: string[]): Promise<void> {
+async function lock(client: pg.PoolClient, key: string[], waitMs: number): Promise<void> {
+  // 0 would be no limit at all.
+  const timeout = `${Math.max(1, Math.ceil(waitMs))}ms`;
   try {
+    await client.query("SELECT set_config('lock_timeout', $1, true)", [timeout]);
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(key)]);
   } catch (error) {
-    // lock_not_available, query_canceled
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code !== '55P03' && code !== '57014') throw error;
-    throw new Problem('unavailable', 'Other changes of this register are still running.', {
-      ...retrySoon,
-      cause: error,
-    });
+    if (!isLockTimeout(error) && !isCancelled(error)) throw error;
+    const detail = 'The register is being changed by other requests.';
+    throw new Problem('busy', detail, { ...retrySoon, cause: error });
   }
+}
+
+function isCancelled(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '57014';
 }

@@ -1,6 +1,7 @@
 // The migrations of one process by its name, the tables of the platform server's jobs included.
 import { join } from 'node:path';
 import { z } from 'zod';
+import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { guardJobPool, migrateJobs } from '../../platform-server/worker.ts';
 import { ConfigError } from '../../service/config.ts';
 import type { Logger } from '../../service/log.ts';
@@ -21,7 +22,8 @@ export async function migrateDatabase(options: { processName: string; url: strin
   const { processName, url, log } = options;
   if (!processes.includes(processName))
     throw new ConfigError([{ name: 'migrate', problem: `name one of ${processes.join(', ')}` }]);
-  await migrate({ url, directory: join(import.meta.dirname, '../..', processName, 'migrations'), log });
+  const directory = join(import.meta.dirname, '../..', processName, 'migrations');
+  await migrate({ url, directory, log, ...(processName === 'forms' && formMigrations) });
   if (processName !== 'platform-server') return;
   const pool = guardJobPool(createPool({ url, size: 3, log, metrics: createMetrics() }), log);
   try {
