@@ -31,6 +31,7 @@ import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
 import { createHealthChecks } from './health.ts';
 import { createIdempotencyStore } from './idempotency/store.ts';
+import { countSuppressedNotices } from './notices/metrics.ts';
 import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsAppOptions {
@@ -80,7 +81,8 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
   ];
 }
 
-function createParts({ config, pool, platform, definitions, validator, urns, clock, changed }: FormsAppOptions) {
+function createParts(options: FormsAppOptions) {
+  const { config, pool, platform, definitions, validator, urns, metrics, clock, changed } = options;
   const { notifications } = platform;
   const secret = config.CODE_KEY;
   const forms = createFormStore(pool);
@@ -91,7 +93,7 @@ function createParts({ config, pool, platform, definitions, validator, urns, clo
   return {
     forms,
     answers: createDataStore(pool),
-    changes: createChangeStore(pool),
+    changes: createChangeStore(pool, countSuppressedNotices(metrics)),
     access: createFormAccess({ forms, definitions, clock }),
     idempotency: createIdempotencyStore(pool),
     verification: createVerification({ store: codes, hashes, notifications, ensureSubscriber, codeLifetime, clock }),

@@ -39,6 +39,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
     anonymousApplicant: true,
     onePerApplicant: false,
     applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
+    noticeHashes: [],
     ...changes,
   };
 }
