@@ -1,7 +1,9 @@
 // Forms that cannot be processed: they expire all the same where that is possible, and where it is not, they are
 // quarantined and harm no other form.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
+import { unsharedPool } from '../src/service/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 import { poison, poisons, refuseOutboxRows } from '../test/support/poison.ts';
 import { exitCodeOf } from './summary.ts';
@@ -18,7 +20,7 @@ beforeEach(async () => {
 const entries = async () =>
   (await world.pool.query('SELECT kind, item, reason, detail, attempts, released FROM quarantine ORDER BY kind, item'))
     .rows;
-const store = () => createFormsQuarantine({ pool: world.pool, clock: world.now });
+const store = () => createFormsQuarantine({ pool: unsharedPool(world.pool), clock: world.now });
 
 describe.each(Object.entries(poisons))('a form with %s', (_name, assignment) => {
   it('is warned of, locked and deleted when due, like every other', async () => {

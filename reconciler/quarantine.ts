@@ -1,5 +1,6 @@
 // What a run does about the quarantine beside filling it: gives items another try in each new version of the product,
 // removes the entries of what was done since, and counts what is new.
+
 import type pg from 'pg';
 import {
   countRetries,
@@ -8,6 +9,7 @@ import {
   tidyQuarantine,
 } from '../src/forms/quarantine/store.ts';
 import type { Clock } from '../src/service/clock.ts';
+import { unsharedPool } from '../src/service/shared-pool.ts';
 import { type Patience, patiently } from './patience.ts';
 import type { Writer } from './writer.ts';
 
@@ -20,7 +22,7 @@ export interface QuarantineUpkeep extends Patience {
 /** Before the stages: releases what another version quarantined. Answers how many items this run tries again. */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<number> {
   const { pool, clock, writer } = options;
-  const quarantine = createFormsQuarantine({ pool, clock });
+  const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });
   if (!writer.dryRun) await patiently(options, () => quarantine.release('of other versions'));
   return patiently(options, () => countRetries(pool));
 }

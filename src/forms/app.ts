@@ -33,6 +33,7 @@ import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
 import { createHealthChecks } from './health.ts';
 import { createIdempotencyStore } from './idempotency/store.ts';
+import { countSuppressedNotices } from './notices/metrics.ts';
 import { listQuarantineRoute, releaseItemRoute } from './quarantine/routes.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { registerRoutes } from './registers/routes.ts';
@@ -94,7 +95,7 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
 }
 
 function createParts(options: FormsAppOptions) {
-  const { config, platform, definitions, validator, urns, clock, changed } = options;
+  const { config, platform, definitions, validator, urns, metrics, clock, changed } = options;
   const { notifications } = platform;
   const secret = config.CODE_KEY;
   const pool = shareRequestPool(options);
@@ -106,7 +107,7 @@ function createParts(options: FormsAppOptions) {
   return {
     forms,
     answers: createDataStore(pool),
-    changes: createChangeStore(pool),
+    changes: createChangeStore(pool, countSuppressedNotices(metrics)),
     access: createFormAccess({ forms, definitions, clock }),
     idempotency: createIdempotencyStore(pool),
     quarantine: createFormsQuarantine({ pool, clock }),

@@ -1,4 +1,5 @@
 // Starts a form service from its configuration: database, platform clients, the relay of the outbox, and the port.
+
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/log.ts';
@@ -8,6 +9,7 @@ import { createPool } from '../service/postgres.ts';
 import { watchReadiness } from '../service/process-readiness.ts';
 import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
+import { unsharedPool } from '../service/shared-pool.ts';
 import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createFormsApp, requestPoolName } from './app.ts';
@@ -61,7 +63,7 @@ export async function startForms({
   const definitions = createDefinitionSource(platform.configuration);
   const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
   registerRunMetrics({ metrics, pool: relayPool, clock });
-  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: relayPool, clock }));
+  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(relayPool), clock }));
   platform.register(registered);
   void platform.preload();
   const readiness = watchReadiness({ config, pool, account: platform.account, log, metrics, pace: startup });

@@ -1,9 +1,10 @@
 // The table `quarantine`, which has the same columns in every database that has one. What quarantine means for an item
 // (a walk passes over it, a row is not claimed) is up to its owner; how it is resumed on release comes as an argument.
 import type pg from 'pg';
-import { type Queryable, withTransaction } from './postgres.ts';
+import type { Queryable } from './postgres.ts';
 import { productVersion } from './product-version.ts';
 import type { NewQuarantineItem, QuarantineItem } from './quarantine.ts';
+import type { SharedPool } from './shared-pool.ts';
 
 /** The position after which a page begins. */
 export interface QuarantinePosition {
@@ -80,27 +81,30 @@ const releaseSql = (condition: string) => `
 UPDATE quarantine SET released = true WHERE NOT released AND ${condition}
 RETURNING id, kind, item, tenant_id AS "tenantId", about`;
 
-export function createQuarantineStore({ pool, resume }: { pool: pg.Pool; resume: Resume }): QuarantineStore {
+export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resume: Resume }): QuarantineStore {
   return {
     async list({ tenantId, kind, reason, after, top }) {
       const values = [tenantId, kind, reason, after?.firstSeen, after?.id, top + 1];
-      const { rows } = await pool.query<QuarantineItem>(listSql, values);
+      const { rows } = await pool.query<QuarantineItem>(claimOf(tenantId), listSql, values);
       const items = rows.slice(0, top);
       const last = items.at(-1);
       return { items, ...(last && rows.length > top && { next: { firstSeen: last.firstSeen, id: last.id } }) };
     },
     release: (choice) =>
-      withTransaction(pool, async (client) => {
+      pool.transaction(claimOf(typeof choice === 'object' ? choice.tenantId : undefined), async (client) => {
         const { rows } = await chosen(client, choice);
         if (rows.length > 0) await resume(client, rows);
         return rows;
       }),
     async counts() {
       const sql = `SELECT kind, reason, count(*)::int AS count FROM quarantine WHERE NOT released GROUP BY kind, reason`;
-      return (await pool.query<QuarantineCount>(sql)).rows;
+      return (await pool.query<QuarantineCount>(claimOf(undefined), sql, [])).rows;
     },
   };
 }
+
+/** Operators share as one tenant: one without a name. */
+const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {
   if (choice === 'all') return client.query(releaseSql('true'));

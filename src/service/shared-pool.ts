@@ -82,6 +82,14 @@ export function createSharedPool({ pool, size, name, details, metrics }: SharedP
   };
 }
 
+/** The same interface without shares: for a pool that only one caller uses. */
+export function unsharedPool(pool: pg.Pool): SharedPool {
+  return {
+    query: (_claim, text, values) => pool.query(text, values),
+    transaction: (_claim, work) => withTransaction(pool, work),
+  };
+}
+
 function busy(detail: string, cause: unknown): Problem {
   return new Problem('busy', detail, { cause, headers: { 'Retry-After': '1' } });
 }

@@ -77,7 +77,8 @@ describe('a rate limit in memory', () => {
     fill(100_000, 1_000_000);
     times[1_000_000] = measure(1_000_000, 100_000);
     // It took 1,000 times as long when each forgotten key was walked past again.
-    for (const many of [100_000, 1_000_000]) expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(50);
+    for (const many of [100_000, 1_000_000])
+      expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(50);
     expect(used() - before).toBeLessThan(64 * 1_048_576);
   });
 });

@@ -237,11 +237,11 @@ interface ReplicaParts {
 }
 
 async function startReplica(
-  { access, connection, lockUrl, ...parts }: ReplicaParts,
+  { access, connection, lockUrl, ...known }: ReplicaParts,
   options: ReplicaOptions,
 ): Promise<Replica> {
   const { urns, url: accessUrl } = access;
-  const find = async (match: (tenant: Tenant) => boolean) => parts.tenants.find(match);
+  const find = async (match: (tenant: Tenant) => boolean) => known.tenants.find(match);
   const tenants: Tenants = {
     byRealm: (realm) => find((tenant) => tenant.realm === realm),
     byId: (id) => find((tenant) => tenant.id === id),

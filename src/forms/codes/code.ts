@@ -8,6 +8,8 @@ export const hour = 60 * minute;
 
 /** Milliseconds that a verified code goes on working for the account that used it. */
 export const readSession = 30 * minute;
+/** Milliseconds after which an unfinished try is taken for one whose process died. */
+export const abandoned = minute;
 /** Wrong codes for a form, or for an address, in an hour. */
 export const wrongLimit = 5;
 /** Sends for a form, or for an address, in an hour. */
@@ -57,14 +59,16 @@ export function sendWait(sent: readonly Date[], now: Date): number {
 }
 
 /**
- * Milliseconds until a code may be tried, 0 for now. `tries` are the wrong and the unfinished tries of the last hour,
- * newest first. While unfinished ones fill the budget, any of them may still make room.
+ * Milliseconds until a code may be tried, 0 for now. `tries` are the wrong and the unfinished tries of the last hour. An
+ * unfinished one may make room when its check ends; one whose process died counts as wrong, because the code may have been.
  */
 export function tryWait(tries: readonly { attempted: Date; wrong: boolean }[], now: Date): number {
-  if (tries.length < wrongLimit) return 0;
-  const wrong = tries.filter((one) => one.wrong);
-  const limiting = wrong[wrongLimit - 1];
-  return limiting ? limiting.attempted.getTime() + hour - now.getTime() : 1_000;
+  const makesRoom = tries.map(({ attempted, wrong }) => {
+    const ends = attempted.getTime() + abandoned;
+    return wrong || ends <= now.getTime() ? attempted.getTime() + hour : ends;
+  });
+  const next = makesRoom.sort((one, other) => one - other)[tries.length - wrongLimit];
+  return next === undefined ? 0 : next - now.getTime();
 }
 
 export function tooManySends(waitMs: number): Problem {

@@ -1,10 +1,13 @@
 // Keeps the budgets of codes and the read sessions that codes open. A try or a send is reserved under a lock before
 // anybody is asked, so that requests at the same time cannot exceed a budget together. It knows hashes only.
+//
+// Order of locks: the advisory locks, then the form's row, then the rows of its codes. A delete takes the last two in the
+// same order, because Postgres removes the rows of codes after the form's row.
 import type pg from 'pg';
 import type { Claim } from '../../service/fair-queue.ts';
 import { Problem } from '../../service/problem.ts';
 import type { SharedPool } from '../../service/shared-pool.ts';
-import { type BudgetKeys, hour, lockKeys, readSession, sendWait, tryWait, wrongLimit } from './code.ts';
+import { abandoned, type BudgetKeys, hour, lockKeys, readSession, sendWait, tryWait, wrongLimit } from './code.ts';
 
 /** The service account that presents a code. */
 export interface Account {
@@ -44,32 +47,27 @@ export interface CodeStore {
   refundSend(id: string, keys: BudgetKeys): Promise<void>;
 }
 
-/** Milliseconds after which an unfinished try is taken for one whose process died. */
-const abandoned = 60_000;
-
 export function createCodeStore(pool: SharedPool): CodeStore {
   /** Runs `work` while nobody else counts or reserves for this form or this address, in any replica. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
+      await client.query(keepFormSql, [keys.formId]);
       return work(client);
     });
   }
 
   return {
     reserveTry: (attempt) => exclusively(attempt, (client) => reserveTry(client, attempt)),
-    async settleRight(id, attempt) {
+    settleRight(id, attempt) {
       const { formId, codeHash, issuer, subject, now } = attempt;
-      const { rows } = await pool.query<{ mine: boolean }>(claimOf(attempt), rightSql, [
-        id,
-        formId,
-        codeHash,
-        issuer,
-        subject,
-        new Date(now.getTime() + readSession),
-        now,
-      ]);
-      return rows[0]?.mine ?? false;
+      const until = new Date(now.getTime() + readSession);
+      return pool.transaction(claimOf(attempt), async (client) => {
+        await client.query(keepFormSql, [formId]);
+        const values = [id, formId, codeHash, issuer, subject, until, now];
+        const { rows } = await client.query<{ mine: boolean }>(rightSql, values);
+        return rows[0]?.mine ?? false;
+      });
     },
     settleWrong: (id, attempt) => exclusively(attempt, (client) => settleWrong(client, id, attempt)),
     async refundTry(id, keys) {
@@ -190,6 +188,9 @@ function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
 function before(moment: Date, milliseconds: number): Date {
   return new Date(moment.getTime() - milliseconds);
 }
+
+/** Keeps the form from being deleted until the transaction ends; saves go on. */
+const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
 /** $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 when an unfinished try is abandoned. */
 const triesSql = `

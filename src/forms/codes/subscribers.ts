@@ -4,7 +4,7 @@ import type { Notifications } from '../../platform/notifications.ts';
 import type { SharedPool } from '../../service/shared-pool.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { Form } from '../forms/form.ts';
-import { notificationTypeId } from '../notices/notification-type.ts';
+import { subscriptionOf } from '../outbox/subscription.ts';
 
 export interface SubscribersOptions {
   pool: SharedPool;
@@ -15,17 +15,8 @@ export interface SubscribersOptions {
 /** The id of the form's subscriber. A form that was deleted meanwhile still has its `subscribe` row, which sees to it. */
 export function createSubscribers({ pool, notifications, urns }: SubscribersOptions) {
   return async function ensureSubscriber(form: Form, traceparent: string | undefined): Promise<string> {
-    const { id, tenantId, definitionId, applicant } = form;
-    const urn = urns.form(id);
-    const { subscriberId } = await notifications.subscribe({
-      tenantId,
-      typeId: notificationTypeId,
-      userId: urn,
-      ...(applicant.addressAs !== undefined && { addressAs: applicant.addressAs }),
-      channels: applicant.channels,
-      criteria: { description: definitionId, correlationId: urn },
-      traceparent,
-    });
+    const { id, tenantId } = form;
+    const { subscriberId } = await notifications.subscribe({ ...subscriptionOf(form, urns), traceparent });
     const sql = 'UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL';
     await pool.query({ tenant: tenantId, member: id }, sql, [id, subscriberId]);
     return subscriberId;

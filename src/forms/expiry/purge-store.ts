@@ -14,6 +14,7 @@ export const purges = [
   'used_codes',
   'code_attempts',
   'code_sends',
+  'created_notices',
   'outbox',
   'reconciler_runs',
 ] as const;
@@ -43,6 +44,7 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
   used_codes: { column: 'session_until', period: day },
   code_attempts: { column: 'attempted', period: hour },
   code_sends: { column: 'sent', period: hour },
+  created_notices: { column: 'latest', period: hour },
   reconciler_runs: { column: 'finished', period: 30 * day },
 };
 

@@ -4,9 +4,9 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
-import { unsharedPool } from '../../../test/support/unshared-pool.ts';
 import { createMetrics } from '../../service/metrics.ts';
 import { createPool } from '../../service/postgres.ts';
+import { unsharedPool } from '../../service/shared-pool.ts';
 import { createClaim } from '../idempotency/idempotency.ts';
 import { migrationsDirectory } from '../start.ts';
 import { type ChangeStore, createChangeStore, type NewForm } from './change-store.ts';
@@ -40,6 +40,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
     anonymousApplicant: true,
     onePerApplicant: false,
     applicant: { addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] },
+    noticeHashes: [],
     ...changes,
   };
 }

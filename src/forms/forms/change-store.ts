@@ -12,6 +12,8 @@ export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' |
   /** The definition allows this creator one form. */
   onePerApplicant: boolean;
   applicant: Form['applicant'];
+  /** HMACs of the addresses that the mail about the created draft may go to. */
+  noticeHashes: Buffer[];
 }
 
 export interface Change {
@@ -24,7 +26,8 @@ export interface Change {
 export interface ChangeStore {
   /**
    * False when the form was not made: the idempotency key has been used, or the creator has a form of the definition.
-   * With outbox rows `subscribe` (where there is a channel) and `form-created`.
+   * With outbox rows `subscribe` (where there is a channel) and `form-created`. The latter suppresses its mail when an
+   * address got a mail within the last minute, or five within the hour.
    */
   create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean>;
   /**
@@ -50,6 +53,31 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}
 ON CONFLICT (tenant_id, issuer, subject, route, key_hash) DO UPDATE
   SET body_hash = excluded.body_hash, form_id = excluded.form_id, answer = excluded.answer, created = excluded.created`;
 
+/**
+ * One row for each address ($17) that may get a mail now ($9). Codes count, and so do mails about other created drafts.
+ * The row is locked when it exists, so of creates at the same time one gets through.
+ */
+const noticeSql = `
+INSERT INTO created_notices AS known (address_hash, latest, sent)
+SELECT hash, $9, ARRAY[$9::timestamptz] FROM form, unnest($17::bytea[]) AS hash
+WHERE ${codesLeft('hash', '0')}
+ORDER BY hash
+ON CONFLICT (address_hash) DO UPDATE SET latest = excluded.latest,
+  sent = excluded.sent || ARRAY(SELECT moment FROM unnest(known.sent) AS moment WHERE ${lastHour('moment')})
+WHERE known.latest <= $9 - interval '1 minute'
+  AND ${codesLeft('known.address_hash', `(SELECT count(*) FROM unnest(known.sent) AS moment WHERE ${lastHour('moment')})`)}
+RETURNING address_hash`;
+
+function lastHour(moment: string): string {
+  return `${moment} > $9 - interval '1 hour'`;
+}
+
+/** Whether an address got no code within the last minute, and fewer than five mails within the hour, with `others`. */
+function codesLeft(hash: string, others: string): string {
+  return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
+    FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;
+}
+
 // The form is made only where the key is free; a key that another create is just taking is waited for.
 const createSql = `
 WITH existing AS (
@@ -67,17 +95,22 @@ WITH existing AS (
   SELECT $7, $1, $10, 'Draft', $9, $12, $11, $13, $15, $14, $9
   WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
   RETURNING id
+), notice AS (
+  ${noticeSql}
+), judged AS (
+  SELECT id, (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
 ), told AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-  SELECT form.id, $1, rows.kind, rows.facts, $9, $9
-  FROM form CROSS JOIN (VALUES
+  SELECT judged.id, $1, rows.kind, rows.facts, $9, $9
+  FROM judged CROSS JOIN LATERAL (VALUES
     (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
-    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb))
+    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb)
+      || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END)
   ) AS rows (rank, kind, facts)
   WHERE rows.rank = 2 OR jsonb_array_length($14::jsonb -> 'channels') > 0
   ORDER BY rows.rank
 )
-SELECT id FROM form`;
+SELECT suppressed FROM judged`;
 
 const moveSql = `
 WITH form AS (
@@ -121,15 +154,22 @@ WITH gone AS (
 )
 SELECT id FROM gone`;
 
-export function createChangeStore(pool: SharedPool): ChangeStore {
+/** `onSuppressed` is called for each created draft whose mail is suppressed. */
+export function createChangeStore(pool: SharedPool, onSuppressed: () => void = () => undefined): ChangeStore {
   return {
     async create(form, record) {
       const keep = recordValues(record, { tenantId: form.tenantId, formId: form.id, now: form.created });
       const claim = { tenant: form.tenantId, member: form.id };
       const values = [...keep, form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant];
       try {
-        const { rowCount } = await pool.query(claim, createSql, [...values, form.onePerApplicant, record?.expired]);
-        return rowCount === 1;
+        const { rows } = await pool.query<{ suppressed: boolean }>(claim, createSql, [
+          ...values,
+          form.onePerApplicant,
+          record?.expired,
+          form.noticeHashes,
+        ]);
+        if (rows[0]?.suppressed) onSuppressed();
+        return rows.length === 1;
       } catch (error) {
         // Two creates of the same creator at once: the index lets one through.
         if (isViolation(error, 'forms_one_per_applicant')) return false;

@@ -67,6 +67,27 @@ export function codeChannel(applicant: Applicant): Channel | undefined {
   return applicant.channels.find(({ channel }) => channel === 'email') ?? applicant.channels[0];
 }
 
+/**
+ * Where a notice may go: to the first channel of a kind that the notification service delivers, so to the first of either
+ * kind.
+ */
+export function noticeChannels({ channels }: Applicant): Channel[] {
+  const kinds = ['email', 'sms'] as const;
+  return kinds.flatMap((kind) => channels.find(({ channel }) => channel === kind) ?? []);
+}
+
+/** Control characters, line breaks among them, and what reverses the direction of text (Unicode Annex 9, section 2). */
+const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
+/** Anything that a mail program makes a link of: a scheme, or a domain without one. Every dot of IDNA counts. */
+const webAddress = /:\/\/|\bwww[.．。｡]|[\p{L}\p{N}-]{2,}[.．。｡]\p{L}{2,}|[.．。｡]\p{L}{2,}\//iu;
+
+/** Why a mail must not begin with this: anybody may create a draft with anybody's address. */
+export function addressAsProblem(text: string): string | undefined {
+  if (text.length > 100) return 'must have at most 100 characters';
+  if (unprintable.test(text)) return 'must have no line breaks, control characters or bidirectional overrides';
+  return webAddress.test(text) ? 'must not contain a web or mail address' : undefined;
+}
+
 /** An applicant as kept: addresses as the notification service compares them (email in lower case). */
 export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({

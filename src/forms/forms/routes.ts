@@ -6,6 +6,7 @@ import { type Guard, type Route, route } from '../../service/http-app.ts';
 import type { Caller } from '../../service/identity.ts';
 import { invalidRequest, Problem } from '../../service/problem.ts';
 import { callerOf, tenantOf } from '../../service/request-context.ts';
+import type { CodeHashes } from '../codes/code.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
@@ -13,7 +14,15 @@ import type { IdempotencyStore } from '../idempotency/store.ts';
 import type { FormAccess } from './access.ts';
 import { createdForm, form as formAnswer, formList } from './answers.ts';
 import type { ChangeStore, NewForm } from './change-store.ts';
-import { type Applicant, type ApplicantInput, createdView, formView, normaliseApplicant } from './form.ts';
+import {
+  type Applicant,
+  type ApplicantInput,
+  addressAsProblem,
+  createdView,
+  formView,
+  normaliseApplicant,
+  noticeChannels,
+} from './form.ts';
 import { type CreatingPart, decideCreate, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf } from './request.ts';
 import { codeQuery, createBody, cursorOf, formParams, listQuery, smallBody, tenantQuery } from './schema.ts';
@@ -26,6 +35,7 @@ export interface FormRoutesOptions {
   definitions: DefinitionSource;
   idempotency: IdempotencyStore;
   verification: Verification;
+  hashes: Pick<CodeHashes, 'address'>;
   /** Key of the HMACs of idempotency keys and bodies. */
   secret: string;
   clock: Clock;
@@ -65,6 +75,7 @@ export function createFormRoute(guards: Guard[], options: FormRoutesOptions): Ro
       const key = parseIdempotencyKey(request.get('idempotency-key'));
       const scope = { tenantId, ...accountOf(caller), route: `POST ${collection}`, body, now };
       const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
+      const applicant = applicantOf(part, caller, body.applicant);
       const form: NewForm = {
         id: randomUUIDv7(),
         tenantId,
@@ -74,7 +85,8 @@ export function createFormRoute(guards: Guard[], options: FormRoutesOptions): Ro
         issuer: caller.issuer,
         anonymousApplicant: part === 'intake',
         onePerApplicant: part === 'applicant' && definition.oneFormPerApplicant,
-        applicant: applicantOf(part, caller, body.applicant),
+        applicant,
+        noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
       };
       sendCreated(response, await create(options, form, claim));
     },
@@ -88,7 +100,8 @@ function applicantOf(part: CreatingPart, caller: Caller, given: ApplicantInput |
   }
   const { email } = caller;
   const channels = email === undefined ? [] : [{ channel: 'email' as const, address: email }];
-  return normaliseApplicant(given ?? { addressAs: caller.name, channels });
+  const addressAs = addressAsProblem(caller.name) === undefined ? caller.name : undefined;
+  return normaliseApplicant(given ?? { addressAs, channels });
 }
 
 /** The answer of this create or, for a repeated one, of the first. */

@@ -2,7 +2,7 @@
 // document, so descriptions and examples stand here.
 import { z } from 'zod';
 import { issueMessage } from '../../service/issue-message.ts';
-import { formStatuses } from './form.ts';
+import { addressAsProblem, formStatuses } from './form.ts';
 
 const example = {
   id: '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11',
@@ -28,9 +28,19 @@ const channel = z
   ])
   .meta({ id: 'Channel', description: 'Codes go to the first email channel, else to the first channel' });
 
+const addressAs = z
+  .string()
+  .superRefine((text, context) => {
+    const problem = addressAsProblem(text);
+    if (problem !== undefined) context.addIssue(problem);
+  })
+  .trim()
+  .min(1)
+  .meta({ description: 'How notices address the applicant: at most 100 characters, without web addresses' });
+
 const applicant = z
   .strictObject({
-    addressAs: z.string().trim().min(1).max(200).optional().meta({ description: 'How notices address the applicant' }),
+    addressAs: addressAs.optional(),
     channels: z.array(channel).max(10).optional(),
   })
   .meta({ examples: [{ addressAs: 'Ana', channels: [{ channel: 'email', address: 'ana@example.org' }] }] });

@@ -29,7 +29,8 @@ export interface FormEvent {
   name: EventKind;
   timestamp: string;
   correlationId: string;
-  context: { definitionId: string; formId: string; idempotencyKey: string };
+  /** No `formId` in a form-created whose mail is suppressed: subscriptions of applicants ask for it. */
+  context: { definitionId: string; formId?: string; idempotencyKey: string };
   tenantId: string;
   payload: Record<string, unknown>;
 }
@@ -64,7 +65,7 @@ export function renderEvent(source: EventSource): FormEvent {
     correlationId: urns.form(row.formId),
     context: {
       definitionId: row.facts.definitionId,
-      formId: row.formId,
+      ...(!row.facts.noticeSuppressed && { formId: row.formId }),
       idempotencyKey: idempotencyKey(row),
     },
     tenantId: row.tenantId,

@@ -39,7 +39,8 @@ export interface Actor {
  * | kind | who writes it | facts beside `definitionId` |
  * | --- | --- | --- |
  * | subscribe | create, before form-created | none; acceptance adds `subscriberId` |
- * | form-created, -submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
+ * | form-created | create | `actor`, and `noticeSuppressed` where its mail is |
+ * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
  * | form-deleted | delete and the reconciler | `actor` (of delete only), `files`, `subscriberId` where the form's row has one |
@@ -48,6 +49,8 @@ export interface Actor {
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
+  /** The address got a mail a moment ago, so this event must not send another. */
+  noticeSuppressed?: true;
   /** ISO 8601: when the draft will be locked. */
   lockOn?: string;
   /** ISO 8601: when the locked form will be deleted. */

@@ -1,5 +1,6 @@
 // Rows that a service refuses for ever: they are quarantined after a bounded number of refusals, and hold back neither
 // the rest of their form nor anybody else's rows. On a real Postgres, over real HTTP.
+
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
@@ -10,6 +11,7 @@ import {
   startSink,
 } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import { unsharedPool } from '../../service/shared-pool.ts';
 import { createChangeStore } from '../forms/change-store.ts';
 import { createFormsQuarantine } from '../quarantine/store.ts';
 
@@ -49,7 +51,7 @@ const settled = () => vi.waitFor(async () => expect(await waiting()).toBe(0), { 
 const entries = async () =>
   (await database.pool.query('SELECT kind, about, reason, detail, attempts FROM quarantine ORDER BY item::bigint'))
     .rows;
-const store = () => createFormsQuarantine({ pool: database.pool, clock: () => new Date() });
+const store = () => createFormsQuarantine({ pool: unsharedPool(database.pool), clock: () => new Date() });
 
 it('an event that the event service keeps refusing is quarantined, and the later events of its form are delivered', async () => {
   const [refused, other] = [await database.addForm(), await database.addForm()];
@@ -138,7 +140,7 @@ it('entries disappear with the form, refused events are dropped, and a refused s
   sink.answer(() => undefined);
   const [{ tenant_id: tenantId }] = (await database.pool.query('SELECT tenant_id FROM outbox LIMIT 1')).rows;
   const removal = { tenantId, formId: form, actor: { id: 'ana', name: 'Ana' }, now: new Date() };
-  expect(await createChangeStore(database.pool).remove({ ...removal, statuses: ['Draft'] })).toBe(true);
+  expect(await createChangeStore(unsharedPool(database.pool)).remove({ ...removal, statuses: ['Draft'] })).toBe(true);
   expect(await entries()).toEqual([]);
   await vi.waitFor(() => expect(sent(form).at(-1)).toBe('form-deleted'));
   const kinds = async () =>

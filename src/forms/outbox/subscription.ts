@@ -9,7 +9,7 @@ export interface SubscribeRequest {
   userId: string;
   addressAs?: string;
   channels: { channel: string; address: string }[];
-  criteria: { description: string; correlationId: string };
+  criteria: { description: string; correlationId: string; context: { formId: string } };
 }
 
 export interface Subscribing {
@@ -25,7 +25,10 @@ export interface SubscribedForm {
   applicant: OutboxForm['applicant'] | undefined;
 }
 
-/** The user id is the form's URN: each form has a subscriber of its own, and a repeat finds it. */
+/**
+ * The user id is the form's URN: each form has a subscriber of its own, and a repeat finds it. The context leaves out a
+ * form-created whose mail is suppressed (decision 0035).
+ */
 export function subscriptionOf(
   { id, tenantId, definitionId, applicant }: SubscribedForm,
   urns: Urns,
@@ -37,6 +40,6 @@ export function subscriptionOf(
     userId: urn,
     ...(applicant?.addressAs && { addressAs: applicant.addressAs }),
     channels: (applicant?.channels ?? []).map(({ channel, address }) => ({ channel, address })),
-    criteria: { description: definitionId, correlationId: urn },
+    criteria: { description: definitionId, correlationId: urn, context: { formId: id } },
   };
 }

@@ -1,10 +1,10 @@
 // The quarantine of the form service's database: forms that the expiry cannot change, outbox rows that cannot be
 // delivered, and core clients that cannot be written.
-import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import type { Queryable } from '../../service/postgres.ts';
 import { productVersion } from '../../service/product-version.ts';
 import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine-store.ts';
+import type { SharedPool } from '../../service/shared-pool.ts';
 import { outboxKinds } from '../outbox/outbox.ts';
 
 const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);
@@ -17,7 +17,7 @@ UPDATE outbox SET not_before = $2, refusals = ${spent}
 WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
 
 /** Releases make outbox rows due at once; forms and core clients are tried by the next run of the reconciler. */
-export function createFormsQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
+export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool,
     async resume(db, items) {

@@ -1,7 +1,9 @@
 // The quarantine of the token handler's database: what registrations leave to be done and cannot be finished.
+
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine-store.ts';
+import { unsharedPool } from '../../service/shared-pool.ts';
 import { type LeftoverKind, tables } from './leftover-store.ts';
 
 /** Refusals that a released row starts with: it is quarantined again by its first. */
@@ -10,7 +12,7 @@ const spent = 1_000;
 /** A release makes the row due at once. */
 export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
-    pool,
+    pool: unsharedPool(pool),
     async resume(db, items) {
       for (const kind of Object.keys(tables) as LeftoverKind[]) {
         const ids = items.flatMap((item) => (item.kind === `client-${kind}` ? [item.item] : []));
