@@ -1,6 +1,7 @@
 // The platform server's process.
 import { parseConfig } from '../service/config.ts';
 import { createLogger } from '../service/log.ts';
+import { warnOfMisspelt } from '../service/misspelt.ts';
 import { runMain } from '../service/run-main.ts';
 import { stopOnSignals } from '../service/serve.ts';
 import { configSchema } from './config.ts';
@@ -11,5 +12,6 @@ const name = 'platform-server';
 await runMain(name, async () => {
   const config = parseConfig(configSchema);
   const log = createLogger({ name, level: config.LOG_LEVEL });
+  warnOfMisspelt(configSchema, process.env, log);
   stopOnSignals(await startPlatformServer({ config, log }), log);
 });
