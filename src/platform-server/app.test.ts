@@ -179,7 +179,7 @@ async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend()
 }
 
 describe('a database that is away', { timeout: 60_000 }, () => {
-  it('answers 503 with a problem and is not ready; afterwards all works again, jobs included, without a restart', async () => {
+  it('answers 503 with a problem and stays ready; afterwards all works again, jobs included, without a restart', async () => {
     const cable = await startCable();
     const logged = captureLog('info');
     const away = await startTestPlatform({ log: logged.log, databaseVia: cable.url });
