@@ -1,14 +1,14 @@
 // The configuration of the reconciler, from its environment.
 import { z } from 'zod';
 import { platformFields } from '../src/platform/platform-fields.ts';
-import { flag, httpUrl, integer, isoDuration } from '../src/service/config.ts';
+import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../src/service/config.ts';
 import { accessFields, databaseFields, processFields } from '../src/service/process-fields.ts';
 
 const { LOG_LEVEL, URN_PREFIX } = processFields;
 const { ACCESS_SERVICE_URL } = accessFields;
 const { DATABASE_URL } = databaseFields;
 
-export const configSchema = z.object({
+const settings = z.object({
   DATABASE_URL: DATABASE_URL.describe('The form service’s database'),
   LOG_LEVEL,
   URN_PREFIX,
@@ -54,5 +54,7 @@ export const configSchema = z.object({
   BUILDER_APP_URL: httpUrl().optional().describe('Where the builder is; the client builder-preview is kept for it'),
   ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe('Whether redirect URIs of other hosts than this one may be http'),
 });
+
+export const configSchema = withRules(settings, orderRule('WARN_BEFORE', 'LOCK_AFTER'));
 
 export type ReconcilerConfig = z.output<typeof configSchema>;

@@ -82,6 +82,13 @@ describe('the process', () => {
     for (const name of ['DATABASE_URL', 'DIRECTORY_URL', 'CLIENT_SECRET', 'LOCK_AFTER']) expect(stderr).toContain(name);
   });
 
+  it('exits 1 where drafts would be warned before they can be locked', { timeout }, async () => {
+    const { code, stderr } = await spawnReconciler({ ...env, WARN_BEFORE: 'P20D', LOCK_AFTER: 'P15D' }).ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain('WARN_BEFORE: must be shorter than LOCK_AFTER');
+    expect(await statuses()).toMatchObject({ Draft: 3 });
+  });
+
   it('exits 2 for arguments that are none, and 0 for --help', { timeout }, async () => {
     const wrong = await spawnReconciler(env, ['--force']).ended;
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--help') });

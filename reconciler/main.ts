@@ -1,6 +1,7 @@
 // The reconciler's process: one run, one summary, an exit code.
 import { parseConfig } from '../src/service/config.ts';
 import { createLogger } from '../src/service/log.ts';
+import { warnOfMisspelt } from '../src/service/misspelt.ts';
 import { runMain } from '../src/service/run-main.ts';
 import { configSchema } from './config.ts';
 import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
@@ -26,6 +27,7 @@ await runMain(name, async () => {
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
   // A person sees the progress and the summary; what goes wrong is logged in either case.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
+  warnOfMisspelt(configSchema, process.env, log);
   const stop = new AbortController();
   // SIGHUP: nobody is at the terminal, or reads the log, any more.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());

@@ -1,12 +1,12 @@
 // The configuration of the form service, from its environment.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, integer, isoDuration, secret } from '../service/config.ts';
-import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
+import { flag, integer, isoDuration, secret, withRules } from '../service/config.ts';
+import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
-export const configSchema = z.object({
+const settings = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
@@ -27,5 +27,7 @@ export const configSchema = z.object({
   ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe('Window of ANONYMOUS_READ_LIMIT'),
   DELETE_FILES: flag(false).describe('Whether files of a deleted form are deleted at the file service'),
 });
+
+export const configSchema = withRules(settings, ...processRules);
 
 export type FormsConfig = z.output<typeof configSchema>;

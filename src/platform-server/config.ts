@@ -1,11 +1,11 @@
 // The configuration of the platform server, from its environment.
 import { z } from 'zod';
-import { integer, isoDuration, secret } from '../service/config.ts';
-import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
+import { integer, isoDuration, secret, withRules } from '../service/config.ts';
+import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 
-export const configSchema = z.object({
+const settings = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
@@ -23,5 +23,7 @@ export const configSchema = z.object({
   WORKER_CONCURRENCY: integer(4, { min: 1, max: 50 }).describe('Jobs that run at once'),
   WORKER_STALE_AFTER: isoDuration('PT30S').describe('Silence after which the jobs of a process are taken over'),
 });
+
+export const configSchema = withRules(settings, ...processRules);
 
 export type PlatformServerConfig = z.output<typeof configSchema>;

@@ -5,8 +5,20 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ConfigError, csv, flag, httpUrl, integer, isoDuration, parseConfig, parseDuration, secret } from './config.ts';
-import { accessFields, databaseFields, processFields } from './process-fields.ts';
+import {
+  ConfigError,
+  csv,
+  flag,
+  httpUrl,
+  integer,
+  isoDuration,
+  orderRule,
+  parseConfig,
+  parseDuration,
+  secret,
+  withRules,
+} from './config.ts';
+import { accessFields, databaseFields, processFields, processRules } from './process-fields.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'formgate-config-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -122,6 +134,45 @@ describe('the configuration', () => {
 
   it('ignores variables that the schema does not name', () => {
     expect(parseConfig(z.object({ A: z.string() }), { A: 'a', PATH: '/bin', B_FILE: '/nowhere' })).toEqual({ A: 'a' });
+  });
+});
+
+describe('settings that contradict each other', () => {
+  const ruled = withRules(everything, ...processRules);
+
+  it.each([
+    [{ DRAIN_DELAY: 'PT30S' }, { DRAIN_DELAY: 'must be shorter than DRAIN_DEADLINE' }],
+    [{ PORT: '9090' }, { METRICS_PORT: 'must differ from PORT' }],
+    [{ CORS_ORIGINS: '*, forms.example.org' }, { CORS_ORIGINS: expect.stringContaining('such as https://') }],
+    [{ CORS_ORIGINS: 'https://forms.example.org/' }, { CORS_ORIGINS: expect.stringContaining('such as https://') }],
+  ])('are refused: %j', (settings, problems) => {
+    expect(problemsOf(ruled, { ...needed, ...settings })).toEqual(problems);
+  });
+
+  it('are reported together with all other problems, where each of them is valid by itself', () => {
+    const env = { DRAIN_DELAY: 'PT30S', PORT: '9090', METRICS_PORT: 'x', DATABASE_URL: needed.DATABASE_URL };
+    expect(problemsOf(ruled, env)).toEqual({
+      DRAIN_DELAY: 'must be shorter than DRAIN_DEADLINE',
+      METRICS_PORT: 'must be a whole number from 0 to 65535',
+      ACCESS_SERVICE_URL: 'is required',
+      CLIENT_SECRET: 'is required',
+    });
+  });
+
+  it('are no others: free ports, equal durations where they make sense, many origins', () => {
+    const settings = {
+      PORT: '0',
+      METRICS_PORT: '0',
+      DRAIN_DELAY: 'PT24S',
+      CORS_ORIGINS: 'http://a.example:8080, https://b.example',
+    };
+    expect(problemsOf(ruled, { ...needed, ...settings })).toEqual({});
+    const sessions = withRules(
+      z.object({ IDLE: isoDuration('PT1H'), MAX: isoDuration('PT1H') }),
+      orderRule('IDLE', 'MAX', { mayEqual: true }),
+    );
+    expect(problemsOf(sessions, {})).toEqual({});
+    expect(problemsOf(sessions, { MAX: 'PT59M' })).toEqual({ IDLE: 'must not be longer than MAX' });
   });
 });
 

@@ -44,6 +44,37 @@ export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.Proces
   throw new ConfigError(problems);
 }
 
+/** A rule between settings; a problem of it is reported under the first of them. */
+export interface SettingsRule {
+  names: [string, ...string[]];
+  holds(values: never): boolean;
+  problem: string;
+}
+
+/** The schema with rules, each judged where its settings are valid by themselves, and reported with all other problems. */
+export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRule[]): S {
+  return rules.reduce((ruled, { names, holds, problem }) => {
+    const concerned = new Set<PropertyKey>(names);
+    return ruled.refine((values) => holds(values as never), {
+      path: [names[0]],
+      error: problem,
+      when: ({ issues }) => !issues.some(({ path }) => concerned.has(path?.[0] ?? '')),
+    });
+  }, schema);
+}
+
+/** `shorter`, a duration, must be below `longer`; or at most as long, where that makes sense. */
+export function orderRule(shorter: string, longer: string, { mayEqual = false } = {}): SettingsRule {
+  return {
+    names: [shorter, longer],
+    holds: (values: Record<string, number>) => {
+      const [below = 0, above = 0] = [values[shorter], values[longer]];
+      return mayEqual ? below <= above : below < above;
+    },
+    problem: mayEqual ? `must not be longer than ${longer}` : `must be shorter than ${longer}`,
+  };
+}
+
 function readVariable(name: string, env: NodeJS.ProcessEnv, problems: ConfigProblem[]): string | undefined {
   const file = env[`${name}_FILE`];
   const value = env[name] || undefined;

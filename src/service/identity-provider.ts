@@ -39,7 +39,7 @@ export function checkIdentityProvider(options: IdentityProviderOptions): Startup
  * Compares the issuer of the realm core with the one that tokens are checked for (OpenID Connect Discovery section 4.3).
  * Throws WrongSetting where they differ, or where what answers is no identity provider with that realm.
  */
-export async function checkIssuer(config: IdentityProviderConfig): Promise<void> {
+async function checkIssuer(config: IdentityProviderConfig): Promise<void> {
   const { status, text } = await fetchDiscovery(`${config.ACCESS_SERVICE_URL}/realms/core`);
   if (status >= 500 || status === 408 || status === 429)
     throw new Error(`the identity provider answered with ${status}`);

@@ -30,7 +30,7 @@ async function start(options: Partial<PoolWatchOptions> = {}): Promise<void> {
   const url = new URL(database.url);
   url.host = `127.0.0.1:${gate.port}`;
   pool = createPool({ url: url.href, size, log: captureLog().log, metrics: createMetrics() });
-  watch = watchPool({ pool, url: url.href, interval: 50, patience: 1_000, ...options });
+  watch = watchPool({ pool, url: url.href, interval: 50, patience: 500, ...options });
   await Promise.all(Array.from({ length: size }, () => pool.query('SELECT pg_sleep(0.05)')));
 }
 
@@ -58,7 +58,7 @@ describe('a pool', () => {
     const holder = await pool.connect();
     await holder.query('BEGIN; LOCK TABLE things');
     const waiting = Array.from({ length: size + 5 }, () => pool.query('SELECT * FROM things'));
-    expect(await problemsDuring(2_500)).toEqual([undefined]);
+    expect(await problemsDuring(1_600)).toEqual([undefined]);
     await holder.query('COMMIT');
     holder.release();
     await Promise.all(waiting);
@@ -85,7 +85,7 @@ describe('a pool', () => {
   it.each(['shut', 'freeze'] as const)('is not broken while Postgres itself is away: %s', async (fault) => {
     await start();
     await gate[fault]();
-    expect(await problemsDuring(3_000)).toEqual([undefined]);
+    expect(await problemsDuring(1_600)).toEqual([undefined]);
     await gate.open();
     await expect
       .poll(() =>

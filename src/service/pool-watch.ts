@@ -29,9 +29,13 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
   let isBroken = false;
   let timer: NodeJS.Timeout | undefined;
 
+  const works = async () => (stuck.isFull() ? !stuck.isStuck() : answers(pool, patience));
+
   async function check(): Promise<void> {
-    const hasFailed = stuck.isFull() ? stuck.isStuck() : !(await answers(pool, patience));
-    isBroken = hasFailed && (await canConnect(url, patience));
+    // Asked again after the new connection: Postgres may have come back in between.
+    isBroken = !(await works()) && (await canConnect(url, patience)) && !(await works());
+    // The other free connections may be lost as well: all are asked at once, and those that do not answer are closed.
+    if (isBroken) await Promise.all(Array.from({ length: pool.idleCount }, () => answers(pool, patience)));
     schedule();
   }
   let isStopped = false;

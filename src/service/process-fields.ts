@@ -1,9 +1,14 @@
 // The configuration that every HTTP process shares. A process spreads what it needs into its own schema.
 import { z } from 'zod';
-import { csv, httpUrl, integer, isoDuration } from './config.ts';
+import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
 import { parseTrustedProxies } from './trusted-proxies.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
+
+/** As browsers send it: scheme, host and perhaps a port (RFC 6454 section 6.2). */
+function isOrigin(text: string): boolean {
+  return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
+}
 
 export const processFields = {
   HOST: z.string().default('0.0.0.0').describe('Address to listen on'),
@@ -32,13 +37,25 @@ export const processFields = {
       return parsed ?? 0;
     })
     .describe('Number of proxy hops, or a list of CIDRs, whose forwarded headers count'),
-  CORS_ORIGINS: csv('*').describe('Origins that may call bearer routes from a browser; * for any'),
+  CORS_ORIGINS: csv('*')
+    .refine((origins) => origins.every(isOrigin), 'must be * or a list of origins such as https://forms.example.org')
+    .describe('Origins that may call bearer routes from a browser; * for any'),
   BODY_LIMIT: integer(1_048_576, { min: 1_024 }).describe('Largest request body, in bytes'),
   DRAIN_DEADLINE: isoDuration('PT25S', { max: 'PT1H' }).describe('Longest time that a stop waits for running requests'),
   DRAIN_DELAY: isoDuration('PT0S', { max: 'PT10M' }).describe(
     'Time between readiness going off and the listener closing',
   ),
 };
+
+/** The rules between `processFields`, for `withRules`. */
+export const processRules: SettingsRule[] = [
+  orderRule('DRAIN_DELAY', 'DRAIN_DEADLINE'),
+  {
+    names: ['METRICS_PORT', 'PORT'],
+    holds: ({ PORT, METRICS_PORT }: Record<'PORT' | 'METRICS_PORT', number>) => PORT === 0 || PORT !== METRICS_PORT,
+    problem: 'must differ from PORT',
+  },
+];
 
 export const accessFields = {
   ACCESS_SERVICE_URL: httpUrl().describe('Where calls to the access service go, path such as /auth included'),

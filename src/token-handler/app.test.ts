@@ -107,6 +107,7 @@ it('GET /health tells what the token handler depends on', async () => {
     configuration: true,
     event: true,
     db: true,
+    sessions: true,
   });
 });
 
@@ -116,7 +117,7 @@ it('it registers its configuration definition, role and event at the platform wh
 
 it('it is alive and ready on the metrics port, where its metrics are', async () => {
   expect((await fetch(`${handler.metricsUrl}/livez`)).status).toBe(200);
-  expect((await fetch(`${handler.metricsUrl}/readyz`)).status).toBe(200);
+  await expect.poll(async () => (await fetch(`${handler.metricsUrl}/readyz`)).status).toBe(200);
   const metrics = await (await fetch(`${handler.metricsUrl}/metrics`)).text();
   expect(metrics).toContain('token_handler_registration_leftovers{kind="deletion"} 0');
 });

@@ -68,6 +68,11 @@ it('every problem is reported at once', () => {
   );
 });
 
+it('an idle time above the longest session is refused', () => {
+  const problem = 'must not be longer than SESSION_MAX_AGE';
+  expect(problemsOf({ ...complete, SESSION_IDLE: 'P1D' })).toEqual([{ name: 'SESSION_IDLE', problem }]);
+});
+
 describe('KEY_RING', () => {
   it('is required: there is no default key', () => {
     const { KEY_RING: _, ...without } = complete;

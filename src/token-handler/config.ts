@@ -2,9 +2,9 @@
 // the part's own section here; every problem of all of them is reported at once.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, httpUrl, integer, isoDuration } from '../service/config.ts';
+import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/config.ts';
 import { keyRingProblem } from '../service/key-ring.ts';
-import { accessFields, databaseFields, processFields } from '../service/process-fields.ts';
+import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
 import { redisFields } from '../service/redis-fields.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 
@@ -73,7 +73,7 @@ function parseAllowedDomains(text: string, context: z.RefinementCtx<string | und
   return isUnusable ? [] : (domains as AllowedDomain[]);
 }
 
-export const configSchema = z.object({
+const settings = z.object({
   ...processFields,
   ...accessFields,
   ...databaseFields,
@@ -82,5 +82,11 @@ export const configSchema = z.object({
   ...sessionFields,
   ...targetFields,
 });
+
+export const configSchema = withRules(
+  settings,
+  ...processRules,
+  orderRule('SESSION_IDLE', 'SESSION_MAX_AGE', { mayEqual: true }),
+);
 
 export type TokenHandlerConfig = z.output<typeof configSchema>;

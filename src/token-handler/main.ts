@@ -1,6 +1,7 @@
 // The token handler's process.
 import { parseConfig } from '../service/config.ts';
 import { createLogger } from '../service/log.ts';
+import { warnOfMisspelt } from '../service/misspelt.ts';
 import { runMain } from '../service/run-main.ts';
 import { stopOnSignals } from '../service/serve.ts';
 import { configSchema } from './config.ts';
@@ -11,6 +12,7 @@ const name = 'token-handler';
 await runMain(name, async () => {
   const config = parseConfig(configSchema);
   const log = createLogger({ name, level: config.LOG_LEVEL });
+  warnOfMisspelt(configSchema, process.env, log);
   const running = await startTokenHandler({ config, log, env: process.env });
   stopOnSignals(running, log);
   return running;

@@ -41,6 +41,9 @@ async function formStatus(): Promise<number> {
   return (await fetch(`${world.url}/form/v1/forms/${formId}`, { headers })).status;
 }
 
+/** Selects the pods of both services. */
+const serving = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (forms, token-handler)`;
+
 /** Of every object of the release, by name, what its owner wrote and what the cluster counted of that. */
 async function generations(): Promise<Record<string, string>> {
   const kinds =
@@ -177,6 +180,26 @@ describe('an upgrade', () => {
     }
     expect(await formStatus()).toBe(200);
   });
+
+  it('with a wrong CLIENT_SECRET fails, the new pods say why, and the old ones keep serving', async () => {
+    const account = { secret: { value: 'a wrong secret' } };
+    const before = await world.kubectl('get', 'pods', '-l', serving, '-o', 'name');
+    try {
+      // Longer than a pod waits for an identity provider that cannot be reached.
+      await expect(install({ forms: { account }, tokenHandler: { account } }, '--timeout', '100s')).rejects.toThrow();
+      for (const part of ['forms', 'token-handler']) {
+        const selector = `app.kubernetes.io/component=${part}`;
+        const logs = await world.kubectl('logs', '-l', selector, '--tail=-1', '--max-log-requests=10');
+        expect(logs).toContain("rejected this service's credentials; check CLIENT_ID and CLIENT_SECRET");
+      }
+      const during = await world.kubectl('get', 'pods', '-l', serving, '-o', 'name');
+      for (const pod of before.trim().split('\n')) expect(during).toContain(pod);
+      expect(await formStatus()).toBe(200);
+    } finally {
+      await world.helm('rollback', release, '--wait', '--timeout', '3m');
+    }
+    expect(await formStatus()).toBe(200);
+  }, 420_000);
 
   it('with a migration that fails: the pod says why, nothing is half migrated, and the old pods keep serving', async () => {
     const sql = (text: string) =>

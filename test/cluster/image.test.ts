@@ -3,6 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestAccess, type TestAccess, testServiceSecret } from '../support/access.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { run } from './commands.ts';
@@ -10,10 +11,12 @@ import { type ImageFolder, openImage } from './image-folder.ts';
 import { imageOf } from './world.ts';
 
 let image: ImageFolder;
+let access: TestAccess;
 let redis: TestRedis;
 let databases: Record<'forms' | 'token-handler' | 'platform-server', TestDatabase>;
 beforeAll(async () => {
   image = await openImage(imageOf('IMAGE'));
+  access = await startTestAccess();
   redis = await startTestRedis();
   databases = {
     forms: await createTestDatabase(),
@@ -24,14 +27,15 @@ beforeAll(async () => {
 afterAll(async () => {
   await image?.close();
   await redis?.close();
+  await access?.close();
   for (const database of Object.values(databases ?? {})) await database.drop();
 });
 
 const files = () => readdirSync(image.path, { recursive: true, encoding: 'utf8' });
 const surroundings = (command: keyof typeof databases) => ({
-  ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth',
+  ACCESS_SERVICE_URL: access.url,
   DIRECTORY_URL: 'http://127.0.0.1:9/directory/v2',
-  CLIENT_SECRET: 'a secret of nobody',
+  CLIENT_SECRET: testServiceSecret(access.urns.service(command === 'forms' ? 'form-service' : command)),
   CODE_KEY: 'a key of codes that is long enough',
   KEY_RING: `one:${Buffer.alloc(32, 1).toString('base64')}`,
   REDIS_URL: redis.url,

@@ -116,6 +116,32 @@ describe('Redis stopped under load', () => {
   });
 });
 
+describe('Postgres stopped under load', () => {
+  it('live sessions go on at a pod that stays ready; signing in is 503', { timeout: 60_000 }, async () => {
+    const url = new URL(world.handler.databaseUrl);
+    const gate = await startTcpGate(Number(url.port));
+    url.host = `127.0.0.1:${gate.port}`;
+    const replica = await world.replica({
+      REDIS_URL: `redis://127.0.0.1:${redisGate.port}`,
+      DATABASE_URL: url.href,
+    });
+    await gate.shut();
+    const asked: number[] = [];
+    for (let nth = 0; nth < 20; nth += 1) {
+      const [as] = people as [Person];
+      asked.push((await world.send({ as, url: replica.url, method: nth % 2 ? 'GET' : 'POST' })).status);
+      expect((await fetch(`${replica.metricsUrl}/readyz`)).status).toBe(200);
+      await delay(100);
+    }
+    expect([...new Set(asked)]).toEqual([200]);
+    const begin = new URL(world.authUrl());
+    const signIn = await createSiteBrowser().request(`${replica.url}${begin.pathname}${begin.search}`);
+    expect(signIn.status).toBe(503);
+    await replica.close();
+    await gate.close();
+  });
+});
+
 describe('the access service stopped under load', () => {
   it('leaves sessions with valid tokens alone, due ones included, and refreshes those when it is back', {
     timeout: 60_000,

@@ -55,8 +55,9 @@ export function configurationReference(described: readonly ConfiguredProcess[]):
 
 const introduction = `# Configuration
 
-Every process reads its environment once, when it starts. It stops before it listens if anything is not usable, and
-names every problem at once, never a value.
+Every process reads its environment once, when it starts. If a value is invalid, or two settings contradict each other, it
+stops before it listens and names every problem at once, one on each line, never a value. It ignores variables that it does
+not know, and logs a warning where the name of one is nearly that of a setting.
 
 - \`NAME_FILE\` may be given in place of any \`NAME\`: the path of a file that holds the value, such as a mounted secret.
   Giving both is a problem. An empty variable counts as not given.

@@ -11,6 +11,7 @@ import { configSchema } from '../../src/forms/config.ts';
 import { migrationsDirectory, startForms } from '../../src/forms/start.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
 import { parseConfig } from '../../src/service/config.ts';
+import type { StartupPace } from '../../src/service/startup-check.ts';
 import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { anonymous, configure, permit } from './forms.ts';
@@ -51,6 +52,8 @@ export interface FormProcess extends FormReplica {
 export interface ReplicaOptions {
   env?: Record<string, string>;
   clock?: Clock;
+  /** Times of the checks before the first readiness, where they should differ. */
+  startup?: Partial<StartupPace>;
 }
 
 export interface FormWorld {
@@ -144,7 +147,7 @@ export async function startFormWorld(options: FormWorldOptions = {}): Promise<Fo
     notifications,
     token: (who) => tokens[who],
     answers,
-    start: async (replica = {}) => keep(await startReplica({ ...env, ...replica.env }, asker, replica.clock)),
+    start: async (replica = {}) => keep(await startReplica({ ...env, ...replica.env }, asker, replica)),
     spawn: async (changes) => keep(await spawnReplica({ ...env, ...changes }, asker)),
     launch(changes) {
       const launched = launch({ ...env, ...changes });
@@ -189,11 +192,11 @@ type Asker = (url: string) => FormReplica['ask'];
 async function startReplica(
   env: Record<string, string>,
   asker: Asker,
-  clock: Clock = systemClock,
+  { clock = systemClock, startup = {} }: ReplicaOptions,
 ): Promise<FormReplica> {
   const captured = captureLog('trace');
   const config = parseConfig(configSchema, env);
-  const running = await startForms({ config, log: captured.log, clock, env, pace: quick });
+  const running = await startForms({ config, log: captured.log, clock, env, pace: quick, startup });
   return {
     url: running.url,
     metricsUrl: running.metricsUrl,

@@ -48,6 +48,7 @@ export interface ReplicaOptions {
   env?: Record<string, string>;
   clock?: Clock;
   pace?: StartOptions['pace'];
+  startup?: StartOptions['startup'];
   log?: CapturedLog;
 }
 
@@ -91,7 +92,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
   const log = options.log ?? captureLog();
   const start = (replica: ReplicaOptions = {}) => {
     const config = parseConfig(configSchema, { ...env, ...replica.env });
-    const { clock, pace } = { ...options, ...replica };
+    const { clock, pace, startup = {} } = { ...options, ...replica };
     const times = { poll: 50, firstRetry: 50, longestRetry: 200, ...pace };
     return startTokenHandler({
       config,
@@ -99,6 +100,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
       env: options.directory ?? {},
       ...(clock && { clock }),
       pace: times,
+      startup,
     });
   };
   const running = await start();

@@ -187,7 +187,11 @@ describe('the end of a session', () => {
   });
 
   it('comes with SESSION_MAX_AGE after the sign-in, however many requests there are', async () => {
-    const world = await startSessionWorld({ platform, store: 'redis', env: { SESSION_MAX_AGE: 'PT2S' } });
+    const world = await startSessionWorld({
+      platform,
+      store: 'redis',
+      env: { SESSION_MAX_AGE: 'PT2S', SESSION_IDLE: 'PT2S' },
+    });
     const { browser } = await world.signIn();
     const statuses: number[] = [];
     for (let round = 0; round < 24; round += 1) {

@@ -1,0 +1,161 @@
+// When a load balancer takes a pod out of service: two form services behind one that follows /readyz, while Postgres is
+// away, busy, or lost to one of them alone.
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
+import { type Answered, call } from '../support/platform.ts';
+import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
+
+/** Milliseconds of the outage of Postgres. */
+const outage = Number(process.env.OUTAGE_SECONDS || 3) * 1_000;
+const startup = { patience: 800, firstRetry: 50, longestRetry: 100 };
+let world: FormWorld;
+/** Each replica reaches Postgres through its own. */
+let gates: TcpGate[];
+let replicas: FormReplica[];
+beforeAll(async () => {
+  world = await startFormWorld();
+  gates = await Promise.all([1, 2].map(() => startTcpGate(Number(new URL(world.databaseUrl).port))));
+  replicas = await Promise.all(gates.map((gate) => world.start({ env: { DATABASE_URL: through(gate) } })));
+  await vi.waitFor(async () => {
+    for (const replica of replicas) expect(await readiness(replica)).toMatchObject({ ready: true });
+  }, 10_000);
+});
+afterAll(async () => {
+  await world.close();
+  await Promise.all(gates.map((gate) => gate.close()));
+});
+afterEach(() => Promise.all(gates.map((gate) => gate.open())));
+
+function through(gate: TcpGate): string {
+  const url = new URL(world.databaseUrl);
+  url.host = `127.0.0.1:${gate.port}`;
+  return url.href;
+}
+
+interface Readiness {
+  ready: boolean;
+  waitingFor: Record<string, string>;
+}
+
+const readiness = async (replica: FormReplica) => (await call(`${replica.metricsUrl}/readyz`)).body as Readiness;
+const replicaAt = (index: number) => replicas[index] as FormReplica;
+const save = (replica: FormReplica, id: string) =>
+  replica.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'Ana' }, files: {} } });
+
+const noPod = 'no pod is ready';
+type Balanced = Answered | typeof noPod;
+
+/** As a load balancer does it: to a pod that is ready, or to none. */
+async function balanced(ask: (replica: FormReplica) => Promise<Answered>): Promise<Balanced> {
+  const ready = await Promise.all(replicas.map(async (replica) => (await readiness(replica)).ready));
+  const candidates = replicas.filter((_replica, index) => ready[index]);
+  const chosen = candidates[Math.floor(Math.random() * candidates.length)];
+  return chosen ? ask(chosen) : noPod;
+}
+
+/** What all callers got in so many milliseconds, with no more than four requests at a time. */
+async function load(milliseconds: number, ask: (replica: FormReplica) => Promise<Answered>) {
+  const seen: Balanced[] = [];
+  const end = performance.now() + milliseconds;
+  const caller = async () => {
+    for (; performance.now() < end; await delay(50)) seen.push(await balanced(ask));
+  };
+  await Promise.all([caller(), caller(), caller(), caller()]);
+  return seen;
+}
+
+describe('while Postgres is away from all replicas', () => {
+  it('every request gets the 503 problem of a pod, registers can be read, and liveness stays', async () => {
+    const id = await draft(replicaAt(0));
+    await Promise.all(gates.map((gate) => gate.shut()));
+    const registers = (replica: FormReplica) =>
+      call(`${replica.url}/form/v1/registers`, { token: world.token('admin') });
+    const [saves, reads] = await Promise.all([load(outage, (replica) => save(replica, id)), load(outage, registers)]);
+    expect(saves.length).toBeGreaterThan(4);
+    for (const answer of saves) {
+      expect(answer).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
+      expect(Number((answer as Answered).headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    expect([...new Set(reads.map((answer) => (answer === noPod ? answer : answer.status)))]).toEqual([200]);
+    for (const replica of replicas) expect((await call(`${replica.metricsUrl}/livez`)).status).toBe(200);
+    await Promise.all(gates.map((gate) => gate.open()));
+    for (const replica of replicas) await expect.poll(async () => (await save(replica, id)).status).toBe(200);
+  });
+});
+
+describe('a pod', () => {
+  it('whose saves all wait for one locked form stays ready', async () => {
+    const replica = replicaAt(0);
+    const id = await draft(replica);
+    const holder = new pg.Client({ connectionString: world.databaseUrl });
+    await holder.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT 1 FROM forms WHERE id = $1 FOR UPDATE', [id]);
+    const saves = Promise.all(Array.from({ length: 12 }, () => save(replica, id)));
+    for (let nth = 0; nth < 40; nth += 1) {
+      expect(await readiness(replica)).toMatchObject({ ready: true });
+      await delay(50);
+    }
+    await holder.query('ROLLBACK');
+    await holder.end();
+    await saves;
+  });
+
+  it('whose own connections to Postgres hang leaves the load balancer until they are replaced', async () => {
+    const [replica, other] = [replicaAt(0), replicaAt(1)];
+    const id = await draft(replica);
+    await Promise.all(Array.from({ length: 6 }, () => replica.ask('GET', '', { as: 'admin' })));
+    gates[0]?.strand();
+    await expect
+      .poll(() => readiness(replica), { timeout: 15_000, interval: 100 })
+      .toMatchObject({ ready: false, waitingFor: { database_pool: expect.stringContaining('pool fails') } });
+    expect(await readiness(other)).toMatchObject({ ready: true });
+    expect((await call(`${replica.metricsUrl}/metrics`)).text).toContain('formgate_unready{reason="database_pool"} 1');
+    await expect.poll(() => readiness(replica), { timeout: 40_000 }).toMatchObject({ ready: true });
+    expect((await save(replica, id)).status).toBe(200);
+  }, 60_000);
+
+  it.each([
+    ['CLIENT_SECRET', () => ({ CLIENT_SECRET: 'a wrong secret' }), 'check CLIENT_ID and CLIENT_SECRET'],
+    [
+      'ACCESS_SERVICE_PUBLIC_URL',
+      () => ({ ACCESS_SERVICE_PUBLIC_URL: 'https://id.example.org' }),
+      'check ACCESS_SERVICE_PUBLIC_URL',
+    ],
+    ['ACCESS_SERVICE_URL', () => ({ ACCESS_SERVICE_URL: new URL(world.platform.access.url).origin }), 'check it'],
+  ] as const)('that starts with a wrong %s never becomes ready, and says why', async (_name, env, why) => {
+    const wrong = await world.start({ env: env(), startup });
+    await expect
+      .poll(() => readiness(wrong))
+      .toMatchObject({ ready: false, waitingFor: { identity_provider: expect.stringContaining(why) } });
+    await delay(startup.patience + 300);
+    expect(await readiness(wrong)).toMatchObject({ ready: false });
+    expect((await call(`${wrong.metricsUrl}/readyz`)).status).toBe(503);
+    expect((await call(`${wrong.metricsUrl}/livez`)).status).toBe(200);
+    expect(wrong.logText()).toContain(why);
+    expect(wrong.logText()).not.toContain('a wrong secret');
+    await wrong.close();
+  });
+
+  it('that starts while the identity provider cannot be reached is ready after the wait, and not before', async () => {
+    const env = { ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth', ACCESS_SERVICE_PUBLIC_URL: world.platform.access.url };
+    const started = performance.now();
+    const late = await world.start({ env, startup });
+    await expect.poll(() => readiness(late), { interval: 20 }).toMatchObject({ ready: true });
+    expect(performance.now() - started).toBeGreaterThan(startup.patience);
+    await late.close();
+  });
+
+  it('whose event loop was blocked for seconds leaves the load balancer, and is not restarted', async () => {
+    const replica = replicaAt(0);
+    expect(await readiness(replica)).toMatchObject({ ready: true });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_800);
+    expect(await readiness(replica)).toMatchObject({
+      ready: false,
+      waitingFor: { event_loop: expect.stringContaining('blocked') },
+    });
+    expect((await call(`${replica.metricsUrl}/livez`)).status).toBe(200);
+  });
+});
