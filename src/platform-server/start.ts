@@ -5,6 +5,7 @@ import type { Logger } from '../service/log.ts';
 import { createMetrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
 import { createPool, isReachable } from '../service/postgres.ts';
+import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import { createUrns } from '../service/urn.ts';
 import { createPlatformApp } from './app.ts';
@@ -13,6 +14,7 @@ import { createEventStore } from './events/store.ts';
 import { createPlatformJobs } from './jobs.ts';
 import { createMailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
+import { createNoticeQuarantine } from './notifications/job-quarantine.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { guardJobPool, migrateJobs, startWorker } from './worker.ts';
@@ -42,6 +44,7 @@ export async function startPlatformServer(options: {
     events: createEventStore(pool).waiting,
     deliveries: createDeliveryStore(pool).waiting,
   });
+  registerQuarantineMetrics(metrics, createNoticeQuarantine(pool));
   const worker = await startWorker({
     ...jobs,
     pool: jobPool,
