@@ -114,7 +114,7 @@ async function doClients(options: RunOptions, work: Work, { dryRun, assert }: Ho
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
   try {
-    const { counts, conditions, failures, skipped } = await clients.sync({
+    const { counts, conditions, failures, skipped, quarantined } = await clients.sync({
       dryRun,
       allowPrune,
       assertTurn: assert,
@@ -124,6 +124,7 @@ async function doClients(options: RunOptions, work: Work, { dryRun, assert }: Ho
     if (skipped === undefined) work.conditions = conditions;
     else log.info({ reason: skipped }, 'resources were not looked at');
     work.failures.push(...failures);
+    work.quarantined += quarantined ?? 0;
     return failures.length === 0;
   } catch (error) {
     if (error instanceof TurnLostError) throw error;

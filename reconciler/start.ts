@@ -1,5 +1,6 @@
 // Puts a run together from its configuration: database, platform clients, what expires drafts and what keeps core
 // clients. It starts nothing until it is told to run.
+import type pg from 'pg';
 import { formMigrations } from '../src/forms/expiry/migrations.ts';
 import { createPurgeStore } from '../src/forms/expiry/purge-store.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
@@ -13,6 +14,7 @@ import { createPool } from '../src/service/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
 import type { ReconcilerConfig } from './config.ts';
 import { findCluster } from './core-clients/cluster.ts';
+import { createRefusalBook } from './core-clients/refusals.ts';
 import { type ClientSync, createClientSync } from './core-clients/sync.ts';
 import type { RunArguments } from './options.ts';
 import { createProgress } from './progress.ts';
@@ -57,7 +59,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
       defaults,
       batchSize: config.BATCH_SIZE,
       lease: config.TURN_LEASE,
-      clients: createClients(options, platform, clock),
+      clients: createClients(options, { platform, pool, clock }),
       progress: createProgress({ clock, log, terminal: options.terminal }),
     });
   } finally {
@@ -65,7 +67,10 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
   }
 }
 
-function createClients({ config, log, env }: ReconcilerOptions, platform: Platform, clock: Clock): ClientSync {
+function createClients(
+  { config, log, env }: ReconcilerOptions,
+  { platform, pool, clock }: { platform: Platform; pool: pg.Pool; clock: Clock },
+): ClientSync {
   return createClientSync({
     configuration: platform.configuration,
     urns: createUrns(config.URN_PREFIX),
@@ -76,6 +81,7 @@ function createClients({ config, log, env }: ReconcilerOptions, platform: Platfo
       return findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT });
     },
     owner: config.CORE_CLIENTS_OWNER,
+    refusalBook: createRefusalBook({ pool, clock, log }),
     clock,
     log,
   });

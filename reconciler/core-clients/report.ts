@@ -1,10 +1,12 @@
 // Tells each resource what became of its client: a status where it differs from the one in the cluster, and Events of the
-// transitions. It never writes a status twice, and stops when the API server fails rather than fail a thousand times.
+// transitions. It never writes a status twice, and stops when the API server fails rather than fail a thousand times. A
+// status or an Event that the API server refuses holds up no other.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/log.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';
 import type { Verdict } from './plan.ts';
+import type { Refusals } from './refusals.ts';
 import type { CoreClientStatus } from './resource.ts';
 import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
 
@@ -25,6 +27,7 @@ export interface TellOptions {
   cluster: Cluster;
   clock: Clock;
   log: Logger;
+  refusals: Refusals;
   assertTurn(): Promise<void>;
   signal?: AbortSignal | undefined;
 }
@@ -57,14 +60,19 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
   const state = { statusFailed: false, eventFailed: false };
   const waiting = reports.filter(({ differs, verdict }) => differs || verdict.change === 'repaired');
 
-  async function attempt(kind: keyof typeof state, work: () => Promise<unknown>): Promise<boolean> {
-    if (state[kind]) return false;
+  async function attempt(kind: keyof typeof state, report: Report, work: () => Promise<unknown>): Promise<boolean> {
+    const what = statusOf(report);
+    if (state[kind] || options.refusals.isKnown(what)) return false;
     await options.assertTurn();
     try {
       await work();
       return true;
     } catch (error) {
       if (!(error instanceof ClusterError)) throw error;
+      if (error.kind === 'refused') {
+        options.refusals.add({ ...what, detail: 'kubernetes refused' });
+        return false;
+      }
       if (!state[kind]) {
         told.failures.push(error.message);
         options.log.error({ kind: error.kind }, error.message);
@@ -74,12 +82,13 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
     }
   }
 
-  async function tell({ verdict, status, differs }: Report): Promise<void> {
+  async function tell(report: Report): Promise<void> {
+    const { verdict, status, differs } = report;
     const { cluster, clock } = options;
     const { resource } = verdict;
     let isOutdated = false;
     if (differs) {
-      const isDone = await attempt('statusFailed', async () => {
+      const isDone = await attempt('statusFailed', report, async () => {
         isOutdated = (await cluster.applyStatus(resource, status)) === 'outdated';
       });
       // What it tells of is no longer there: the next sync tells what is.
@@ -87,7 +96,7 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
       told.statuses += 1;
     }
     for (const event of eventsOf(verdict, status))
-      if (await attempt('eventFailed', () => cluster.tell(resource, event, clock()))) told.events += 1;
+      if (await attempt('eventFailed', report, () => cluster.tell(resource, event, clock()))) told.events += 1;
   }
 
   const worker = async () => {
@@ -96,6 +105,11 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
   };
   await allOf(Array.from({ length: parallel }, worker));
   return told;
+}
+
+/** A refused status or Event is tried again when the resource has changed. */
+function statusOf({ verdict: { resource } }: Report) {
+  return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }
 
 /** Waits for all of them, and then rejects with the first failure: nothing goes on behind the caller's back. */

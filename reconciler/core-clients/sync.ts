@@ -10,6 +10,7 @@ import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';
 import { type ClientDocument, type CoreDocument, createClientDocument } from './document.ts';
 import { type Plan, planReserved, planSync, type Verdict } from './plan.ts';
+import { noRefusals, type RefusalBook, type Refusals } from './refusals.ts';
 import { countConditions, makeReports, tellAll } from './report.ts';
 import type { CoreClientResource } from './resource.ts';
 import type { SyncResult } from './status.ts';
@@ -23,6 +24,8 @@ export interface ClientsOutcome {
   conditions: Record<string, number>;
   /** What failed of the infrastructure, one short line each, fit for a log: such a run has failed. */
   failures: string[];
+  /** Clients and statuses that were quarantined; absent for none. */
+  quarantined?: number;
   /** Why resources were not looked at. */
   skipped?: string;
 }
@@ -53,6 +56,8 @@ export interface ClientSyncOptions {
   allowInsecureRedirectUris: boolean;
   /** Whose clients these are in the record of the core configuration; the cluster's namespace unless told. */
   owner?: string | undefined;
+  /** Where refusals are kept; without it everything is tried again in each sync. */
+  refusalBook?: RefusalBook | undefined;
   clock: Clock;
   log: Logger;
 }
@@ -60,6 +65,7 @@ export interface ClientSyncOptions {
 /** One sync under way. */
 interface Sync extends ClientSyncOptions, SyncOptions {
   outcome: ClientsOutcome;
+  refusals: Refusals;
   reserved: ClientEntry | undefined;
 }
 
@@ -69,7 +75,12 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
     async sync(asked) {
       const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
       const reserved = builderUrl === undefined ? undefined : builderPreview(builderUrl, urns);
-      await syncAll({ ...options, ...asked, outcome, reserved });
+      const book = options.refusalBook ?? noRefusals;
+      const refusals = await book.open();
+      await syncAll({ ...options, ...asked, outcome, refusals, reserved });
+      // Of resources that were not looked at, nothing is known.
+      if (!asked.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
+        outcome.quarantined = await book.settle(refusals);
       return outcome;
     },
   };

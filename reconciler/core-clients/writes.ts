@@ -1,11 +1,13 @@
 // Carries a plan out at the configuration service, in an order that a crash between any two steps does not hurt: what is
 // ours is recorded before it is written, and forgotten after it was removed. The first failure of the service ends it; a
 // client that the service refuses harms no other.
-import { PlatformError } from '../../src/platform/platform-error.ts';
+import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/client-rules.ts';
 import type { Logger } from '../../src/service/log.ts';
+import { hashEntry } from './core-client.ts';
 import type { ClientDocument, CoreDocument } from './document.ts';
 import type { Plan } from './plan.ts';
+import type { Refusals } from './refusals.ts';
 import type { SyncResult } from './status.ts';
 
 export interface Written {
@@ -18,6 +20,7 @@ export interface Written {
 export interface WriteOptions {
   store: ClientDocument;
   document: CoreDocument;
+  refusals: Refusals;
   assertTurn(): Promise<void>;
   log: Logger;
 }
@@ -42,22 +45,22 @@ export async function writePlan(plan: Plan, options: WriteOptions): Promise<Writ
 }
 
 async function writeInOrder(plan: Plan, options: WriteOptions, written: Written): Promise<void> {
-  const { store, document, assertTurn, log } = options;
+  const { store, document, assertTurn } = options;
   if (plan.reserved) await writeSome([plan.reserved.after], options, written);
   if (plan.claim !== document.owned) {
     await assertTurn();
     await store.record(plan.claim);
   }
   const entries = plan.verdicts.flatMap(({ change, entry }) => (entry && change !== 'none' ? [entry] : []));
-  for (const some of inUpdates(entries)) await writeSome(some, options, written);
+  const isKnown = (entry: ClientEntry) => options.refusals.isKnown(writeOf(entry));
+  for (const { id } of entries.filter(isKnown)) written.results.set(id, { kind: 'refused' });
+  const untried = entries.filter(({ id }) => !written.results.has(id));
+  for (const some of inUpdates(untried)) await writeSome(some, options, written);
   if (plan.prune.length === 0) return;
   try {
     for (const id of plan.prune) {
       await assertTurn();
-      // What is recorded and no longer there needs no removal.
-      if (document.clients.has(id)) await store.remove(id);
-      written.pruned.push(id);
-      log.info({ client: id }, 'a core client was removed: no resource describes it any more');
+      if (await prune(id, options)) written.pruned.push(id);
     }
   } finally {
     if (written.pruned.length > 0) {
@@ -67,9 +70,30 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
   }
 }
 
+const writeOf = (entry: ClientEntry) =>
+  ({ kind: 'core-client', subject: entry.id, version: hashEntry(entry) }) as const;
+
+/** False for a client that the service refuses to remove; it stays ours. */
+async function prune(id: string, { store, document, refusals, log }: WriteOptions): Promise<boolean> {
+  const what = { kind: 'core-client', subject: id, version: 'removal' } as const;
+  // What is recorded and no longer there needs no removal.
+  if (!document.clients.has(id)) return true;
+  if (refusals.isKnown(what)) return false;
+  try {
+    await store.remove(id);
+  } catch (error) {
+    const cause = serviceRefusal(error);
+    if (!cause) throw error;
+    refusals.add({ ...what, detail: cause.detail });
+    return false;
+  }
+  log.info({ client: id }, 'a core client was removed: no resource describes it any more');
+  return true;
+}
+
 /** One update. Where the service refuses it, one for each client, so that only those fail that are refused. */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
-  const { store, assertTurn, log } = options;
+  const { store, assertTurn, refusals, log } = options;
   await assertTurn();
   try {
     const revision = await store.write(entries);
@@ -80,7 +104,10 @@ async function writeSome(entries: ClientEntry[], options: WriteOptions, written:
       for (const entry of entries) await writeSome([entry], options, written);
       return;
     }
-    for (const { id } of entries) written.results.set(id, { kind: 'refused' });
+    for (const entry of entries) {
+      written.results.set(entry.id, { kind: 'refused' });
+      refusals.add({ ...writeOf(entry), detail: `${error.service} ${error.upstreamStatus ?? ''}`.trim() });
+    }
     log.warn({ client: entries[0]?.id }, 'the configuration service refuses a core client');
   }
 }

@@ -9,6 +9,7 @@ const commands: Record<string, { main: string; does: string }> = {
   'platform-server': { main: 'src/platform-server/main.ts', does: 'the platform’s services, where a cluster has none' },
   reconcile: { main: 'reconciler/main.ts', does: 'one pass over drafts and core clients, then exit' },
   migrate: { main: 'src/image/migrate/main.ts', does: 'migrate forms|token-handler|platform-server, then exit' },
+  quarantine: { main: 'src/image/quarantine/main.ts', does: 'list or release quarantined items, then exit' },
 };
 
 /** Path of the file that a command runs; undefined for a name that is none. */

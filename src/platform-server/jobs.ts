@@ -14,6 +14,7 @@ import { createEventStore } from './events/store.ts';
 import type { Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
+import { createJobQuarantine } from './notifications/job-quarantine.ts';
 import { notificationTypes } from './notifications/notification-type.ts';
 import type { TenantCode } from './tenant-code.ts';
 import { createTenantStore } from './tenants/store.ts';
@@ -44,6 +45,7 @@ export function createPlatformJobs(options: {
   const configuration = createConfigurationStore(pool);
   const directory = createDirectoryStore(pool);
   const tenants = createTenantStore(pool);
+  const quarantine = createJobQuarantine(options);
   const jobs = createDeliveryJobs({
     ...options,
     render: options.tenantCode.render,
@@ -59,13 +61,20 @@ export function createPlatformJobs(options: {
   });
   return {
     tasks: {
-      'route-event': (payload) => jobs.routeEvent(routeEventPayload.parse(payload).event),
-      deliver: (payload) => jobs.deliver(deliverPayload.parse(payload)),
+      'route-event': (payload, { job }) => {
+        const { event } = routeEventPayload.parse(payload);
+        return quarantine.event(event, job.attempts, () => jobs.routeEvent(event));
+      },
+      deliver: (payload) => {
+        const delivery = deliverPayload.parse(payload);
+        return quarantine.delivery(delivery, () => jobs.deliver(delivery));
+      },
     },
     async upkeep() {
       const now = clock().getTime();
       await createEventStore(pool).forgetKeys(new Date(now - keyMemory));
       await createDeliveryStore(pool).forgetEvents(new Date(now - settledEventMemory));
+      await quarantine.upkeep();
     },
   };
 }

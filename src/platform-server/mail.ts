@@ -18,12 +18,15 @@ export interface Mail {
 /** A mail that was not taken. `refused`: the server answered and said no (5xx), which waiting may not change. */
 export class MailError extends Error {
   readonly refused: boolean;
+  /** The reply code of the server, where it answered. */
+  readonly reply: number | undefined;
 
   constructor(cause: unknown) {
     const { code, responseCode, command } = cause as { code?: unknown; responseCode?: unknown; command?: unknown };
     const parts = [code, responseCode, command].filter((part) => typeof part === 'string' || typeof part === 'number');
     super(`the mail server did not take the message (${parts.join(' ') || 'no reason given'})`);
     this.name = 'MailError';
+    this.reply = typeof responseCode === 'number' ? responseCode : undefined;
     this.refused = typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH';
   }
 }

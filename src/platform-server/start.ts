@@ -6,6 +6,7 @@ import { createMetrics } from '../service/metrics.ts';
 import { migrate } from '../service/migrate.ts';
 import { createPool } from '../service/postgres.ts';
 import { watchReadiness } from '../service/process-readiness.ts';
+import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
 import { type RunningService, serve } from '../service/serve.ts';
 import type { StartupPace } from '../service/startup-check.ts';
 import { createUrns } from '../service/urn.ts';
@@ -15,6 +16,7 @@ import { createEventStore } from './events/store.ts';
 import { createPlatformJobs } from './jobs.ts';
 import { createMailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
+import { createNoticeQuarantine } from './notifications/job-quarantine.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { createTenantCode } from './tenant-code.ts';
@@ -49,6 +51,7 @@ export async function startPlatformServer(options: {
     events: createEventStore(pool).waiting,
     deliveries: createDeliveryStore(pool).waiting,
   });
+  registerQuarantineMetrics(metrics, createNoticeQuarantine(pool));
   const worker = await startWorker({
     ...jobs,
     pool: jobPool,

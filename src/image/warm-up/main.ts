@@ -23,5 +23,5 @@ flushCompileCache();
 
 // The entry and the mains: without a configuration each says so and ends.
 const entry = join(project, 'src/image/main.ts');
-for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate'])
+for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'quarantine'])
   spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });

@@ -80,7 +80,9 @@ export function createEventStore(database: Queryable) {
     /** How many events wait to be routed, and since when the oldest does. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
-        'SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events WHERE routed IS NULL',
+        `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events
+         WHERE routed IS NULL AND NOT EXISTS (
+           SELECT FROM quarantine q WHERE q.kind = 'event' AND q.item = sequence::text AND NOT q.released)`,
       );
       return rows[0] ?? { count: 0, oldest: null };
     },

@@ -21,4 +21,6 @@ CREATE TABLE quarantine (
 
 CREATE INDEX quarantine_by_age ON quarantine (first_seen DESC, id DESC);
 
+-- Definite failures so far, and whether they were too many.
 ALTER TABLE deliveries ADD COLUMN refusals integer NOT NULL DEFAULT 0;
+ALTER TABLE deliveries ADD COLUMN quarantined boolean NOT NULL DEFAULT false;

@@ -82,7 +82,7 @@ export function createDeliveryStore(database: Queryable) {
     /** How many deliveries wait, and since when the oldest does. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
-        'SELECT count(*)::integer AS count, min(created) AS oldest FROM deliveries',
+        'SELECT count(*)::integer AS count, min(created) AS oldest FROM deliveries WHERE NOT quarantined',
       );
       return rows[0] ?? { count: 0, oldest: null };
     },

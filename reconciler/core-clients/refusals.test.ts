@@ -1,0 +1,142 @@
+// A core client that the configuration service refuses, and a status that the API server refuses: they harm no other, and
+// are not tried again in each run. The cluster and the configuration service are scripted; the quarantine is in Postgres.
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { PlatformError } from '../../src/platform/platform-error.ts';
+import { createUrns } from '../../src/service/urn.ts';
+import { captureLog } from '../../test/support/captured-log.ts';
+import { createTestDatabase } from '../../test/support/postgres.ts';
+import type { Cluster } from './cluster.ts';
+import { ClusterError } from './cluster-error.ts';
+import { createRefusalBook } from './refusals.ts';
+import type { CoreClientResource, CoreClientStatus } from './resource.ts';
+import { createClientSync } from './sync.ts';
+
+let pool: pg.Pool;
+let drop: () => Promise<void>;
+beforeAll(async () => {
+  const database = await createTestDatabase(new URL('../../src/forms/migrations', import.meta.url).pathname);
+  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  drop = database.drop;
+});
+afterAll(async () => {
+  await pool.end();
+  await drop();
+});
+
+let documents: Record<string, Record<string, Record<string, unknown>>>;
+let statuses: Map<string, CoreClientStatus>;
+let generations: Record<string, number>;
+let calls: string[];
+let refused: { clients: string[]; statuses: string[] };
+beforeEach(async () => {
+  await pool.query('TRUNCATE quarantine');
+  documents = {};
+  statuses = new Map();
+  generations = { one: 1, bad: 1, two: 1 };
+  calls = [];
+  refused = { clients: [], statuses: [] };
+});
+
+const resourceOf = (name: string): CoreClientResource => ({
+  ...{ name, uid: `uid-${name}`, created: '2026-01-01T00:00:00Z', resourceVersion: '1' },
+  generation: generations[name] ?? 1,
+  spec: { redirectUris: [`https://${name}-${generations[name]}.example.org/callback`], targets: [] },
+  status: statuses.get(name) ?? {},
+});
+
+const cluster: Cluster = {
+  namespace: 'formgate',
+  list: async () => Object.keys(generations).map(resourceOf),
+  async applyStatus({ name }, status) {
+    calls.push(`status ${name}`);
+    if (refused.statuses.includes(name)) throw new ClusterError('refused', 'apply a status', { status: 422 });
+    statuses.set(name, status);
+    return 'applied';
+  },
+  tell: async () => undefined,
+  close: async () => undefined,
+};
+
+type Configuration = Parameters<typeof createClientSync>[0]['configuration'];
+const configuration = {
+  read: async (_namespace: string, name: string) => ({
+    latest: { configuration: structuredClone(documents[name]), revision: 1 },
+  }),
+  async update(_namespace: string, name: string, { clients, ...others }: Record<string, Record<string, unknown>>) {
+    const document = documents[name] ?? {};
+    const names = Object.keys(clients ?? {});
+    if (names.length > 0) calls.push(`write ${names.join()}`);
+    if (names.some((id) => refused.clients.includes(id)))
+      throw new PlatformError('configuration', 'rejected', { upstreamStatus: 400 });
+    documents[name] = { ...document, ...others, ...(clients && { clients: { ...document.clients, ...clients } }) };
+    return { revision: 2 };
+  },
+  async deleteProperty(_namespace: string, name: string, property: string) {
+    calls.push(`remove ${property}`);
+    if (refused.clients.includes(property))
+      throw new PlatformError('configuration', 'rejected', { upstreamStatus: 400 });
+    delete documents[name]?.clients?.[property.replace('clients.', '')];
+  },
+} as unknown as Configuration;
+
+function sync() {
+  const clock = () => new Date('2026-11-22T10:00:00Z');
+  const { log } = captureLog();
+  calls = [];
+  return createClientSync({
+    ...{ configuration, urns: createUrns('urn:example'), builderUrl: undefined, allowInsecureRedirectUris: false },
+    ...{ findCluster: async () => cluster, refusalBook: createRefusalBook({ pool, clock, log }), clock, log },
+  }).sync({ dryRun: false, allowPrune: true, assertTurn: async () => undefined });
+}
+const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;
+const readyOf = (name: string) => statuses.get(name)?.conditions.find(({ type }) => type === 'Ready')?.status;
+
+it('a refused client is quarantined, the others are written, and only a change of its resource has it tried again', async () => {
+  refused.clients = ['bad'];
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 1 });
+  expect(['one', 'bad', 'two'].map(readyOf)).toEqual(['True', 'False', 'True']);
+  expect(await entries()).toMatchObject([
+    {
+      kind: 'core-client',
+      item: expect.stringMatching(/^bad@/),
+      reason: 'service-refused',
+      detail: 'configuration 400',
+    },
+  ]);
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 0 });
+  expect(calls).toEqual([]);
+  expect(readyOf('bad')).toBe('False');
+  generations.bad = 2;
+  refused.clients = [];
+  expect(await sync()).toMatchObject({ quarantined: 0 });
+  expect(readyOf('bad')).toBe('True');
+  expect(await entries()).toEqual([]);
+});
+
+it('a released client is tried again', async () => {
+  refused.clients = ['bad'];
+  await sync();
+  await pool.query('UPDATE quarantine SET released = true');
+  expect(await sync()).toMatchObject({ quarantined: 1 });
+  expect(calls).toContain('write bad');
+  expect(await entries()).toMatchObject([{ attempts: 2 }]);
+});
+
+it('a client that the service refuses to remove stays ours, and the others are removed', async () => {
+  await sync();
+  refused.clients = ['clients.bad'];
+  generations = {};
+  expect(await sync()).toMatchObject({ failures: [], counts: { pruned: 2 }, quarantined: 1 });
+  expect(Object.keys(documents['token-handler']?.clients ?? {})).toEqual(['bad']);
+  await sync();
+  expect(calls).toEqual([]);
+});
+
+it('a refused status is quarantined, and the statuses of the others are written', async () => {
+  refused.statuses = ['bad'];
+  expect(await sync()).toMatchObject({ failures: [], quarantined: 1 });
+  expect([readyOf('one'), readyOf('bad'), readyOf('two')]).toEqual(['True', undefined, 'True']);
+  expect(await sync()).toMatchObject({ quarantined: 0 });
+  expect(calls).toEqual([]);
+});

@@ -1,0 +1,51 @@
+// What the command `quarantine` is told by its arguments.
+import { parseArgs } from 'node:util';
+import type { ReleaseChoice } from '../../service/quarantine-store.ts';
+
+export type QuarantineCommand =
+  | { action: 'list'; kind: string | undefined; json: boolean }
+  | { action: 'release'; choice: ReleaseChoice }
+  | { action: 'help' };
+
+/** A mistake in the command line: printed in one line, without a stack. */
+export class UsageError extends Error {}
+
+export const help = `Lists and releases quarantined items: forms, events, notices and the like that cannot be processed because of
+themselves. DATABASE_URL says of which service: the form service, the token handler or the platform server.
+
+Usage: npm run quarantine -- list [--kind KIND] [--json]
+       npm run quarantine -- release ID|--all
+
+  list             print the items, newest first
+  --kind KIND      only items of a kind, such as lock, form-locked or delivery
+  --json           print one JSON object in each line
+  release ID       try an item again: forms and core clients in the next run of the reconciler,
+                   everything else at once
+  release --all    try all items again
+
+Exit code 0; 1 when the database cannot be read, or none of the items exists; 2 for invalid arguments.`;
+
+/** Throws UsageError. */
+export function parseQuarantineArguments(args: string[]): QuarantineCommand {
+  const { values, positionals } = parse(args);
+  const [action, ...ids] = positionals;
+  if (values.help || action === undefined) return { action: 'help' };
+  const { kind, json = false, all = false } = values;
+  if (action === 'list' && ids.length === 0 && !all) return { action, kind, json };
+  if (action === 'release' && kind === undefined && !json && all !== ids.length > 0) {
+    const [id] = ids;
+    if (id === undefined) return { action, choice: 'all' };
+    if (ids.length === 1 && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return { action, choice: { id } };
+  }
+  throw new UsageError('expected: list [--kind KIND] [--json], or release ID, or release --all. See --help.');
+}
+
+function parse(args: string[]) {
+  const flag = { type: 'boolean' } as const;
+  const options = { kind: { type: 'string' }, json: flag, all: flag, help: flag } as const;
+  try {
+    return parseArgs({ args, options, allowPositionals: true, strict: true });
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
+  }
+}

@@ -1,0 +1,35 @@
+// The command `quarantine`: lists and releases quarantined items of one service's database.
+import { parseConfig } from '../../service/config.ts';
+import { createLogger } from '../../service/log.ts';
+import { createMetrics } from '../../service/metrics.ts';
+import { createPool } from '../../service/postgres.ts';
+import { runMain } from '../../service/run-main.ts';
+import { configSchema } from '../migrate/migrate.ts';
+import { help, parseQuarantineArguments, type QuarantineCommand, UsageError } from './arguments.ts';
+import { runQuarantine } from './quarantine.ts';
+
+const name = 'quarantine';
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+function readArguments(): QuarantineCommand {
+  try {
+    return parseQuarantineArguments(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(2);
+  }
+}
+
+await runMain(name, async () => {
+  const command = readArguments();
+  if (command.action === 'help') return print(help);
+  const config = parseConfig(configSchema);
+  const log = createLogger({ name, level: config.LOG_LEVEL });
+  const pool = createPool({ url: config.DATABASE_URL, size: 1, log, metrics: createMetrics() });
+  try {
+    process.exitCode = await runQuarantine(command, { pool, print });
+  } finally {
+    await pool.end();
+  }
+});

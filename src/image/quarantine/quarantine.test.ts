@@ -1,0 +1,82 @@
+// The command `quarantine` on the database of each service.
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { createTestDatabase } from '../../../test/support/postgres.ts';
+import { putInQuarantine } from '../../service/quarantine-store.ts';
+import { migrateDatabase } from '../migrate/migrate.ts';
+import { parseQuarantineArguments, UsageError } from './arguments.ts';
+import { runQuarantine } from './quarantine.ts';
+
+let close: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of close) await end();
+  close = [];
+});
+
+async function openDatabase(service: string): Promise<pg.Pool> {
+  const database = await createTestDatabase(join(import.meta.dirname, '../..', service, 'migrations'));
+  await migrateDatabase({ processName: service, url: database.url, log: captureLog().log });
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  close.push(() => pool.end(), database.drop);
+  return pool;
+}
+
+async function run(pool: pg.Pool, args: string[]) {
+  const lines: string[] = [];
+  const command = parseQuarantineArguments(args);
+  if (command.action === 'help') throw new Error('no command');
+  const code = await runQuarantine(command, { pool, print: (line) => lines.push(line) });
+  return { code, lines };
+}
+
+const formId = '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11';
+const item = (kind: string, id: string) => ({
+  ...{ kind, item: id, tenantId: 't', about: { formId } },
+  ...({ reason: 'service-refused', detail: 'events 422' } as const),
+});
+
+describe.each([
+  ['forms', 'form-locked', 'lock'],
+  ['token-handler', 'client-event', 'client-deletion'],
+  ['platform-server', 'delivery', 'event'],
+])('the quarantine of %s', (service, kind, otherKind) => {
+  it('is listed page by page, and released item by item or whole', async () => {
+    const pool = await openDatabase(service);
+    expect(await run(pool, ['list'])).toEqual({ code: 0, lines: ['Nothing is in quarantine.'] });
+    const many = Array.from({ length: 149 }, (_, at) => item(kind, String(at + 1)));
+    await putInQuarantine(pool, [...many, item(otherKind, '7')], new Date('2026-11-22T10:00:00Z'));
+    const { lines } = await run(pool, ['list']);
+    expect(lines).toHaveLength(151);
+    expect(lines[1]).toMatch(
+      new RegExp(`^[0-9a-f-]{36}  .*service-refused +events 422 +1 +2026-11-22T10:00:00Z +formId=${formId}$`),
+    );
+    const json = (await run(pool, ['list', '--json', '--kind', otherKind])).lines.map((line) => JSON.parse(line));
+    expect(json).toMatchObject([{ kind: otherKind, item: '7', released: false }]);
+    expect(await run(pool, ['release', json[0].id])).toEqual({
+      code: 0,
+      lines: [`released ${otherKind} ${json[0].id}`],
+    });
+    expect(await run(pool, ['release', json[0].id])).toMatchObject({ code: 1 });
+    expect((await run(pool, ['release', '--all'])).lines).toHaveLength(149);
+    expect((await run(pool, ['list'])).lines[1]).toMatch(/ released$/);
+  });
+});
+
+it('of a database that no service has migrated is an error that says so', async () => {
+  const pool = await openDatabase('forms');
+  await pool.query('DROP TABLE quarantine');
+  await expect(run(pool, ['list'])).rejects.toThrow('run migrations first');
+});
+
+it.each([
+  [['lists']],
+  [['release']],
+  [['release', '1']],
+  [['list', formId]],
+  [['release', formId, '--all']],
+  [['list', '--al']],
+])('%j are invalid arguments', (args) => {
+  expect(() => parseQuarantineArguments(args)).toThrow(UsageError);
+});

@@ -1,0 +1,82 @@
+// The command `quarantine`: finds out which service a database belongs to, and lists or releases its quarantined items.
+import type pg from 'pg';
+import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
+import { createNoticeQuarantine } from '../../platform-server/notifications/job-quarantine.ts';
+import { systemClock } from '../../service/clock.ts';
+import type { QuarantineItem } from '../../service/quarantine.ts';
+import type { QuarantinePosition, QuarantineStore } from '../../service/quarantine-store.ts';
+import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-quarantine.ts';
+import type { QuarantineCommand } from './arguments.ts';
+
+/** A table that only this service has, and its quarantine. */
+const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
+  outbox: (pool) => createFormsQuarantine({ pool, clock: systemClock }),
+  client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),
+  deliveries: createNoticeQuarantine,
+};
+
+const tablesSql = 'SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NOT NULL';
+
+/** Rejects with an Error for a database that has no quarantine. */
+async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
+  const names = ['quarantine', ...Object.keys(services)];
+  const { rows } = await pool.query<{ name: string }>(tablesSql, [names]);
+  const found = rows.map(({ name }) => name);
+  const create = Object.entries(services).find(([table]) => found.includes(table))?.[1];
+  if (!create || !found.includes('quarantine')) throw new Error('the database has no quarantine; run migrations first');
+  return create(pool);
+}
+
+/** Answers the exit code. */
+export async function runQuarantine(
+  command: Exclude<QuarantineCommand, { action: 'help' }>,
+  { pool, print }: { pool: pg.Pool; print(line: string): void },
+): Promise<0 | 1> {
+  const store = await openQuarantine(pool);
+  if (command.action === 'list') {
+    let count = 0;
+    for await (const item of allOf(store, command.kind)) {
+      if (count === 0 && !command.json) print(header);
+      print(command.json ? JSON.stringify(item) : lineOf(item));
+      count += 1;
+    }
+    if (count === 0 && !command.json) print('Nothing is in quarantine.');
+    return 0;
+  }
+  const released = await store.release(command.choice);
+  for (const { id, kind } of released) print(`released ${kind} ${id}`);
+  const isMissing = released.length === 0 && command.choice !== 'all';
+  if (released.length === 0) print(isMissing ? 'There is no such item in quarantine.' : 'Nothing is in quarantine.');
+  return isMissing ? 1 : 0;
+}
+
+async function* allOf(store: QuarantineStore, kind: string | undefined): AsyncGenerator<QuarantineItem> {
+  let after: QuarantinePosition | undefined;
+  do {
+    const { items, next } = await store.list({ kind, after, top: 100 });
+    yield* items;
+    after = next;
+  } while (after);
+}
+
+const widths = [36, 18, 17, 16, 8, 20];
+const columns = (cells: string[]) =>
+  cells
+    .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+    .join('  ')
+    .trimEnd();
+const header = columns(['ID', 'KIND', 'REASON', 'DETAIL', 'TRIES', 'FIRST SEEN', 'ABOUT']);
+
+function lineOf({ id, kind, reason, detail, attempts, firstSeen, about, released }: QuarantineItem): string {
+  const ids = Object.entries(about).map(([name, value]) => `${name}=${value}`);
+  const moment = firstSeen.toISOString().replace(/\.\d+Z$/, 'Z');
+  return columns([
+    id,
+    kind,
+    reason,
+    detail,
+    String(attempts),
+    moment,
+    [...ids, ...(released ? ['released'] : [])].join(' '),
+  ]);
+}

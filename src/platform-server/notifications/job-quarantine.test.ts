@@ -1,0 +1,151 @@
+// Notices and events that fail for themselves: they are quarantined after a bounded number of failures and hold up no
+// other. The mail server is a real one that refuses one address.
+import { once } from 'node:events';
+import pg from 'pg';
+import { SMTPServer } from 'smtp-server';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
+import { createNoticeQuarantine } from './job-quarantine.ts';
+
+let server: SMTPServer;
+let platform: TestPlatform;
+let database: pg.Pool;
+let tenant: string;
+const log = captureLog();
+const refused = new Set<string>();
+const taken: string[] = [];
+
+beforeAll(async () => {
+  server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onRcptTo({ address }, _session, done) {
+      if (!refused.has(address)) return done();
+      done(Object.assign(new Error(`mailbox ${address} unknown`), { responseCode: 550 }));
+    },
+    onData(stream, { envelope }, done) {
+      taken.push(...envelope.rcptTo.map(({ address }) => address));
+      stream.resume().once('end', () => done());
+    },
+  });
+  server.on('error', () => undefined);
+  server.listen(0, '127.0.0.1');
+  await once(server.server, 'listening');
+  const { port } = server.server.address() as { port: number };
+  platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${port}` }, log: log.log });
+  database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
+  tenant = platform.tenant.id.split('/').at(-1) ?? '';
+  await setTemplate('Hi');
+});
+afterAll(async () => {
+  await database.end();
+  await platform.close();
+  server.close();
+});
+beforeEach(async () => {
+  taken.length = 0;
+  refused.clear();
+  await database.query('TRUNCATE quarantine, events, subscribers CASCADE');
+});
+
+const setTemplate = async (subject: string) => {
+  const templates = { email: { subject, body: 'x' } };
+  const type = { id: 'u', name: 'U', channels: ['email'], events: [{ namespace: 'f', name: 'e', templates }] };
+  await database.query(
+    `INSERT INTO configurations VALUES ('core', 'platform', 'notification-service') ON CONFLICT DO NOTHING`,
+  );
+  await database.query(
+    `INSERT INTO configuration_revisions VALUES ('core', 'platform', 'notification-service', 0, now(), now(), $1)
+     ON CONFLICT (tenant, namespace, name, revision) DO UPDATE SET configuration = excluded.configuration`,
+    [{ u: type }],
+  );
+};
+const addSubscriber = async (id: string) => {
+  await database.query(`INSERT INTO subscribers VALUES ($1, $2, null, 'Ana', now())`, [id, tenant]);
+  await database.query(`INSERT INTO subscriber_channels VALUES ($1, 'email', $2, 0)`, [id, `${id}@example.org`]);
+  await database.query(`INSERT INTO subscriptions VALUES ($1, 'u', $2, true)`, [id, tenant]);
+};
+const addEvent = async (context = '{}') => {
+  await database.query(
+    `WITH e AS (
+       INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted)
+       VALUES (gen_random_uuid(), $1, 'f', 'e', now(), $2, '{}', now()) RETURNING sequence)
+     SELECT graphile_worker.add_job('route-event', json_build_object('event', sequence::text), max_attempts => 32767) FROM e`,
+    [tenant, context],
+  );
+};
+/** What waits for its next try is due now. */
+const hurry = () =>
+  database.query(
+    `SELECT graphile_worker.reschedule_jobs(array_agg(id), run_at => now()) FROM graphile_worker.jobs
+     WHERE locked_at IS NULL AND run_at > now() HAVING count(*) > 0`,
+  );
+const entries = async () =>
+  (await database.query('SELECT kind, tenant_id, reason, detail, released FROM quarantine ORDER BY item')).rows;
+const jobs = async () => (await database.query('SELECT FROM graphile_worker.jobs')).rowCount;
+const settled = () =>
+  expect
+    .poll(
+      async () => {
+        await hurry();
+        return jobs();
+      },
+      { timeout: 20_000, interval: 50 },
+    )
+    .toBe(0);
+
+it('a notice that the mail server refuses for ever is quarantined, delivered once released, and gone with its subscriber', async () => {
+  await Promise.all(['good', 'bad', 'worse'].map(addSubscriber));
+  refused.add('bad@example.org').add('worse@example.org');
+  await addEvent();
+  await settled();
+  expect(taken).toEqual(['good@example.org']);
+  const entry = { kind: 'delivery', tenant_id: tenant, reason: 'mail-refused', detail: 'SMTP 550', released: false };
+  expect(await entries()).toEqual([entry, entry]);
+  const metrics = await (await fetch(`${platform.metricsUrl}/metrics`)).text();
+  expect(metrics).toContain('formgate_quarantined_items{kind="delivery",reason="mail-refused"} 2');
+  expect(metrics).toContain('platform_queue_depth{queue="deliveries"} 0');
+  expect(log.text()).toContain('item quarantined');
+  expect(log.text()).not.toContain('example.org');
+
+  refused.delete('bad@example.org');
+  expect(await createNoticeQuarantine(database).release('all')).toHaveLength(2);
+  await settled();
+  expect(taken).toEqual(['good@example.org', 'bad@example.org']);
+  expect(await createNoticeQuarantine(database).counts()).toEqual([
+    { kind: 'delivery', reason: 'mail-refused', count: 1 },
+  ]);
+});
+
+it('an event that Postgres cannot route is quarantined, and the next one is routed', async () => {
+  await addSubscriber('good');
+  await database.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF EXISTS (SELECT FROM events e WHERE e.sequence = NEW.event AND e.context ? 'bad')
+      THEN RAISE EXCEPTION 'Ana' USING ERRCODE = '22P05'; END IF;
+      RETURN NEW; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON deliveries FOR EACH ROW EXECUTE FUNCTION refuse()`);
+  await addEvent('{"bad":1}');
+  await addEvent();
+  await settled();
+  await database.query('DROP TRIGGER refuse ON deliveries');
+  expect(taken).toEqual(['good@example.org']);
+  expect(await entries()).toMatchObject([{ kind: 'event', reason: 'database-refused', detail: 'SQLSTATE 22P05' }]);
+  await createNoticeQuarantine(database).release('all');
+  await settled();
+  expect(taken).toHaveLength(2);
+});
+
+it('a mail server that is busy is no reason to quarantine anything', async () => {
+  await addSubscriber('slow');
+  let refusals = 0;
+  server.onRcptTo = (_address, _session, done) => {
+    refusals += 1;
+    done(refusals < 12 ? Object.assign(new Error('busy'), { responseCode: 451 }) : null);
+  };
+  await addEvent();
+  await settled();
+  expect(taken).toEqual(['slow@example.org']);
+  expect(await entries()).toEqual([]);
+});

@@ -1,0 +1,131 @@
+// The quarantine of the platform server's database: events that cannot be routed and notices that cannot be delivered
+// because of themselves. Such a job ends; its event or delivery stays, and a release makes a new job.
+import type pg from 'pg';
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/log.ts';
+import { databaseProblem, type Queryable, withTransaction } from '../../service/postgres.ts';
+import { Problem } from '../../service/problem.ts';
+import {
+  databaseRefusal,
+  type NewQuarantineItem,
+  type QuarantineCause,
+  renderingFailure,
+} from '../../service/quarantine.ts';
+import { createQuarantineStore, putInQuarantine, type QuarantineStore } from '../../service/quarantine-store.ts';
+import { MailError } from '../mail.ts';
+import type { Delivery } from './deliveries-store.ts';
+
+/** Definite failures until quarantine. With the waits between the tries, half an hour. */
+const limit = 8;
+/** Failures that a released delivery starts with: it is quarantined again by its first. */
+const spent = 1_000;
+
+export interface JobQuarantine {
+  /** Runs the job. If it failed for itself often enough, it is quarantined and counts as done. */
+  event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
+  delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
+  /** Releases what another version quarantined, and removes the entries of what has been done since. */
+  upkeep(): Promise<void>;
+}
+
+/** Why a job may be quarantined; undefined where waiting may help. */
+function causeOf(error: unknown): QuarantineCause | undefined {
+  if (error instanceof MailError)
+    return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
+  const refusal = databaseRefusal(error);
+  if (refusal) return refusal;
+  const isBusy = error instanceof Problem && error.status >= 500;
+  return isBusy || databaseProblem(error) ? undefined : renderingFailure(error);
+}
+
+export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log: Logger }): JobQuarantine {
+  const { pool, clock, log } = options;
+  const store = createNoticeQuarantine(pool);
+  const put = async (db: Queryable, item: NewQuarantineItem, attempts: number) => {
+    await putInQuarantine(db, [{ ...item, attempts }], clock());
+    const { kind, tenantId, about, reason, detail } = item;
+    log.warn({ kind, tenant: tenantId, ...about, reason, detail }, 'item quarantined');
+  };
+
+  return {
+    async event(sequence, attempts, job) {
+      try {
+        await job();
+      } catch (error) {
+        const cause = causeOf(error);
+        if (!cause || attempts < limit) throw error;
+        const about = { event: sequence };
+        const tenantId = await tenantOf(pool, sequence);
+        await put(pool, { kind: 'event', item: sequence, tenantId, about, ...cause }, attempts);
+      }
+    },
+    async delivery(delivery, job) {
+      try {
+        await job();
+      } catch (error) {
+        const cause = causeOf(error);
+        if (!cause) throw error;
+        const isQuarantined = await withTransaction(pool, async (client) => {
+          const failures = await countFailure(client, delivery);
+          if (failures < limit) return false;
+          const { event, typeId, subscriberId } = delivery;
+          const item = `${event}:${typeId}:${subscriberId}`;
+          const tenantId = await tenantOf(client, event);
+          await put(client, { kind: 'delivery', item, tenantId, about: { ...delivery }, ...cause }, limit);
+          return true;
+        });
+        if (!isQuarantined) throw error;
+      }
+    },
+    async upkeep() {
+      await store.release('of other versions');
+      await pool.query(tidySql);
+    },
+  };
+}
+
+/** Answers how often it has failed for itself; a quarantined delivery is marked. */
+async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery): Promise<number> {
+  const { rows } = await db.query<{ refusals: number }>(
+    `UPDATE deliveries SET refusals = refusals + 1, quarantined = refusals + 1 >= $4
+     WHERE event = $1 AND type_id = $2 AND subscriber_id = $3 RETURNING refusals`,
+    [event, typeId, subscriberId, limit],
+  );
+  return rows[0]?.refusals ?? 0;
+}
+
+async function tenantOf(db: Queryable, sequence: string): Promise<string | null> {
+  const { rows } = await db.query<{ tenant: string }>('SELECT tenant FROM events WHERE sequence = $1', [sequence]);
+  return rows[0]?.tenant ?? null;
+}
+
+const deliveryItem = `concat_ws(':', event, type_id, subscriber_id)`;
+
+const resumeDeliveriesSql = `
+WITH resumed AS (
+  UPDATE deliveries SET quarantined = false, refusals = ${spent} WHERE ${deliveryItem} = ANY ($1) AND quarantined
+  RETURNING event, type_id, subscriber_id)
+SELECT (graphile_worker.add_job('deliver',
+  json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
+  max_attempts => 32767, job_key => concat_ws(':', 'deliver', event, type_id, subscriber_id))).id FROM resumed`;
+
+const resumeEventsSql = `
+SELECT (graphile_worker.add_job('route-event', json_build_object('event', sequence::text), max_attempts => 32767)).id
+FROM events WHERE sequence::text = ANY ($1) AND routed IS NULL`;
+
+const tidySql = `
+DELETE FROM quarantine q
+WHERE (q.kind = 'event' AND NOT EXISTS (SELECT FROM events WHERE sequence::text = q.item AND routed IS NULL))
+  OR (q.kind = 'delivery' AND NOT EXISTS (SELECT FROM deliveries WHERE ${deliveryItem} = q.item))`;
+
+/** A release makes a job for each item. */
+export function createNoticeQuarantine(pool: pg.Pool): QuarantineStore {
+  return createQuarantineStore({
+    pool,
+    async resume(db, items) {
+      const of = (kind: string) => items.flatMap((item) => (item.kind === kind ? [item.item] : []));
+      await db.query(resumeDeliveriesSql, [of('delivery')]);
+      await db.query(resumeEventsSql, [of('event')]);
+    },
+  });
+}
