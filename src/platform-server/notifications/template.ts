@@ -57,7 +57,7 @@ const longestText = 524_288;
 const deepestNesting = 4;
 
 /** What is wrong with a template, in words that quote no data. */
-export class TemplateFault extends Error {}
+class TemplateFault extends Error {}
 
 /** Undefined where a template is usable. */
 export function templateFault(source: string): string | undefined {
