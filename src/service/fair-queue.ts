@@ -161,10 +161,19 @@ class RoundRobinQueue implements FairQueue {
   }
 }
 
-/** How many there are: in all, of each tenant and of each member. Keeps no key whose count is 0. */
+interface TenantCounts {
+  count: number;
+  members: Map<string, number>;
+}
+
+/** Tenants and members without a slot that are kept, so that a busy service does not make their entries anew each time. */
+const idleKeys = 1_000;
+
+/** How many there are: in all, of each tenant and of each member. */
 class Counts {
   total = 0;
-  readonly #tenants = new Map<string, { count: number; members: Map<string, number> }>();
+  readonly #tenants = new Map<string, TenantCounts>();
+  #idle = 0;
 
   isBelow({ tenant, member }: Claim, limits: { total: number; perTenant: number; perMember: number }): boolean {
     const counts = this.#tenants.get(tenant);
@@ -176,14 +185,27 @@ class Counts {
   }
 
   add({ tenant, member }: Claim, change: 1 | -1): void {
-    const counts = this.#tenants.get(tenant) ?? { count: 0, members: new Map<string, number>() };
+    let counts = this.#tenants.get(tenant);
+    if (!counts) {
+      counts = { count: 0, members: new Map() };
+      this.#tenants.set(tenant, counts);
+    }
     const ofMember = (counts.members.get(member) ?? 0) + change;
-    this.total += change;
+    counts.members.set(member, ofMember);
     counts.count += change;
-    if (ofMember === 0) counts.members.delete(member);
-    else counts.members.set(member, ofMember);
-    if (counts.count === 0) this.#tenants.delete(tenant);
-    else this.#tenants.set(tenant, counts);
+    this.total += change;
+    if (ofMember === 0) this.#noteIdle();
+  }
+
+  /** Counts how often a member became idle: an upper bound of how many are. */
+  #noteIdle(): void {
+    this.#idle += 1;
+    if (this.#idle < idleKeys) return;
+    this.#idle = 0;
+    for (const [tenant, { count, members }] of this.#tenants) {
+      if (count === 0) this.#tenants.delete(tenant);
+      else for (const [member, held] of members) if (held === 0) members.delete(member);
+    }
   }
 }
 

@@ -14,6 +14,7 @@ export const problemTypes = {
   'invalid-code': { status: 403, title: 'The code is wrong, expired or used' },
   'not-found': { status: 404, title: 'There is no such resource' },
   'method-not-allowed': { status: 405, title: 'The resource does not support this method' },
+  'request-timeout': { status: 408, title: 'The body arrived too slowly' },
   conflict: { status: 409, title: 'The request conflicts with the state of the resource' },
   'form-exists': { status: 409, title: 'The applicant already has a form of this definition' },
   'form-held': { status: 409, title: 'The form is on hold' },

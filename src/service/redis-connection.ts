@@ -98,6 +98,8 @@ function reconnectStrategy(retries: number): number {
 export interface ConnectionWatch {
   /** Whether the other side answered lately. */
   readonly isUp: boolean;
+  /** When it did last, by `performance.now()`. */
+  readonly lastAnswer: number;
   close(): void;
 }
 
@@ -108,6 +110,7 @@ export function watchConnection(
 ): ConnectionWatch {
   let isUp = false;
   let isClosed = false;
+  let lastAnswer = Number.NEGATIVE_INFINITY;
   const set = (next: boolean, error?: unknown) => {
     if (isUp === next || isClosed) return;
     isUp = next;
@@ -117,10 +120,14 @@ export function watchConnection(
     await connect(client, () => isClosed);
     while (!isClosed) {
       // One at a time: a further ping would be traffic, and would keep a dead socket from timing out.
+      const asked = performance.now();
       const answer = ping();
       const late = setTimeout(() => set(false, new Error(`no answer in ${socketTimeout} ms`)), socketTimeout);
       await answer.then(
-        () => set(true),
+        () => {
+          lastAnswer = asked;
+          set(true);
+        },
         (error: unknown) => set(false, error),
       );
       clearTimeout(late);
@@ -131,6 +138,9 @@ export function watchConnection(
   return {
     get isUp() {
       return isUp;
+    },
+    get lastAnswer() {
+      return lastAnswer;
     },
     close() {
       isClosed = true;

@@ -5,7 +5,7 @@ import { ErrorReply } from '@redis/client';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { Problem } from './problem.ts';
-import { type ClientKind, createRawClient, watchConnection } from './redis-connection.ts';
+import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
@@ -38,6 +38,8 @@ export interface Redis {
    */
   tracked: {
     readonly isLive: boolean;
+    /** All changes until then have been told, by `performance.now()`. */
+    readonly toldUntil: number;
     reads: RedisReads;
     /** With null, any key may have changed. The function that it answers stops listening. */
     onInvalid(listener: (key: string | null) => void): () => void;
@@ -62,7 +64,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const tell = (key: string | null) => {
     for (const listener of listeners) listener(key);
   };
-  let tracking: { reads: RedisReads; watch: { readonly isUp: boolean; close(): void } } | undefined;
+  let tracking: { reads: RedisReads; watch: ConnectionWatch } | undefined;
   let isClosed = false;
 
   const open = (kind: ClientKind, name: string, onChange: (isUp: boolean) => void = () => undefined) => {
@@ -106,6 +108,9 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
     tracked: {
       get isLive() {
         return tracking?.watch.isUp ?? false;
+      },
+      get toldUntil() {
+        return tracking?.watch.lastAnswer ?? Number.NEGATIVE_INFINITY;
       },
       get reads() {
         return tracking?.watch.isUp ? tracking.reads : commands;

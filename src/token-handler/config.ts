@@ -58,6 +58,21 @@ const targetFields = {
   UPSTREAM_CONNECTIONS: integer(256, { min: 1, max: 10_000 }).describe(
     'Connections to one upstream that requests share',
   ),
+  UPSTREAM_PERSON_SHARE: integer(10, { min: 1, max: 100 }).describe(
+    'Percent of UPSTREAM_CONNECTIONS that one person may use at a time; at least eight connections',
+  ),
+  UPSTREAM_TENANT_SHARE: integer(50, { min: 1, max: 100 }).describe(
+    'Percent of UPSTREAM_CONNECTIONS that one tenant may use at a time',
+  ),
+  BODY_MIN_RATE: integer(1_024).describe(
+    'Bytes per second that a client must send or take of a proxied body; 0 for no minimum',
+  ),
+  BODY_RATE_WINDOW: isoDuration('PT30S', { max: 'PT10M' }).describe(
+    'Time of waiting for the client over which BODY_MIN_RATE is measured',
+  ),
+  STREAMS: integer(10_000, { min: 1, max: 100_000 }).describe(
+    'Open WebSockets and event streams of this process; one tenant may have half of them',
+  ),
   SESSION_STREAMS: integer(32, { min: 1, max: 10_000 }).describe('Open WebSockets and event streams of one session'),
   TARGET_SESSION_LIMIT: integer(1_200, { min: 1 }).describe('Target requests of one session in a window'),
   TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe('Target requests of one client address in a window'),

@@ -134,7 +134,7 @@ function startReading({ registrations, clock, log }: SessionPartsOptions, parts:
   const { tokens } = store;
   const refresh = refreshWith(relyingParty, registrations, log);
   const refresher = createRefresher({ sessions, tokens, refresh, clock, log });
-  const endWatch = createEndWatch({ sessions, areChangesTold: () => tokens.mayKeep, clock });
+  const endWatch = createEndWatch({ sessions, tokens, clock });
   return {
     reader: createSessionReader({ ...parts, tokens, refresher, endWatch, clock }),
     async close() {

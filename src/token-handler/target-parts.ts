@@ -13,10 +13,13 @@ import type { TokenHandlerConfig } from './config.ts';
 import { liveSession, type SessionGuardOptions, sessionOf } from './sessions/guards.ts';
 import { createConnections } from './targets/connections.ts';
 import { createPassingBuffers } from './targets/passing-buffers.ts';
+import { createReadAhead } from './targets/read-ahead.ts';
 import { createRelay } from './targets/relay.ts';
 import { createRequestHeaders } from './targets/request-headers.ts';
 import { isTargetRequest, targetRoutes } from './targets/routes.ts';
 import { createStreams } from './targets/streams.ts';
+import { createTargetMetrics, exposeConnections } from './targets/target-metrics.ts';
+import { createTransferRate } from './targets/transfer-rate.ts';
 import { createUpstreams } from './targets/upstreams.ts';
 
 export interface TargetPartsOptions {
@@ -45,8 +48,16 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
   const window = config.TARGET_WINDOW;
   const ofAddress = rateLimits.local({ name: 'targets-address', most: config.TARGET_ADDRESS_LIMIT, window });
   const ofSession = rateLimits.local({ name: 'targets-session', most: config.TARGET_SESSION_LIMIT, window });
-  const connections = createConnections({ perUpstream: config.UPSTREAM_CONNECTIONS });
-  const streams = createStreams({ perSession: config.SESSION_STREAMS, metrics });
+  const targetMetrics = createTargetMetrics(metrics);
+  const connections = createConnections({
+    perUpstream: config.UPSTREAM_CONNECTIONS,
+    personShare: config.UPSTREAM_PERSON_SHARE,
+    tenantShare: config.UPSTREAM_TENANT_SHARE,
+    onRefused: (reason) => targetMetrics.refusals.inc({ reason }),
+  });
+  exposeConnections(metrics, connections);
+  const streams = createStreams({ perSession: config.SESSION_STREAMS, total: config.STREAMS, metrics });
+  const rate = createTransferRate({ least: config.BODY_MIN_RATE, window: config.BODY_RATE_WINDOW });
   return {
     routes: targetRoutes({
       guards: [
@@ -59,8 +70,9 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
       relay: createRelay({
         connections,
         streams,
-        buffers: createPassingBuffers(),
-        metrics,
+        rate,
+        bodies: { buffers: createPassingBuffers(), readAhead: createReadAhead() },
+        metrics: targetMetrics,
         firstByte: config.UPSTREAM_TIMEOUT,
       }),
       requestHeaders: createRequestHeaders(config.TENANT_HEADER),
@@ -69,6 +81,7 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
     async close() {
       rateLimits.close();
       streams.close();
+      rate.close();
       await connections.close();
     },
   };

@@ -55,6 +55,10 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     TARGET_SESSION_LIMIT: '1000000000',
     TARGET_ADDRESS_LIMIT: '1000000000',
     SIGN_IN_LIMIT: '1000000',
+    // One person plays all of them.
+    UPSTREAM_PERSON_SHARE: '100',
+    UPSTREAM_TENANT_SHARE: '100',
+    STREAMS: '20000',
     SESSION_STREAMS: '10000',
   };
   // Its log goes to a file, as a container's does.

@@ -105,7 +105,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     clock,
     log,
   });
-  const endWatch = createEndWatch({ sessions, areChangesTold: () => store.tokens.mayKeep, clock });
+  const endWatch = createEndWatch({ sessions, tokens: store.tokens, clock });
   const cookie = createSessionCookie(cookieName, keys);
   const reader = createSessionReader({ cookie, sessions, tokens: store.tokens, refresher, endWatch, limits, clock });
   const records = createRecordStore(store.records, keys, redis || options.store ? recordIdOf : (handle) => handle);

@@ -1,6 +1,8 @@
-// Tells who waits for it that a session has ended, wherever and however that happened. It ends no session itself.
+// Tells its listeners that a session has ended, wherever and however that happened. A session that the store has not vouched
+// for in the last four seconds counts as ended: it may have been revoked on another replica. It ends no session itself.
 import type { Clock } from '../../service/clock.ts';
 import type { FoundSession, Sessions } from './sessions.ts';
+import type { TokenStore } from './store.ts';
 
 export interface EndWatch {
   /** Calls `listener` once. The function that it answers stops listening. */
@@ -11,51 +13,32 @@ export interface EndWatch {
 interface Watched {
   found: FoundSession;
   listeners: Set<() => void>;
-  /** When the store was last heard of this session. */
-  confirmed: number;
+  /** When the store vouched for it last, by `performance.now()`. */
+  vouched: number;
+  /** When it was read. */
+  read: number;
+  /** Whether the store tells its changes since then. */
+  isTold: boolean;
   isChecking: boolean;
   /** A change came during a check. */
   again: boolean;
 }
 
-/** Milliseconds between looks at the time. */
-const interval = 1_000;
-/** Milliseconds that a session is taken for alive while the store cannot be asked. */
-const longestDoubt = 60_000;
+/** Milliseconds between looks. */
+const interval = 500;
+/** Milliseconds between reads of a session where the store does not tell changes, and where it does. */
+const readIntervals = { untold: 1_000, told: 30_000 };
+/** Milliseconds without a word from the store until the next look ends the session: four seconds in all. */
+const longestSilence = 3_500;
 
-export function createEndWatch(options: {
+export interface EndWatchOptions {
   sessions: Sessions;
-  /** Whether changes are told; else every session is read at each look. */
-  areChangesTold: () => boolean;
+  tokens: Pick<TokenStore, 'mayKeep' | 'toldUntil'>;
   clock: Clock;
-}): EndWatch {
-  const { sessions } = options;
-  const now = () => options.clock().getTime();
+}
+
+export function createEndWatch({ sessions, tokens, clock }: EndWatchOptions): EndWatch {
   const watched = new Map<string, Watched>();
-
-  async function check(handle: string, entry: Watched): Promise<void> {
-    if (entry.isChecking) {
-      entry.again = true;
-      return;
-    }
-    entry.isChecking = true;
-    do {
-      entry.again = false;
-      const isAlive = await look(handle, entry);
-      if (!isAlive) end(handle, entry);
-    } while (entry.again && watched.get(handle) === entry);
-    entry.isChecking = false;
-  }
-
-  async function look(handle: string, entry: Watched): Promise<boolean> {
-    try {
-      const found = await sessions.read(handle);
-      if (found) Object.assign(entry, { found, confirmed: now() });
-      return found !== undefined;
-    } catch {
-      return now() - entry.confirmed < longestDoubt;
-    }
-  }
 
   function end(handle: string, entry: Watched): void {
     if (watched.get(handle) === entry) watched.delete(handle);
@@ -63,18 +46,41 @@ export function createEndWatch(options: {
     entry.listeners.clear();
   }
 
-  const isDue = ({ found, confirmed }: Watched, time: number) =>
-    !options.areChangesTold() || time >= sessions.expiryOf(found) || time - confirmed > longestDoubt / 2;
+  async function check(handle: string, entry: Watched): Promise<void> {
+    if (entry.isChecking) {
+      entry.again = true;
+      return;
+    }
+    entry.isChecking = true;
+    let isAlive: boolean | undefined;
+    do {
+      entry.again = false;
+      isAlive = await look(handle, entry, { sessions, tokens });
+      if (isAlive === false) end(handle, entry);
+      // A read that fails without a connection reports a change itself: to repeat it at once would block the process.
+    } while (isAlive && entry.again && watched.get(handle) === entry);
+    entry.isChecking = false;
+  }
+
+  const isDue = ({ read, isTold, found }: Watched, now: number, time: number) =>
+    now - read >= readIntervals[isTold ? 'told' : 'untold'] || time >= sessions.expiryOf(found);
   const timer = setInterval(() => {
-    const time = now();
-    for (const [handle, entry] of watched) if (isDue(entry, time)) void check(handle, entry);
+    const now = performance.now();
+    const time = clock().getTime();
+    for (const [handle, entry] of watched) {
+      entry.isTold &&= tokens.mayKeep;
+      if (entry.isTold) entry.vouched = Math.max(entry.vouched, Math.min(tokens.toldUntil, now));
+      if (now - entry.vouched >= longestSilence) end(handle, entry);
+      else if (!entry.isChecking && isDue(entry, now, time)) void check(handle, entry);
+    }
   }, interval);
   timer.unref();
   const stop = sessions.onChange((handle) => {
-    if (handle === null) for (const [one, entry] of watched) void check(one, entry);
-    else {
-      const entry = watched.get(handle);
-      if (entry) void check(handle, entry);
+    const changed = handle === null ? [...watched] : [[handle, watched.get(handle)] as const];
+    for (const [one, entry] of changed) {
+      if (!entry) continue;
+      entry.isTold = false;
+      void check(one, entry);
     }
   });
 
@@ -83,7 +89,7 @@ export function createEndWatch(options: {
       const { handle } = found.session;
       let entry = watched.get(handle);
       if (!entry) {
-        entry = { found, listeners: new Set(), confirmed: now(), isChecking: false, again: false };
+        entry = newEntry(found);
         watched.set(handle, entry);
         // It may have ended between its read and now.
         void check(handle, entry);
@@ -100,4 +106,25 @@ export function createEndWatch(options: {
       stop();
     },
   };
+}
+
+function newEntry(found: FoundSession): Watched {
+  const now = performance.now();
+  return { found, listeners: new Set(), vouched: now, read: now, isTold: false, isChecking: false, again: false };
+}
+
+/** Whether the session lives; undefined if the store cannot say. */
+async function look(
+  handle: string,
+  entry: Watched,
+  { sessions, tokens }: Pick<EndWatchOptions, 'sessions' | 'tokens'>,
+): Promise<boolean | undefined> {
+  const asked = performance.now();
+  try {
+    const found = await sessions.read(handle);
+    if (found) Object.assign(entry, { found, vouched: asked, read: asked, isTold: tokens.mayKeep && !entry.again });
+    return found !== undefined;
+  } catch {
+    return undefined;
+  }
 }

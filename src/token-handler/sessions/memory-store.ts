@@ -126,6 +126,7 @@ function createTokenStore(records: Expiring<SessionData>, clock: Clock, idle: nu
   const withoutIntent = ({ intent: _, ...tokens }: StoredTokens): StoredTokens => tokens;
   return {
     mayKeep: true,
+    toldUntil: Number.POSITIVE_INFINITY,
     async load(handle) {
       const [record, tokens] = [records.get(handle)?.sealed, sets.get(handle)];
       return record !== undefined && tokens ? { record, tokens } : undefined;

@@ -9,6 +9,7 @@ import {
   type SessionReplicaOptions,
   startSessionReplica,
 } from '../../../test/support/session-replica.ts';
+import { startTcpGate } from '../../../test/support/tcp-gate.ts';
 
 let access: TestAccess;
 let redis: TestRedis;
@@ -218,12 +219,30 @@ describe('who waits for the end of a session', () => {
     const replica = await start();
     const { cookie } = await replica.open();
     const watched = await watch(replica, cookie);
+    await delay(1_200);
     redis.pause();
-    await delay(5_000);
+    await delay(1_500);
     redis.resume();
     await until(async () => (await replica.read(cookie).catch(() => undefined)) !== undefined);
-    await delay(1_200);
+    await delay(4_200);
     expect(watched.ends()).toBe(0);
+  });
+
+  it('is told within 4 s when this replica is cut off from Redis, where the session may have been revoked', async () => {
+    const gate = await startTcpGate(redis.port);
+    const [one, two] = [await start(), await start({ redisUrl: `redis://127.0.0.1:${gate.port}` })];
+    const { cookie } = await one.open();
+    for (const cutOff of [() => gate.freeze(), () => gate.shut()]) {
+      const watched = await watch(two, cookie);
+      await delay(1_200);
+      await cutOff();
+      const started = performance.now();
+      await until(() => watched.ends() === 1);
+      expect(performance.now() - started).toBeLessThan(4_500);
+      await gate.open();
+      await until(async () => (await two.read(cookie).catch(() => undefined)) !== undefined);
+    }
+    await gate.close();
   });
 });
 

@@ -37,6 +37,9 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
     get mayKeep() {
       return tracked.isLive;
     },
+    get toldUntil() {
+      return tracked.toldUntil;
+    },
     async load(handle) {
       const { reads } = tracked;
       const [record, fields] = await Promise.all([reads.get(recordKey(handle)), reads.hGetAll(tokensKey(handle))]);

@@ -38,6 +38,8 @@ export interface TokenStore {
   load(handle: string): Promise<StoredSession | undefined>;
   /** Whether what `load` answers may be kept until `onChange` tells otherwise. */
   readonly mayKeep: boolean;
+  /** While `mayKeep`: all changes until then have been told, by `performance.now()`. */
+  readonly toldUntil: number;
   /** With null, any session may have changed. The function that it answers stops listening. */
   onChange(listener: (handle: string | null) => void): () => void;
   /** Marks a request, unless the last mark is younger than `interval`. False when the session is gone. */

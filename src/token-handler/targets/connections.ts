@@ -1,43 +1,68 @@
-// The connections to upstreams: shared ones for requests that are answered soon, one of its own for each stream. It limits
-// how many requests of this process an upstream has at once, keeps nothing of upstreams that nobody asks for any more, and
-// never retries.
+// The connections to upstreams: shared ones for requests that end soon, one per stream. Each upstream's shared connections
+// are divided fairly: one person and one tenant hold at most their share, wait in a bounded queue beyond it, and a request
+// to a full upstream is refused at once. It closes connections to upstreams that are no longer used, and never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/fair-queue.ts';
 import { Problem } from '../../service/problem.ts';
 
-/** A way to an upstream; `release` when the exchange is over. */
+/** A way to an upstream. */
 export interface Lease {
   dispatcher: Dispatcher;
+  /** Gives it back once the exchange is over. Further calls do nothing. */
   release(): void;
 }
 
+/** Who asks for a lease. */
+export interface Waiter {
+  /** Called if there is something to wait for. The signal ends the wait. */
+  beginWait(): AbortSignal;
+}
+
 export interface Connections {
-  /** Throws Problem `unavailable` when too many requests to this origin wait already. */
-  share(origin: string): Lease;
+  /** A promise only where the claim has to wait for its share. Throws, or rejects with, Problem `busy`. */
+  share(origin: string, claim: Claim, waiter: Waiter): Lease | Promise<Lease>;
   /** A connection that nothing else waits for. */
   own(origin: string): Lease;
+  /** Shared connections in use, and requests that wait for one. */
+  count(): { held: number; waiting: number };
   close(): Promise<void>;
 }
 
+/** `process`: the process has as many requests to upstreams as it may. `pool`: so has this upstream. */
+export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
+
 export interface ConnectionLimits {
-  /** Connections to one origin that requests share. */
+  /** Connections to one upstream that requests share. */
   perUpstream: number;
+  /** Percent of them that one person may hold. At least eight connections. */
+  personShare: number;
+  /** Percent of them that one tenant may hold. */
+  tenantShare: number;
+  onRefused(reason: ConnectionRefusal): void;
 }
 
 /** Milliseconds to connect, TLS included. */
 const connectTimeout = 10_000;
 /** Milliseconds without a byte in the middle of an answer. */
 const longestPause = 300_000;
-/** Requests that may wait, for each connection. */
+/** Milliseconds that a request may wait for its person's or tenant's share. */
+const longestWait = 10_000;
+/** Requests that may wait, for each connection of a share. */
 const waitingPerConnection = 4;
+/** Connections of a person, whatever the share: a page loads its parts at once. */
+const leastOfPerson = 8;
+/** How many times one upstream's connections a process may have to all of them: file descriptors are limited. */
+const fullUpstreams = 16;
 /** Milliseconds after which connections to an unused origin are closed. */
 const longestIdle = 60_000;
 
 const common = { headersTimeout: 0, pipelining: 1, allowH2: false } as const;
 
-export function createConnections({ perUpstream }: ConnectionLimits): Connections {
+export function createConnections(limits: ConnectionLimits): Connections {
   const connect = buildConnector({ timeout: connectTimeout, allowH2: false });
   const shared = new Map<string, SharedConnections>();
   const owned = new Set<Client>();
+  const all = createFairQueue(queueOptions(limits, { times: fullUpstreams, waiting: 0 }));
   const sweep = setInterval(() => {
     const now = performance.now();
     for (const [origin, connections] of shared)
@@ -49,15 +74,14 @@ export function createConnections({ perUpstream }: ConnectionLimits): Connection
   sweep.unref();
 
   return {
-    share(origin) {
+    share(origin, claim, waiter) {
       let connections = shared.get(origin);
       if (!connections) {
-        const pool = new Pool(origin, { ...common, connect, connections: perUpstream, bodyTimeout: longestPause });
-        connections = new SharedConnections(pool, perUpstream * (1 + waitingPerConnection));
+        const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
+        connections = new SharedConnections(new Pool(origin, options), limits, all);
         shared.set(origin, connections);
       }
-      connections.take();
-      return connections;
+      return connections.take(claim, waiter);
     },
     own(origin) {
       const dispatcher = new Client(origin, { ...common, connect, bodyTimeout: 0 });
@@ -69,46 +93,103 @@ export function createConnections({ perUpstream }: ConnectionLimits): Connection
         },
       };
     },
+    count() {
+      let waiting = 0;
+      for (const { queue } of shared.values()) waiting += queue.waiting;
+      return { held: all.running - waiting, waiting };
+    },
     async close() {
       clearInterval(sweep);
-      const all = [...[...shared.values()].map((connections) => connections.dispatcher), ...owned];
+      const dispatchers = [...[...shared.values()].map((connections) => connections.dispatcher), ...owned];
       shared.clear();
       owned.clear();
-      await Promise.all(all.map((dispatcher) => dispatcher.destroy()));
+      await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()));
     },
   };
 }
 
-/** Is the lease itself: one for all of its requests. */
-class SharedConnections implements Lease {
+class SharedConnections {
   readonly dispatcher: Pool;
-  readonly #most: number;
-  #running = 0;
-  #lastUsed = 0;
+  readonly queue: FairQueue;
+  readonly #limits: ConnectionLimits;
+  readonly #all: FairQueue;
+  #lastUsed = performance.now();
 
-  constructor(pool: Pool, most: number) {
+  constructor(pool: Pool, limits: ConnectionLimits, all: FairQueue) {
     this.dispatcher = pool;
-    this.#most = most;
+    this.#limits = limits;
+    this.#all = all;
+    this.queue = createFairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
   }
 
-  take(): void {
-    if (this.#running >= this.#most)
-      throw new Problem('unavailable', 'Too many requests wait for this upstream.', {
-        headers: { 'Retry-After': '1' },
-      });
-    this.#running += 1;
+  take(claim: Claim, waiter: Waiter): Lease | Promise<Lease> {
+    const ofAll = this.#all.tryTake(claim);
+    if (!ofAll) throw this.#refusal('process', 'This service has too many requests to upstreams.');
+    const slot = this.queue.tryTake(claim);
+    if (slot) return this.#lease(slot, ofAll);
+    if (this.queue.running >= this.#limits.perUpstream) {
+      ofAll();
+      throw this.#refusal('pool', 'All connections to this upstream are in use.');
+    }
+    return this.#wait(claim, waiter.beginWait(), ofAll);
   }
 
-  release(): void {
-    this.#running -= 1;
-    if (this.#running === 0) this.#lastUsed = performance.now();
+  async #wait(claim: Claim, signal: AbortSignal, ofAll: ReleaseSlot): Promise<Lease> {
+    try {
+      return this.#lease(await this.queue.take(claim, signal), ofAll);
+    } catch (error) {
+      ofAll();
+      throw error;
+    }
+  }
+
+  #lease(slot: ReleaseSlot, ofAll: ReleaseSlot): Lease {
+    return {
+      dispatcher: this.dispatcher,
+      release: () => {
+        slot();
+        ofAll();
+        this.#lastUsed = performance.now();
+      },
+    };
+  }
+
+  #refusal(reason: ConnectionRefusal, detail: string): Problem {
+    this.#limits.onRefused(reason);
+    return new Problem('busy', detail, { headers: { 'Retry-After': '1' } });
   }
 
   isUnused(now: number): boolean {
-    return this.#running === 0 && now - this.#lastUsed > longestIdle;
+    return this.queue.running + this.queue.waiting === 0 && now - this.#lastUsed > longestIdle;
   }
 
   close(): Promise<void> {
     return this.dispatcher.close();
   }
+}
+
+/** `times`: of one upstream's connections. `waiting`: requests for each connection. */
+function queueOptions(
+  { perUpstream, personShare, tenantShare, onRefused }: ConnectionLimits,
+  { times, waiting }: { times: number; waiting: number },
+) {
+  const total = perUpstream * times;
+  const part = (percent: number) => Math.ceil((total * percent) / 100);
+  const slots = {
+    total,
+    perTenant: part(tenantShare),
+    perMember: Math.max(part(personShare), leastOfPerson),
+  };
+  return {
+    slots,
+    waiting: {
+      total: total * waiting,
+      perTenant: slots.perTenant * waiting,
+      perMember: slots.perMember * waiting,
+    },
+    waitMs: longestWait,
+    detail: 'This person or tenant has too many requests to this upstream. Try again.',
+    retryAfterSeconds: 1,
+    onRefused: (reason: 'full' | 'late') => onRefused(`queue-${reason}`),
+  };
 }

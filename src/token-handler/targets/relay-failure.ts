@@ -1,9 +1,9 @@
 // What it means when an exchange with an upstream fails, and whether the request may be sent again.
 import { errors } from 'undici';
-import type { Metrics } from '../../service/metrics.ts';
 import { Problem } from '../../service/problem.ts';
+import type { TargetMetrics } from './target-metrics.ts';
 
-type Failures = Pick<Metrics, 'dependencyFailures'>;
+type Failures = Pick<TargetMetrics, 'dependencyFailures' | 'aborted'>;
 
 /** Connections that the upstream had closed, or that closed without a word. */
 const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
@@ -17,16 +17,21 @@ export function isRepeatable(method: string, error: Error): boolean {
 }
 
 /** `hasBegun`: the answer had begun. Counts what is the upstream's. */
-export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures }: Failures): Problem {
+export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures, aborted }: Failures): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof errors.InvalidArgumentError)
     return new Problem('invalid-request', 'The request has a header that cannot be relayed.');
   dependencyFailures.inc({ dependency: 'upstream', kind: 'failed' });
+  aborted.inc({ side: 'upstream' });
   const what = hasBegun ? 'broke off its answer' : 'cannot be reached or gave no valid answer';
   return new Problem('dependency-failed', `The upstream ${what}.`, { cause: error });
 }
 
-export function lateProblem({ dependencyFailures }: Failures): Problem {
+export function lateProblem({ dependencyFailures }: Pick<Failures, 'dependencyFailures'>): Problem {
   dependencyFailures.inc({ dependency: 'upstream', kind: 'timeout' });
   return new Problem('dependency-timeout', 'The upstream did not begin to answer in time.');
+}
+
+export function slowBodyProblem(): Problem {
+  return new Problem('request-timeout', 'The request body arrived too slowly. Send it again over a faster connection.');
 }

@@ -1,120 +1,98 @@
-// Relays one request to its upstream and the answer back, streamed both ways: what one side does not take is not read from
-// the other. It reads no bodies, follows no redirects, and repeats a request only where nothing can have come of it.
+// Proxies one request to its upstream and the response back, streamed both ways: what one side does not take is not read
+// from the other. It reads no bodies, follows no redirects, and repeats a request only if it never reached the upstream.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
-import type { Metrics } from '../../service/metrics.ts';
 import { Problem } from '../../service/problem.ts';
 import { ownHeaders } from '../../service/request-context.ts';
-import type { LiveSession } from '../sessions/live-session.ts';
-import type { Connections, Lease } from './connections.ts';
-import { endWith } from './last-piece.ts';
-import type { PassingBuffers } from './passing-buffers.ts';
-import { failureProblem, isRepeatable, lateProblem } from './relay-failure.ts';
+import { cut, keepOpen } from './client-socket.ts';
+import { Download } from './download.ts';
+import { ExchangeLease } from './exchange-lease.ts';
+import { ExchangeWatch, type Watched } from './exchange-watch.ts';
+import { FirstByteTimer, type Waits } from './first-byte-timer.ts';
+import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './relay-failure.ts';
+import type { Outgoing, Relay, RelayOptions } from './relay-options.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
-import type { HeaderList } from './request-headers.ts';
 import { type AnswerHeaders, addOwn, answerHeaders, answerTrailers, isEventStream } from './response-headers.ts';
-import type { Streams } from './streams.ts';
 import { openTunnel } from './tunnel.ts';
-
-export interface RelayOptions {
-  connections: Connections;
-  streams: Streams;
-  buffers: PassingBuffers;
-  metrics: Pick<Metrics, 'dependencyFailures'>;
-  /** Milliseconds that an upstream may take, once it can answer, to begin. */
-  firstByte: number;
-}
-
-export interface Outgoing {
-  /** Of the upstream. */
-  origin: string;
-  /** With the query. */
-  path: string;
-  headers: HeaderList;
-  /** Asks for an upgrade to the WebSocket protocol. */
-  isUpgrade: boolean;
-  /** Will last, as far as can be told before the answer. */
-  isStream: boolean;
-  session: LiveSession;
-}
-
-/**
- * Resolves when the answer is complete or the client has gone. Throws Problem `dependency-failed` for an upstream that
- * cannot be reached or breaks off, `dependency-timeout` for one that does not begin to answer in time, `unavailable` and
- * `too-many-requests` where it may not have another request or stream.
- */
-export type Relay = (request: Request, response: Response, outgoing: Outgoing) => Promise<void>;
 
 export function createRelay(options: RelayOptions): Relay {
   return (request, response, outgoing) => new Exchange(request, response, outgoing, options).run();
 }
 
-class Exchange implements Dispatcher.DispatchHandler {
+/** Errors of a response show as its close. */
+const ignore = () => undefined;
+
+class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   readonly #request: Request;
   readonly #response: Response;
   readonly #outgoing: Outgoing;
   readonly #options: RelayOptions;
+  readonly #watch: ExchangeWatch;
+  readonly #lease: ExchangeLease;
+  readonly #timer: FirstByteTimer;
   readonly #done = Promise.withResolvers<void>();
-  #lease: Lease | undefined;
   #body: Buffer | RequestBody | null = null;
+  #download: Download | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #endStream: (() => void) | undefined;
   #isOver = false;
   #isEvents = false;
   #hasBegun = false;
   #isRepeat = false;
-  /** Bytes of the answer that are still to come; NaN where its length is unknown. */
-  #remaining = Number.NaN;
 
   constructor(request: Request, response: Response, outgoing: Outgoing, options: RelayOptions) {
     this.#request = request;
     this.#response = response;
     this.#outgoing = outgoing;
     this.#options = options;
+    this.#watch = new ExchangeWatch(options, outgoing, this);
+    this.#lease = new ExchangeLease(options, outgoing, this.#watch);
+    this.#timer = new FirstByteTimer(options.firstByte, this);
   }
 
   run(): Promise<void> {
+    this.#response.on('close', this.#onClientClose).on('error', ignore);
     try {
-      this.#prepare();
+      const wait = this.#lease.take();
+      if (wait) wait.then(() => this.#begin()).catch((error: Problem) => this.#fail(error));
+      else this.#begin();
     } catch (error) {
       this.#finish();
       throw error;
     }
-    this.#response.on('close', this.#onClientClose);
-    this.#timer = setTimeout(this.#onLate, this.#options.firstByte);
-    this.#dispatch();
     return this.#done.promise;
   }
 
-  #prepare(): void {
-    const { isStream, origin, session } = this.#outgoing;
-    const { connections, streams, buffers } = this.#options;
-    if (isStream) this.#endStream = streams.open(session, this.end);
-    this.#lease = isStream ? connections.own(origin) : connections.share(origin);
-    this.#body = outgoingBody(this.#request, buffers);
+  #begin(): void {
+    if (this.#isOver) return;
+    this.#body = outgoingBody(this.#request, this.#options.bodies);
+    if (this.#body instanceof RequestBody) {
+      this.#watch.session();
+      this.#watch.upload(this.#body);
+    }
+    this.#timer.start();
+    this.#dispatch();
   }
 
   #dispatch(): void {
     const { path, headers, isUpgrade } = this.#outgoing;
     const { method } = this.#request;
     const options = { path, method, headers, body: this.#body, upgrade: isUpgrade ? 'websocket' : null };
-    this.#lease?.dispatcher.dispatch(options, this);
+    this.#lease.dispatch(options, this);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error('nobody waits for the answer'));
+    if (this.#isOver) controller.abort(new Error('the request is over'));
   }
 
   onBodySent(): void {
-    this.#timer?.refresh();
+    this.#timer.refresh();
   }
 
   onRequestSent(): void {
-    this.#timer?.refresh();
+    this.#timer.refresh();
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -124,9 +102,8 @@ class Exchange implements Dispatcher.DispatchHandler {
       if (this.#request.httpVersionMinor > 0) response.writeInformation(status, answer);
       return;
     }
-    clearTimeout(this.#timer);
-    const length = answer['content-length'];
-    if (length !== undefined && this.#request.method !== 'HEAD') this.#remaining = Number(length);
+    this.#timer.stop();
+    this.#download = new Download(response, this.#request.method === 'HEAD' ? undefined : answer['content-length']);
     this.#followStream(answer);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     addOwn(answer, ownHeaders(response));
@@ -136,30 +113,37 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const response = this.#response;
+    const download = this.#download as Download;
     this.#hasBegun = true;
-    this.#remaining -= chunk.length;
-    this.#options.buffers.note(chunk.length);
-    if (this.#remaining === 0) endWith(response, chunk);
-    else if (!response.write(chunk)) {
-      controller.pause();
-      response.once('drain', () => controller.resume());
-    }
+    this.#options.bodies.buffers.note(chunk.length);
+    if (!download.write(chunk, controller)) this.#watch.download(download);
+    if (download.isOpen) this.#watch.session();
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     const response = this.#response;
+    this.#lease.onDone();
     if (!response.writableEnded) {
       const answer = answerTrailers(trailers);
       if (answer) response.addTrailers(answer as Record<string, string>);
       response.end();
     }
-    this.#finish();
+    if (response.writableLength > 0) this.#deliver();
+    else this.#finish();
     lingerOver(this.#request);
     this.#done.resolve();
   }
 
+  /** The upstream is done, and the client still has to take the rest. */
+  #deliver(): void {
+    this.#lease.close();
+    this.#watch.session();
+    if (this.#download) this.#watch.download(this.#download);
+    this.#response.once('finish', () => this.#finish());
+  }
+
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    this.#lease.onDone();
     if (this.#isOver) return;
     if (this.#mayRepeat(error)) {
       this.#isRepeat = true;
@@ -168,65 +152,73 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
-    clearTimeout(this.#timer);
+    this.#timer.stop();
+    // undici has taken its own listeners away.
+    upstream.on('error', ignore);
     if (this.#isOver) {
       upstream.destroy();
       return;
     }
-    this.#keepOpen();
+    keepOpen(this.#request, this.#response);
     openTunnel(this.#request, this.#response, { status, headers: answerHeaders(headers, status), upstream });
   }
 
-  /** The session's end, for what is not over when it comes. */
-  readonly end = (): void => {
+  /** Ends what is not over when its session ends. */
+  onSessionEnd(): void {
+    this.#options.metrics.aborted.inc({ side: 'session' });
+    // Events have ends of their own; of anything else nobody should think that it is complete.
+    if (this.#isEvents && this.#response.headersSent) {
+      this.#response.end();
+      this.#leave();
+      this.#done.resolve();
+    } else this.#stop(new Problem('unauthenticated', 'The session has ended.'));
+  }
+
+  onSlow(direction: 'upload' | 'download'): void {
+    this.#options.metrics.slowBodies.inc({ direction });
+    if (!this.#response.headersSent) this.#response.shouldKeepAlive = false;
+    this.#stop(slowBodyProblem());
+  }
+
+  #stop(problem: Problem): void {
     const response = this.#response;
     if (response.headersSent || response.statusCode === 101) {
-      // Events have ends of their own; of anything else nobody should think that it is complete.
-      if (this.#isEvents) response.end();
-      else response.destroy();
-      this.#onClientClose();
-    } else {
-      this.#fail(new Problem('unauthenticated', 'The session has ended.'));
-      this.#controller?.abort(new Error('the session has ended'));
-    }
-  };
+      cut(response);
+      this.#leave();
+      this.#done.resolve();
+    } else this.#fail(problem);
+  }
 
   readonly #flushHead = (): void => {
-    if (!this.#hasBegun && !this.#isOver) this.#response.flushHeaders();
+    if (this.#hasBegun || this.#isOver) return;
+    this.#response.flushHeaders();
+    this.#watch.session();
   };
 
   #followStream(answer: AnswerHeaders): void {
-    const { session } = this.#outgoing;
+    const { isStream } = this.#outgoing;
     this.#isEvents = isEventStream(answer);
-    if (this.#endStream || this.#isEvents) this.#keepOpen();
-    if (this.#endStream) return;
-    if (this.#isEvents) this.#endStream = this.#options.streams.open(session, this.end);
-    else if (Number.isNaN(this.#remaining)) this.#endStream = this.#options.streams.watch(session, this.end);
-  }
-
-  /** A stream may be silent for long; that its client is gone shows at TCP's own probes. */
-  #keepOpen(): void {
-    const { socket } = this.#request;
-    socket.setTimeout(0);
-    socket.setKeepAlive(true, 60_000);
-    this.#response.locals.began = performance.now();
+    if (isStream || this.#isEvents) keepOpen(this.#request, this.#response);
+    if (this.#isEvents && !isStream) this.#watch.openStream();
   }
 
   readonly #onClientClose = (): void => {
     if (this.#isOver) return;
-    this.#finish();
-    this.#controller?.abort(new Error('nobody waits for the answer'));
+    const { statusCode, writableFinished } = this.#response;
+    if (!writableFinished && statusCode !== 101) this.#options.metrics.aborted.inc({ side: 'client' });
+    this.#leave();
     this.#done.resolve();
   };
 
-  readonly #onLate = (): void => {
-    if (this.#body instanceof RequestBody && this.#body.isStarved) {
-      this.#timer?.refresh();
-      return;
-    }
+  onLong(): void {
+    this.#watch.sessionAtOnce();
+  }
+
+  onLate(): boolean {
+    if (this.#body instanceof RequestBody && this.#body.isWaiting) return false;
     this.#fail(lateProblem(this.#options.metrics));
-    this.#controller?.abort(new Error('late'));
-  };
+    return true;
+  }
 
   #mayRepeat(error: Error): boolean {
     const isBare = this.#body === null && !this.#outgoing.isUpgrade;
@@ -235,16 +227,23 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #fail(problem: Problem): void {
     if (this.#isOver) return;
-    this.#finish();
+    this.#leave();
     this.#done.reject(problem);
     this.#response.once('finish', () => lingerOver(this.#request));
   }
 
+  /** Has undici give the request up. */
+  #leave(): void {
+    this.#finish();
+    if (this.#body instanceof RequestBody) this.#body.destroy();
+    this.#controller?.abort(new Error('the request is over'));
+  }
+
   #finish(): void {
     this.#isOver = true;
-    clearTimeout(this.#timer);
+    this.#timer.stop();
     this.#response.off('close', this.#onClientClose);
-    this.#endStream?.();
-    this.#lease?.release();
+    this.#watch.close();
+    this.#lease.close();
   }
 }

@@ -4,29 +4,64 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem } from '../../service/problem.ts';
 import type { PassingBuffers } from './passing-buffers.ts';
+import type { ReadAhead } from './read-ahead.ts';
+import type { PacedBody } from './transfer-rate.ts';
 
-export class RequestBody extends Readable {
+export interface BodyBuffers {
+  buffers: PassingBuffers;
+  readAhead: ReadAhead;
+}
+
+export class RequestBody extends Readable implements PacedBody {
   readonly #source: IncomingMessage;
   readonly #buffers: PassingBuffers;
+  readonly #readAhead: ReadAhead;
   #isAtEnd = false;
+  #isWanted = false;
+  #passed = 0;
+  /** Bytes that the upstream had taken at the last look. */
+  #takenBefore = -1;
+  /** Bytes of the budget for reading on. */
+  #extra = 0;
 
-  constructor(source: IncomingMessage, buffers: PassingBuffers) {
+  constructor(source: IncomingMessage, { buffers, readAhead }: BodyBuffers) {
     super({ highWaterMark: 65_536 });
     this.#source = source;
     this.#buffers = buffers;
+    this.#readAhead = readAhead;
+    // Its errors also reach the exchange, by the upstream's client or by the response. While the request waits for a
+    // connection nobody else listens, and an error without a listener ends the process.
+    this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
     source.on('close', this.#onClose);
   }
 
-  /** Whether it is the client who is waited for. */
-  get isStarved(): boolean {
-    return !this.#isAtEnd && !this.#source.isPaused() && this.readableLength === 0;
+  get passed(): number {
+    return this.#passed;
+  }
+
+  /** Whether the upstream would take more, and the client has sent nothing that it could have. */
+  get isWaiting(): boolean {
+    const isReady = this.#isWanted && !this.isPaused() && !this.#source.isPaused();
+    return isReady && !this.#isAtEnd && this.readableLength === 0;
+  }
+
+  /** Reads on while the upstream takes nothing, so that it is noticed when the client leaves. */
+  look(): void {
+    const taken = this.#passed - this.readableLength;
+    const isStalled = this.#source.isPaused() && taken === this.#takenBefore;
+    this.#takenBefore = taken;
+    if (!isStalled) return;
+    const more = this.#readAhead.take(this.#extra);
+    this.#extra += more;
+    if (more > 0) this.#source.resume();
   }
 
   readonly #onData = (chunk: Buffer): void => {
     this.#buffers.note(chunk.length);
-    if (!this.push(chunk)) this.#source.pause();
+    this.#passed += chunk.length;
+    if (!this.push(chunk) && this.readableLength >= this.#extra) this.#source.pause();
   };
 
   readonly #onEnd = (): void => {
@@ -39,11 +74,14 @@ export class RequestBody extends Readable {
   };
 
   override _read(): void {
+    this.#isWanted = true;
     this.#source.resume();
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#source.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose);
+    this.#readAhead.giveBack(this.#extra);
+    this.#extra = 0;
     callback(error);
   }
 }
@@ -52,7 +90,7 @@ export class RequestBody extends Readable {
  * The body as undici takes it: one that has arrived as a whole is sent as one piece, any other one is streamed. Throws
  * Problem `invalid-request` for a transfer coding that ends here but is not understood here (RFC 9112 section 6.1).
  */
-export function outgoingBody(request: IncomingMessage, buffers: PassingBuffers): Buffer | RequestBody | null {
+export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Buffer | RequestBody | null {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked')
     throw new Problem('invalid-request', 'The body has a transfer coding other than chunked.');

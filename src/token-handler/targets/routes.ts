@@ -11,7 +11,7 @@ import type { Client } from '../clients/client.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
 import { isHarmless, parseTargetAddress, upstreamPath } from './path.ts';
-import type { Relay } from './relay.ts';
+import type { Relay } from './relay-options.ts';
 import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
@@ -44,9 +44,13 @@ export function targetRoutes(parts: TargetRouteParts): Route[] {
         403: { description: 'CSRF protection refuses, or the host is not allowed (`upstream-not-allowed`)' },
         404: { description: 'The client that signed the session in has no such target' },
         405: { description: 'TRACE' },
+        408: { description: 'The body arrives more slowly than BODY_MIN_RATE (`request-timeout`)' },
         429: { description: 'Too many requests, or open streams, of the session or the address' },
         502: { description: 'The upstream is in no directory (`upstream-unresolved`) or cannot be reached' },
-        503: { description: 'The session store cannot be reached, or too many requests wait for the upstream' },
+        503: {
+          description:
+            'The session store cannot be reached, or the connections of the person, the tenant or the upstream are in use (`busy`)',
+        },
         504: { description: 'The upstream did not begin to answer in time' },
       },
       raw: true,
