@@ -5,12 +5,13 @@ import { createNoticeQuarantine } from '../../platform-server/notifications/job-
 import { systemClock } from '../../service/clock.ts';
 import type { QuarantineItem } from '../../service/quarantine.ts';
 import type { QuarantinePosition, QuarantineStore } from '../../service/quarantine-store.ts';
+import { unsharedPool } from '../../service/shared-pool.ts';
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-quarantine.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
 /** A table that only this service has, and its quarantine. */
 const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
-  outbox: (pool) => createFormsQuarantine({ pool, clock: systemClock }),
+  outbox: (pool) => createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock }),
   client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),
   deliveries: createNoticeQuarantine,
 };

@@ -1,5 +1,6 @@
 // The quarantine of the platform server's database: events that cannot be routed and notices that cannot be delivered
 // because of themselves. Such a job ends; its event or delivery stays, and a release makes a new job.
+
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/log.ts';
@@ -12,6 +13,7 @@ import {
   renderingFailure,
 } from '../../service/quarantine.ts';
 import { createQuarantineStore, putInQuarantine, type QuarantineStore } from '../../service/quarantine-store.ts';
+import { unsharedPool } from '../../service/shared-pool.ts';
 import { MailError } from '../mail.ts';
 import type { Delivery } from './deliveries-store.ts';
 
@@ -121,7 +123,7 @@ WHERE (q.kind = 'event' AND NOT EXISTS (SELECT FROM events WHERE sequence::text 
 /** A release makes a job for each item. */
 export function createNoticeQuarantine(pool: pg.Pool): QuarantineStore {
   return createQuarantineStore({
-    pool,
+    pool: unsharedPool(pool),
     async resume(db, items) {
       const of = (kind: string) => items.flatMap((item) => (item.kind === kind ? [item.item] : []));
       await db.query(resumeDeliveriesSql, [of('delivery')]);
