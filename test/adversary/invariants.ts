@@ -83,6 +83,6 @@ export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise
     if (!possible.some((candidate) => isDeepStrictEqual(candidate, data)))
       problems.push(`the form ${id} lost an acknowledged save`);
   }
-  await close();
+  close();
   return problems;
 }
