@@ -5,12 +5,12 @@ import type { Order, Report } from './adversaries/thread.ts';
 import type { Addresses } from './world/addresses.ts';
 
 export interface Attackers {
-  /** Resolves when the adversary has stopped; it gets 20 s more than its time. */
+  /** Resolves when the adversary has stopped; it gets 60 s more than its time, for a reconciler run. */
   order(order: Omit<Order, 'id'>): Promise<Report>;
   stop(): Promise<void>;
 }
 
-const overtime = 20_000;
+const overtime = 60_000;
 
 export function startAttackers(addresses: Addresses): Attackers {
   const worker = new Worker(new URL('./adversaries/thread.ts', import.meta.url), { workerData: addresses });

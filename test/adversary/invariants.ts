@@ -14,11 +14,15 @@ export const baselinePhase = 'baseline';
 
 const among = (phase: string) => adversaries.filter(({ name }) => phase.split(' + ').includes(name));
 
+const mostLines = 40;
+
 /** Failures that no adversary of their phase excuses, counted by what they say. */
 export function judgeFailures(failures: Failure[]): string[] {
   const unexcused = failures.filter((failure) => !among(failure.phase).some(({ excuses }) => excuses?.(failure)));
   const byText = Map.groupBy(unexcused, ({ phase, kind, what }) => `${kind}: ${what} (${phase})`);
-  return [...byText].map(([text, list]) => (list.length > 1 ? `${text}, ${list.length} times` : text));
+  const lines = [...byText].map(([text, list]) => (list.length > 1 ? `${text}, ${list.length} times` : text));
+  if (lines.length <= mostLines) return lines;
+  return [...lines.slice(0, mostLines), `and ${lines.length - mostLines} other kinds of failures of honest requests`];
 }
 
 /** Milliseconds. A p99 below the floor is never too slow, whatever the baseline: a busy machine alone may cause it. */
@@ -83,6 +87,6 @@ export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise
     if (!possible.some((candidate) => isDeepStrictEqual(candidate, data)))
       problems.push(`the form ${id} lost an acknowledged save`);
   }
-  await close();
+  close();
   return problems;
 }

@@ -2,7 +2,7 @@
 import { quantile } from '../bench/latency.ts';
 import type { Kind, Sample } from './honest/recorder.ts';
 
-export const groups: Record<string, Kind[]> = {
+const groups: Record<string, Kind[]> = {
   forms: ['create', 'send code', 'read', 'save', 'submit', 'list forms'],
   registers: ['read register', 'write register'],
   targets: ['target GET', 'target POST', 'download', 'upload', 'sessions'],

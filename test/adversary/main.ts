@@ -2,7 +2,7 @@
 // not hold; the seed is then added to seeds.json, whose seeds every later run begins with.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { placePostgres, startPostgres } from '../../src/embedded/postgres/postgres.ts';
@@ -21,6 +21,7 @@ Usage: npm run test:adversary -- [options]
   --seconds N   how long adversaries work (180), without the start and the baseline
   --seed TEXT   repeats the choices of a run; a new one is made and printed without it
   --only NAME   only this adversary; may be given several times
+  --report FILE writes the counts as vitest's JSON reporter does
   --help        print this
 
 Adversaries:
@@ -35,6 +36,7 @@ async function main(): Promise<number> {
       seconds: { type: 'string', default: '180' },
       seed: { type: 'string' },
       only: { type: 'string', multiple: true, default: [] },
+      report: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -47,13 +49,18 @@ async function main(): Promise<number> {
   print(`seed ${seed}: npm run test:adversary -- --seed ${seed} --seconds ${seconds}${replay}\n`);
   // What failed once comes first, as quickly as it can.
   const first = values.seed === undefined && values.only.length === 0 ? kept : [];
-  const passes = [...first.map((each) => planPass(each, 15)), planPass(seed, seconds, values.only)];
+  const passes = [
+    ...first.map((each) => planPass(each, 15, { together: 4 })),
+    planPass(seed, seconds, { only: values.only }),
+  ];
+  print(`load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors\n`);
   const problems = await withPostgres((administratorUrl) =>
     run({
       ...{ administratorUrl, passes, baseline: 12_000, floor: 250, settling: 30_000 },
       print: (line) => print(`${elapsed()}  ${line}\n`),
     }),
   );
+  if (values.report !== undefined) await writeReport(values.report, problems);
   if (problems.length === 0) return leave(`\nEverything held (seed ${seed}).\n`, 0);
   print(`\nDid not hold (seed ${seed}):\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
   if (values.only.length === 0 && !kept.includes(seed)) await keepSeed(seed);
@@ -69,8 +76,17 @@ function leave(text: string, code: number): number {
 const started = Date.now();
 const elapsed = () => `${((Date.now() - started) / 1_000).toFixed(0).padStart(4)} s`;
 
+/** An adversary that could do no harm counts as a passed test, and each problem as a failed one. */
+async function writeReport(file: string, problems: string[]): Promise<void> {
+  const numPassedTests = problems.length === 0 ? adversaries.length : 0;
+  await writeFile(file, JSON.stringify({ numPassedTests, numFailedTests: problems.length, testResults: [] }));
+}
+
+/** Each costs every later run some 15 s. */
+const mostKept = 5;
+
 async function keepSeed(seed: string): Promise<void> {
-  await writeFile(join(import.meta.dirname, 'seeds.json'), `${JSON.stringify([...kept, seed])}\n`);
+  await writeFile(join(import.meta.dirname, 'seeds.json'), `${JSON.stringify([...kept, seed].slice(-mostKept))}\n`);
   print(`The seed was added to test/adversary/seeds.json.\n`);
 }
 
@@ -81,12 +97,18 @@ async function withPostgres<T>(work: (administratorUrl: string) => Promise<T>): 
   const directory = join(folder, 'postgres');
   const settings = { fsync: 'off', synchronous_commit: 'off', max_connections: '200' };
   const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });
-  try {
-    return await work(postgres.url);
-  } finally {
+  const stop = async () => {
     await postgres.stop();
     await rm(await placePostgres(directory), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
+  };
+  // The replicas end with this process; Postgres does not.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stop().finally(() => process.exit(130)));
+  try {
+    return await work(postgres.url);
+  } finally {
+    await stop();
   }
 }
 

@@ -17,16 +17,32 @@ export interface Pass {
 const shortest = 300;
 const longest = 8_000;
 
-/** `only`: names; all adversaries without it. */
-export function planPass(seed: string, seconds: number, only: string[] = []): Pass {
+export interface PlanOptions {
+  /** Names; all adversaries without it. */
+  only?: string[];
+  /** How many at once, so that a short pass has time for all of them; one after the other without it. */
+  together?: number;
+}
+
+export function planPass(seed: string, seconds: number, { only = [], together = 1 }: PlanOptions = {}): Pass {
   const random = createRandom(seed);
   const chosen = random.shuffle(adversaries.filter(({ name }) => only.length === 0 || only.includes(name)));
-  const milliseconds = Math.min(Math.max((seconds * 1_000 * 0.75) / chosen.length, shortest), longest);
-  const slots: Slot[] = chosen.map((adversary) => ({ adversaries: [adversary], milliseconds }));
-  let left = seconds * 1_000 - chosen.length * milliseconds;
-  for (; chosen.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
+  const groups = together === 1 ? chosen.map((adversary) => [adversary]) : group(chosen, together);
+  const milliseconds = Math.round(Math.min(Math.max((seconds * 750) / groups.length, shortest), longest));
+  const slots: Slot[] = groups.map((adversaries) => ({ adversaries, milliseconds }));
+  let left = seconds * 1_000 - groups.length * milliseconds;
+  for (; groups.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
     slots.push({ adversaries: random.shuffle(chosen).slice(0, random.integer(2, 3)), milliseconds: 2 * milliseconds });
   return { seed, slots };
+}
+
+/** Those that excuse failures come together, so that they excuse little of what the others do. */
+function group(chosen: Adversary[], together: number): Adversary[][] {
+  const faults = chosen.filter(({ excuses }) => excuses !== undefined);
+  const others = chosen.filter(({ excuses }) => excuses === undefined);
+  const groups = faults.length > 0 ? [faults] : [];
+  for (let first = 0; first < others.length; first += together) groups.push(others.slice(first, first + together));
+  return groups;
 }
 
 export const phaseOf = ({ adversaries: list }: Slot) => list.map(({ name }) => name).join(' + ');

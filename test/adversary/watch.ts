@@ -25,14 +25,14 @@ export function watchReplicas(replicas: Replica[], phase: () => string): Watch {
     while (!stopping.signal.aborted) {
       const id = pid();
       const started = performance.now();
-      const isAlive = await probe(`${base}/livez`, 2 * longestBlock);
+      const alive = await probe(`${base}/livez`, 2 * longestBlock);
       // Only what the same process answered counts, and answers in time.
       if (id !== undefined && id === pid() && performance.now() - started > longestBlock)
         note(`${place.name} did not answer its liveness probe for ${longestBlock / 1_000} s`);
-      const status = isAlive ? await probe(`${base}/readyz`, 2 * longestBlock) : 0;
+      const { status, text } = alive.status === 200 ? await probe(`${base}/readyz`, 2 * longestBlock) : alive;
       if (status === 200) wasReady = id;
       if (status === 503 && id !== undefined && wasReady === id && id === pid())
-        note(`${place.name} was not ready while it ran`);
+        note(`${place.name} was not ready while it ran: ${text.slice(0, 200)}`);
       await delay(interval);
     }
   }
@@ -46,13 +46,10 @@ export function watchReplicas(replicas: Replica[], phase: () => string): Watch {
     },
   };
 
-  function probe(url: string, patience: number): Promise<number> {
+  function probe(url: string, patience: number): Promise<{ status: number; text: string }> {
     return fetch(url, { signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(patience)]) }).then(
-      async (response) => {
-        await response.arrayBuffer();
-        return response.status;
-      },
-      () => 0,
+      async (response) => ({ status: response.status, text: await response.text() }),
+      () => ({ status: 0, text: '' }),
     );
   }
 }

@@ -34,5 +34,5 @@ export async function liveAsAdministrator(around: Surroundings): Promise<void> {
       mustSee(Array.isArray((json as { results?: unknown }).results), 'a list of forms is no list');
     });
   });
-  await close();
+  close();
 }

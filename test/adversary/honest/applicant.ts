@@ -16,7 +16,7 @@ export async function liveAsApplicant(around: Surroundings, index: number): Prom
   });
   const base = `${addresses.fronts.forms}/form/v1/forms`;
   await live(around, () => applyOnce({ around, ask, base, address: `${around.random.word(12)}@example.org` }));
-  await close();
+  close();
 }
 
 interface Application {

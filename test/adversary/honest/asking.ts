@@ -20,7 +20,7 @@ export interface Answered {
 
 export interface Asker {
   ask(url: string, asked?: Asked): Promise<Answered>;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** Longer waits are failures: nobody waits that long. */
@@ -42,7 +42,8 @@ export function createAsker(own: Record<string, string>): Asker {
       const bytes = Buffer.from(await response.body.arrayBuffer());
       if (response.statusCode !== expect) {
         const hasRetryAfter = response.headers['retry-after'] !== undefined;
-        const what = `${method} ${new URL(url).pathname.replace(/[0-9a-f-]{36}/, ':id')} answered ${response.statusCode}: ${bytes.toString().slice(0, 300)}`;
+        const path = new URL(url).pathname.replace(/[0-9a-f-]{36}/, ':id');
+        const what = `${method} ${path} answered ${describeProblem(response.statusCode, bytes.toString())}`;
         // Nothing that happens to a store ends a session.
         throw new Unserved(what, {
           status: response.statusCode,
@@ -52,8 +53,16 @@ export function createAsker(own: Record<string, string>): Asker {
       }
       return { headers: response.headers, bytes, json: parseJson(bytes) };
     },
-    close: () => agent.destroy(),
+    // What is still open is of no interest any more.
+    close: () => void agent.destroy().catch(() => undefined),
   };
+}
+
+/** Status, type and detail of a problem; the same for every instance. */
+export function describeProblem(status: number, text: string): string {
+  const type = /"type":"urn:formgate:problem:([\w-]+)"/.exec(text)?.[1];
+  const detail = /"detail":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
+  return type === undefined ? `${status} ${text.slice(0, 100)}` : `${status} ${type}: ${detail}`;
 }
 
 function parseJson(bytes: Buffer): unknown {

@@ -1,4 +1,5 @@
 // All honest users of a run, who live side by side until they are told to stop.
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../random.ts';
 import type { World } from '../world/world.ts';
 import { liveAsAdministrator } from './administrator.ts';
@@ -14,27 +15,38 @@ export interface HonestUsers {
   stop(): Promise<void>;
 }
 
+/** Longer than a user waits for any response. */
+const patience = 30_000;
+
 export function startHonestUsers(world: World, random: Random): HonestUsers {
   const stopping = new AbortController();
   const recorder = createRecorder();
   const ledger = createLedger();
   const around = { world, recorder, ledger, random, signal: stopping.signal };
-  const lives = [
-    liveAsApplicant(around, 1),
-    liveAsApplicant(around, 2),
-    liveAsAdministrator(around),
-    liveAsMember(around, 'bob'),
-    liveAsMember(around, 'carol'),
-    liveAsVisitor(around, 'dave@example.com'),
-  ];
-  // A user who cannot begin is a failure of the run, reported by stop.
-  const living = Promise.allSettled(lives);
+  const lives = {
+    'first applicant': liveAsApplicant(around, 1),
+    'second applicant': liveAsApplicant(around, 2),
+    administrator: liveAsAdministrator(around),
+    bob: liveAsMember(around, 'bob'),
+    carol: liveAsMember(around, 'carol'),
+    visitor: liveAsVisitor(around, 'dave@example.com'),
+  };
+  const living = new Map<string, Promise<unknown>>();
+  for (const [name, life] of Object.entries(lives)) {
+    // A user who cannot begin is reported by stop.
+    const ending = life.catch((error: unknown) => error);
+    living.set(name, ending);
+  }
   return {
     recorder,
     ledger,
     async stop() {
       stopping.abort();
-      for (const life of await living) if (life.status === 'rejected') throw life.reason;
+      for (const [name, ending] of living) {
+        const late = delay(patience, new Error('did not stop'), { ref: false });
+        const error = await Promise.race([ending, late]);
+        if (error !== undefined) throw new Error(`The honest ${name} failed`, { cause: error });
+      }
     },
   };
 }

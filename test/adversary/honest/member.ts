@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type Person, signIn } from '../world/sign-in.ts';
 import { checksumOf, downloadOf, type Seen } from '../world/upstream.ts';
-import { type Asker, createAsker } from './asking.ts';
+import { type Asker, createAsker, describeProblem } from './asking.ts';
 import { live, type Surroundings, think } from './persona.ts';
 import { mustSee, Unserved } from './recorder.ts';
 
@@ -17,7 +17,7 @@ export async function liveAsMember(around: Surroundings, name: string): Promise<
   const own = { cookie: person.cookie, 'x-xsrf-token': person.csrf, 'x-forwarded-for': `10.3.0.${name.length}` };
   const asker = createAsker(own);
   await Promise.all([work(around, asker, person), watchEvents(around, person, own)]);
-  await asker.close();
+  asker.close();
 }
 
 async function work(around: Surroundings, { ask }: Asker, { email }: Person): Promise<void> {
@@ -70,7 +70,7 @@ async function watchEvents(around: Surroundings, { email }: Person, headers: Rec
         if (response.statusCode === 200) return response.body;
         const text = await response.body.text();
         const hasRetryAfter = response.headers['retry-after'] !== undefined;
-        throw new Unserved(`events answered ${response.statusCode}: ${text.slice(0, 200)}`, {
+        throw new Unserved(`events answered ${describeProblem(response.statusCode, text)}`, {
           ...{ status: response.statusCode, hasRetryAfter, isWrong: response.statusCode === 401 },
         });
       })
@@ -80,7 +80,7 @@ async function watchEvents(around: Surroundings, { email }: Person, headers: Rec
       recorder.fail({ kind: 'events', what: problem, status: 0, hasRetryAfter: false, isWrong: false });
     if (!signal.aborted) await delay(300);
   }
-  await agent.destroy();
+  void agent.destroy().catch(() => undefined);
 }
 
 async function readEvents(stream: AsyncIterable<Buffer>, email: string): Promise<string> {

@@ -23,5 +23,5 @@ export async function live(around: Surroundings, round: () => Promise<void>): Pr
 
 /** What a person, or the network on the way, takes between two requests. */
 export async function think({ random }: Pick<Surroundings, 'random'>): Promise<void> {
-  await delay(random.integer(15, 60));
+  await delay(random.integer(30, 100));
 }

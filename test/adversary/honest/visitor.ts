@@ -1,7 +1,7 @@
 // A person who signs in, looks who is signed in, and signs out again, over and over.
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientId, SignInFailure, signIn } from '../world/sign-in.ts';
-import { createAsker } from './asking.ts';
+import { createAsker, describeProblem } from './asking.ts';
 import { live, type Surroundings } from './persona.ts';
 import { mustSee, Unserved } from './recorder.ts';
 
@@ -24,7 +24,7 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
       );
       await recorder.measure('sessions', () => ask(sessions, { expect: 401 }));
     } finally {
-      await close();
+      close();
     }
     await delay(500);
   });
@@ -38,7 +38,8 @@ async function inTime<T>(signingIn: Promise<T>): Promise<T> {
     return await Promise.race([signingIn, late]);
   } catch (error) {
     if (!(error instanceof SignInFailure)) throw error;
-    const { status, headers, message } = error;
-    throw new Unserved(message, { status, hasRetryAfter: headers.has('retry-after') });
+    const { status, headers, text } = error;
+    const what = `sign-in answered ${describeProblem(status, text)}`;
+    throw new Unserved(what, { status, hasRetryAfter: headers.has('retry-after') });
   }
 }

@@ -32,9 +32,7 @@ const apis = {
 };
 
 /** Targets of the client `web`, by id: what the directory says of each. */
-export const targetsOf = (
-  around: Pick<Surroundings, 'edge' | 'hostileUpstreamPort' | 'stuckTlsPort' | 'deadPort'>,
-) => ({
+const targetsOf = (around: Pick<Surroundings, 'edge' | 'hostileUpstreamPort' | 'stuckTlsPort' | 'deadPort'>) => ({
   api: `http://127.0.0.1:${around.edge.upstream}${basePath}`,
   hostile: `http://127.0.0.1:${around.hostileUpstreamPort}/h`,
   stuck: `https://127.0.0.1:${around.stuckTlsPort}/s`,

@@ -1,5 +1,5 @@
 // Signs a person in at the token handler over plain HTTP, as the frontend `web` would have a browser do it.
-import { createSiteBrowser } from '../../support/site-browser.ts';
+import { createSiteBrowser, type Visit } from '../../support/site-browser.ts';
 
 export interface Person {
   email: string;
@@ -15,11 +15,13 @@ export const callbackOf = (site: string) => `${site}/token-handler/clients/${cli
 export class SignInFailure extends Error {
   readonly status: number;
   readonly headers: Headers;
+  readonly text: string;
 
-  constructor(step: string, status: number, headers: Headers, text: string) {
-    super(`${step}: ${status} ${text.slice(0, 200)}`);
+  constructor(step: string, { status, headers, text }: Visit) {
+    super(`${step} answered ${status}`);
     this.status = status;
     this.headers = headers;
+    this.text = text;
   }
 }
 
@@ -29,13 +31,13 @@ export async function signIn(site: string, email: string, tenant = 'demo'): Prom
   const isCallback = (url: URL) => url.pathname.endsWith('/callback');
   const query = new URLSearchParams({ tenant, callbackUrl: callbackOf(site) });
   const begun = await browser.request(`${site}/token-handler/clients/${clientId}/auth?${query}`);
-  if (begun.status !== 302) throw new SignInFailure('auth', begun.status, begun.headers, begun.text);
+  if (begun.status !== 302) throw new SignInFailure('auth', begun);
   const form = await browser.follow(begun, isCallback);
   const sent = await browser.submit(form, { username: email, password: email.split('@', 1)[0] ?? '' });
   const { location } = await browser.follow(sent, isCallback);
   if (!location) throw new Error(`The access service did not call back for ${email}.`);
   const landed = await browser.request(location);
-  if (landed.status !== 302) throw new SignInFailure('callback', landed.status, landed.headers, landed.text);
+  if (landed.status !== 302) throw new SignInFailure('callback', landed);
   const names = ['formgate_session', 'XSRF-TOKEN'];
   const cookies = names.map((name) => `${name}=${browser.cookie(site, name) ?? ''}`);
   return { email, cookie: cookies.join('; '), csrf: browser.cookie(site, 'XSRF-TOKEN') ?? '' };

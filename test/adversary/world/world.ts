@@ -26,6 +26,9 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** Of one adversary: each has a limit of requests of its own. */
+const sessions = 6;
+
 const services: Service[] = ['platform-server', 'forms', 'token-handler'];
 
 /** `administratorUrl`: of a Postgres on which databases may be created. */
@@ -102,7 +105,7 @@ async function startParts(
     redisPort: redis.port,
     tenants,
     tokens: await createTokens(access),
-    mallory: [await signIn(site, 'mallory@example.com'), await signIn(site, 'mallory@example.com')],
+    mallory: await Promise.all(Array.from({ length: sessions }, () => signIn(site, 'mallory@example.com'))),
     trudy: await signIn(site, 'trudy@example.com', 'Other Town'),
     hostileUpstreamPort: around.hostileUpstreamPort,
     stuckTlsPort: around.stuckTlsPort,

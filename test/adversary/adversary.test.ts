@@ -1,0 +1,26 @@
+// A short run of `npm run test:adversary`: every adversary, several at once, for some seconds.
+import { randomBytes } from 'node:crypto';
+import { expect, inject, it } from 'vitest';
+import { run } from './run.ts';
+import { planPass } from './schedule.ts';
+import kept from './seeds.json' with { type: 'json' };
+
+/** The same for a second try. */
+const seed = process.env.ADVERSARY_SEED ?? randomBytes(6).toString('hex');
+
+it('honest users are served while adversaries attack two replicas of each process, and nothing of it remains', {
+  timeout: 180_000,
+}, async () => {
+  const lines: string[] = [];
+  const passes = [...kept, seed].map((each) => planPass(each, 10, { together: 4 }));
+  const problems = await run({
+    administratorUrl: inject('postgresUrl'),
+    passes,
+    baseline: 2_500,
+    // The other files of a run keep the machine busy.
+    floor: 2_000,
+    settling: 15_000,
+    print: (line) => void lines.push(line),
+  });
+  expect(problems, `ADVERSARY_SEED=${seed}\n${lines.join('\n')}`).toEqual([]);
+});
