@@ -36,11 +36,10 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
     isBroken = !(await works()) && (await canConnect(url, patience)) && !(await works());
     // The other free connections may be lost as well: all are asked at once, and those that do not answer are closed.
     if (isBroken) await Promise.all(Array.from({ length: pool.idleCount }, () => answers(pool, patience)));
-    schedule();
   }
   let isStopped = false;
   function schedule(): void {
-    if (!isStopped) timer = setTimeout(() => void check(), interval).unref();
+    if (!isStopped) timer = setTimeout(() => void check().finally(schedule), interval).unref();
   }
   schedule();
   return {
