@@ -13,6 +13,7 @@ import { createUrns, type Urns } from '../service/urn.ts';
 import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
 import { createConfigurationChanges } from './configuration/changes.ts';
+import { coreScope } from './configuration/configuration.ts';
 import { definitionsSchema } from './configuration/definition.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
 import { configurationReadRoutes, configurationWriteRoutes } from './configuration/routes.ts';
@@ -24,8 +25,9 @@ import { eventDefinitionsSchema } from './events/event.ts';
 import { eventRoutes } from './events/routes.ts';
 import { createEventStore } from './events/store.ts';
 import type { Mailer } from './mail.ts';
-import { notificationTypes, notificationTypesSchema, senderOf } from './notifications/notification-type.ts';
+import { notificationTypes, notificationTypesSchema } from './notifications/notification-type.ts';
 import { subscriptionRoutes } from './notifications/routes.ts';
+import { createSenderPolicy } from './notifications/sender.ts';
 import { subscriberRoutes } from './notifications/subscriber-routes.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
@@ -107,7 +109,7 @@ function configurationRoutes(
   parts: Parts & { validate: ReturnType<typeof createValidate> },
   identity: Identity,
 ): Route[] {
-  const { pool, clock, urns, configuration, validate } = parts;
+  const { pool, clock, urns, configuration, validate, mailer } = parts;
   const guards = createConfigurationGuards({ ...identity, urns, definitionOf: configuration.definition });
   const changes = createConfigurationChanges({
     pool,
@@ -115,6 +117,11 @@ function configurationRoutes(
     validate,
     builtInSchemas,
     urnOf: urns.configuration,
+    async refuse(transaction, { scope, namespace, name }, value, before) {
+      if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;
+      const { mailDomains } = createTenantStore(transaction);
+      return createSenderPolicy({ domain: mailer.domain, domainsOf: mailDomains }).refuse(scope, value, before);
+    },
     async recordEvent(transaction, event) {
       await createEventStore(transaction).accept(event, clock());
     },
@@ -125,6 +132,10 @@ function configurationRoutes(
 
 function notificationRoutes(parts: Parts, identity: Identity): Route[] {
   const { pool, clock, urns, configuration } = parts;
+  const senders = createSenderPolicy({
+    domain: parts.mailer.domain,
+    domainsOf: createTenantStore(pool).mailDomains,
+  });
   const common = {
     ...identity,
     urns,
@@ -141,7 +152,8 @@ function notificationRoutes(parts: Parts, identity: Identity): Route[] {
       ...common,
       codes: createCodes({ pool, key: parts.config.CODE_KEY, clock }),
       sendMail: parts.mailer.send,
-      senderOf: async (tenant) => senderOf((await configuration.latestOfBoth(tenant, notificationsHome)).tenant),
+      senderOf: async (tenant) =>
+        senders.senderOf(tenant, (await configuration.latestOfBoth(tenant, notificationsHome)).tenant),
     }),
   ];
 }

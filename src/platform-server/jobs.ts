@@ -15,6 +15,7 @@ import type { Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
 import { notificationTypes } from './notifications/notification-type.ts';
+import { createSenderPolicy } from './notifications/sender.ts';
 import { createNoticeRenderer } from './notifications/template.ts';
 import { createTenantStore } from './tenants/store.ts';
 
@@ -43,13 +44,15 @@ export function createPlatformJobs(options: {
   const configuration = createConfigurationStore(pool);
   const directory = createDirectoryStore(pool);
   const tenants = createTenantStore(pool);
+  const senders = createSenderPolicy({ domain: options.mailer.domain, domainsOf: tenants.mailDomains });
   const jobs = createDeliveryJobs({
     ...options,
     render: createNoticeRenderer(),
     eventsIn: createEventStore,
     subscriberUrn: urns.subscriber,
     typesOf: async (tenant) => notificationTypes(await configuration.latestOfBoth(tenant, notificationsHome)),
-    tenantDocument: async (tenant) => (await configuration.latestOfBoth(tenant, notificationsHome)).tenant,
+    senderOf: async (tenant) =>
+      senders.senderOf(tenant, (await configuration.latestOfBoth(tenant, notificationsHome)).tenant),
     async tenantShown(id) {
       const [tenant] = await tenants.find({ id });
       return { id: urns.tenant(id), name: tenant?.name ?? '' };

@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { type Queryable, withTransaction } from '../../service/postgres.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
 import {
   applyEdit,
   type ConfigurationKey,
@@ -42,6 +42,13 @@ export interface ChangeOptions {
   /** Schemas by `namespace:name` that no definition can override. */
   builtInSchemas: Record<string, unknown>;
   urnOf(namespace: string, name: string): string;
+  /** What speaks against a value, beside its schema: a pointer into it, and why. `before` is what it replaces. */
+  refuse(
+    transaction: Queryable,
+    key: ConfigurationKey,
+    value: unknown,
+    before: unknown,
+  ): Promise<FieldError | undefined>;
   recordEvent: RecordEvent;
 }
 
@@ -84,6 +91,8 @@ async function editLatest(change: Change, edit: Edit): Promise<Revision> {
   await store.lockOrCreate(key);
   const { latest } = await store.read(key);
   const configuration = await checkedValue(change, edited(latest?.configuration, edit), edit.operation);
+  const refused = await change.options.refuse(change.transaction, key, configuration, latest?.configuration);
+  if (refused) throw invalidValue(key, refused, edit.operation);
   if (latest && isUnchanged(latest.configuration, configuration)) return latest;
   const saved = { revision: 0, created: now, ...latest, lastUpdated: now, configuration };
   await store.saveRevision(key, saved);
@@ -153,11 +162,14 @@ async function checkedValue(change: Change, value: unknown, operation: Edit['ope
   if (schema === undefined) return value;
   const result = options.validate(schema, value);
   if (result.valid) return result.value;
-  const place = result.pointer ? `${result.pointer} ` : '';
-  const errors = [{ pointer: `${operandPointers[operation]}${result.pointer}`, detail: result.detail }];
-  throw new Problem('invalid-request', `Value not valid for configuration '${label}': ${place}${result.detail}`, {
-    errors,
-  });
+  throw invalidValue(key, result, operation);
+}
+
+function invalidValue(key: ConfigurationKey, { pointer, detail }: FieldError, operation: Edit['operation']): Problem {
+  const place = pointer ? `${pointer} ` : '';
+  const errors = [{ pointer: `${operandPointers[operation]}${pointer}`, detail }];
+  const label = `${key.namespace}:${key.name}`;
+  return new Problem('invalid-request', `Value not valid for configuration '${label}': ${place}${detail}`, { errors });
 }
 
 /** Where the operand of an edit stands in the body; what is wrong with the value stands below it, or was there before. */
