@@ -12,6 +12,7 @@ import { createUrns, type Urns } from '../service/urn.ts';
 import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
 import { createConfigurationChanges } from './configuration/changes.ts';
+import { coreScope } from './configuration/configuration.ts';
 import { definitionsSchema, schemasOfDefinitions } from './configuration/definition.ts';
 import { createConfigurationGuards } from './configuration/policy.ts';
 import { configurationReadRoutes, configurationWriteRoutes } from './configuration/routes.ts';
@@ -22,13 +23,9 @@ import { eventDefinitionsSchema, schemasOfEvents } from './events/event.ts';
 import { eventRoutes } from './events/routes.ts';
 import { createEventStore } from './events/store.ts';
 import type { Mailer } from './mail.ts';
-import {
-  notificationTypes,
-  notificationTypesSchema,
-  senderOf,
-  templatesIn,
-} from './notifications/notification-type.ts';
+import { notificationTypes, notificationTypesSchema, templatesIn } from './notifications/notification-type.ts';
 import { subscriptionRoutes } from './notifications/routes.ts';
+import { createSenderPolicy } from './notifications/sender.ts';
 import { subscriberRoutes } from './notifications/subscriber-routes.ts';
 import { createSubscriberStore } from './notifications/subscribers-store.ts';
 import { createSubscribing } from './notifications/subscribing.ts';
@@ -108,7 +105,7 @@ interface Parts extends PlatformAppOptions {
 type Identity = Pick<Parameters<typeof createConfigurationGuards>[0], 'verifier' | 'tenants'>;
 
 function configurationRoutes(parts: Parts, identity: Identity): Route[] {
-  const { pool, clock, urns, configuration, tenantCode, config } = parts;
+  const { pool, clock, urns, configuration, tenantCode, config, mailer } = parts;
   const guards = createConfigurationGuards({ ...identity, urns, definitionOf: configuration.definition });
   const changes = createConfigurationChanges({
     pool,
@@ -117,6 +114,11 @@ function configurationRoutes(parts: Parts, identity: Identity): Route[] {
     builtIn,
     largest: 2 * config.BODY_LIMIT,
     urnOf: urns.configuration,
+    async refuse({ scope, namespace, name }, value, before) {
+      if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;
+      const { mailDomains } = createTenantStore(pool);
+      return createSenderPolicy({ domain: mailer.domain, domainsOf: mailDomains }).refuse(scope, value, before);
+    },
     async recordEvent(transaction, event) {
       await createEventStore(transaction).accept(event, clock());
     },
@@ -127,6 +129,10 @@ function configurationRoutes(parts: Parts, identity: Identity): Route[] {
 
 function notificationRoutes(parts: Parts, identity: Identity): Route[] {
   const { pool, clock, urns, configuration } = parts;
+  const senders = createSenderPolicy({
+    domain: parts.mailer.domain,
+    domainsOf: createTenantStore(pool).mailDomains,
+  });
   const common = {
     ...identity,
     urns,
@@ -143,7 +149,8 @@ function notificationRoutes(parts: Parts, identity: Identity): Route[] {
       ...common,
       codes: createCodes({ pool, key: parts.config.CODE_KEY, clock }),
       sendMail: parts.mailer.send,
-      senderOf: async (tenant) => senderOf((await configuration.latestOfBoth(tenant, notificationsHome)).tenant),
+      senderOf: async (tenant) =>
+        senders.senderOf(tenant, (await configuration.latestOfBoth(tenant, notificationsHome)).tenant),
     }),
   ];
 }

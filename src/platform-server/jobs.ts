@@ -16,6 +16,7 @@ import { createDeliveryStore } from './notifications/deliveries-store.ts';
 import { createDeliveryJobs } from './notifications/delivery.ts';
 import { createJobQuarantine } from './notifications/job-quarantine.ts';
 import { notificationTypes } from './notifications/notification-type.ts';
+import { createSenderPolicy } from './notifications/sender.ts';
 import type { TenantCode } from './tenant-code.ts';
 import { createTenantStore } from './tenants/store.ts';
 
@@ -46,13 +47,15 @@ export function createPlatformJobs(options: {
   const directory = createDirectoryStore(pool);
   const tenants = createTenantStore(pool);
   const quarantine = createJobQuarantine(options);
+  const senders = createSenderPolicy({ domain: options.mailer.domain, domainsOf: tenants.mailDomains });
   const jobs = createDeliveryJobs({
     ...options,
     render: options.tenantCode.render,
     eventsIn: createEventStore,
     subscriberUrn: urns.subscriber,
     typesOf: async (tenant) => notificationTypes(await configuration.latestOfBoth(tenant, notificationsHome)),
-    tenantDocument: async (tenant) => (await configuration.latestOfBoth(tenant, notificationsHome)).tenant,
+    senderOf: async (tenant) =>
+      senders.senderOf(tenant, (await configuration.latestOfBoth(tenant, notificationsHome)).tenant),
     async tenantShown(id) {
       const [tenant] = await tenants.find({ id });
       return { id: urns.tenant(id), name: tenant?.name ?? '' };

@@ -83,4 +83,20 @@ describe('a seed', () => {
     await writeFile(file, JSON.stringify(seed));
     expect(await readSeed(file)).toEqual(seed);
   });
+
+  it('that names a tenant, its name or its realm twice is a configuration error that names the second', async () => {
+    const tenants = [
+      { id: 'a'.repeat(24), name: 'Blue River', realm: 'blue' },
+      { id: 'a'.repeat(24), name: 'blue river', realm: 'other' },
+      { id: 'b'.repeat(24), name: 'Red River', realm: 'blue' },
+    ];
+    const file = join(directory, 'duplicates.json');
+    await writeFile(file, JSON.stringify({ tenants }));
+    const error: unknown = await readSeed(file).catch((failure: unknown) => failure);
+    expect((error as ConfigError).problems.map(({ problem }) => problem)).toEqual([
+      'tenants.1.id: is the id of tenants.0 already',
+      'tenants.1.name: is the name of tenants.0 already',
+      'tenants.2.realm: is the realm of tenants.0 already',
+    ]);
+  });
 });

@@ -9,6 +9,23 @@ import { createDirectoryStore } from './directory/store.ts';
 import { tenantIdPattern } from './tenant-key.ts';
 import { createTenantStore } from './tenants/store.ts';
 
+const mailDomain = /^([A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}$/;
+
+/** A second entry would replace the first without a word, or fail at the database. */
+function refuseDuplicates(tenants: { id: string; name: string; realm: string }[], context: z.RefinementCtx): void {
+  for (const member of ['id', 'name', 'realm'] as const) {
+    const first = new Map<string, number>();
+    for (const [index, tenant] of tenants.entries()) {
+      // The database compares names so.
+      const value = member === 'name' ? tenant.name.toLowerCase() : tenant[member];
+      const at = first.get(value);
+      const message = `is the ${member} of tenants.${at} already`;
+      if (at === undefined) first.set(value, index);
+      else context.addIssue({ code: 'custom', path: [index, member], message });
+    }
+  }
+}
+
 const element = '[A-Za-z0-9-]{1,50}';
 
 export const seedSchema = z.strictObject({
@@ -19,8 +36,10 @@ export const seedSchema = z.strictObject({
         name: z.string().regex(/^[0-9A-Za-z _]{1,50}$/, 'must be 1 to 50 letters, digits, spaces and underscores'),
         realm: z.string().min(1).max(50),
         adminEmail: z.email().optional(),
+        mailDomains: z.array(z.string().regex(mailDomain, 'must be a domain').toLowerCase()).max(50).optional(),
       }),
     )
+    .superRefine(refuseDuplicates)
     .default([]),
   directory: z
     .array(
@@ -55,7 +74,8 @@ export async function applySeed(pool: pg.Pool, seed: Seed): Promise<void> {
   await withTransaction(pool, async (transaction) => {
     const tenants = createTenantStore(transaction);
     const directory = createDirectoryStore(transaction);
-    for (const { adminEmail = null, ...tenant } of seed.tenants ?? []) await tenants.save({ ...tenant, adminEmail });
+    for (const { adminEmail = null, mailDomains = [], ...tenant } of seed.tenants ?? [])
+      await tenants.save({ ...tenant, adminEmail, mailDomains });
     for (const entry of seed.directory ?? []) await directory.save(entry);
   });
 }

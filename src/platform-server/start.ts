@@ -20,7 +20,7 @@ import { createNoticeQuarantine } from './notifications/job-quarantine.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
 import { applySeed, readSeed } from './seed.ts';
 import { createTenantCode } from './tenant-code.ts';
-import { guardJobPool, migrateJobs, startWorker } from './worker.ts';
+import { migrateJobs, startWorker } from './worker.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
@@ -36,10 +36,16 @@ export async function startPlatformServer(options: {
   const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
   const metrics = createMetrics();
   await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
-  const pool = createPool({ url: config.DATABASE_URL, size: config.DATABASE_POOL_SIZE, log, metrics });
+  const pool = createPool({
+    url: config.DATABASE_URL,
+    name: 'requests',
+    size: config.DATABASE_POOL_SIZE,
+    log,
+    metrics,
+  });
   // Jobs have connections of their own: a flood of requests must not hold up the mail, nor the other way round.
   const jobConnections = config.WORKER_CONCURRENCY + 3;
-  const jobPool = guardJobPool(createPool({ url: config.DATABASE_URL, size: jobConnections, log, metrics }), log);
+  const jobPool = createPool({ url: config.DATABASE_URL, name: 'jobs', size: jobConnections, log, metrics });
   await migrateJobs(jobPool, log);
   if (seed) await applySeed(pool, seed);
 

@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../../test/support/postgr
 import { createMetrics } from '../service/metrics.ts';
 import { createPool } from '../service/postgres.ts';
 import { migrationsDirectory } from './start.ts';
-import { guardJobPool, type JobWorker, migrateJobs, startWorker } from './worker.ts';
+import { type JobWorker, migrateJobs, startWorker } from './worker.ts';
 
 const log = pino({ level: 'silent' });
 let database: TestDatabase;
@@ -13,7 +13,7 @@ let pool: pg.Pool;
 
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
-  pool = guardJobPool(createPool({ url: database.url, size: 8, log, metrics: createMetrics() }), log);
+  pool = createPool({ url: database.url, size: 8, log, metrics: createMetrics() });
   await Promise.all([migrateJobs(pool, log), migrateJobs(pool, log)]);
 });
 

@@ -34,16 +34,6 @@ export interface JobWorker {
 /** Milliseconds; the process as a whole has 5 s to release what it holds. */
 const longestStop = 3_000;
 
-/**
- * Makes the pool fit for the library: a connection that it holds for long may break while no query runs, and the error
- * that nobody hears would end the process.
- */
-export function guardJobPool(pool: pg.Pool, log: Logger): pg.Pool {
-  return pool.on('connect', (client) => {
-    client.on('error', (error) => log.warn({ err: error }, 'a connection of the jobs broke'));
-  });
-}
-
 /** Makes the job tables. Several processes may start at once. */
 export async function migrateJobs(pool: pg.Pool, log: Logger): Promise<void> {
   await withTransaction(pool, async (transaction) => {

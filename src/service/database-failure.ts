@@ -22,11 +22,20 @@ const reasons: Readonly<Record<string, string>> = {
   '57P03': 'it is starting or stopping',
 };
 
+const messages: Readonly<Record<string, string>> = { 'timeout expired': 'its host does not answer' };
+
+/** Postgrator says `MD5 checksum failed for migration [1]` where the table of migrations has another file's. */
+function explainMigration(message: string): string {
+  const [, number] = /^MD5 checksum failed for migration \[(\d+)\]/.exec(message) ?? [];
+  if (number === undefined) return message;
+  return `it has the tables of another service, or migration ${number} was changed; check DATABASE_URL`;
+}
+
 /** One clause, with the code of the failure if it has one: `it refuses the user or the password (28P01)`. */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
   // Ours or the migration tool's; pg says so when it gives up waiting.
   if (!('code' in error) || typeof error.code !== 'string')
-    return error.message === 'timeout expired' ? 'its host does not answer' : error.message;
+    return messages[error.message] ?? explainMigration(error.message);
   return `${reasons[error.code] ?? 'it refuses what was asked for'} (${error.code})`;
 }

@@ -119,9 +119,13 @@ describe('migrations', () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     await run();
     write('001.do.create.sql', 'CREATE TABLE things (n bigint);');
-    await expect(run()).rejects.toThrow('MD5 checksum failed for migration [1]');
+    await expect(run()).rejects.toThrow(
+      'it has the tables of another service, or migration 1 was changed; check DATABASE_URL',
+    );
     write('002.do.more.sql', 'CREATE TABLE others (n int);');
-    await expect(run()).rejects.toThrow('MD5 checksum failed for migration [1]');
+    await expect(run()).rejects.toThrow(
+      'it has the tables of another service, or migration 1 was changed; check DATABASE_URL',
+    );
     expect(await tables()).toEqual(['schema_migrations', 'things']);
   });
 

@@ -35,7 +35,11 @@ export function createPool(options: {
   if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
   // Beyond what a statement may take (15 s): only a connection that is dead or held up on its way gets here.
   const longestSilence = options.longestSilence ?? 20_000;
-  pool.on('connect', (client) => endWhenSilent(client, longestSilence));
+  pool.on('connect', (client) => {
+    endWhenSilent(client, longestSilence);
+    // One that breaks while it is lent out says so at its next statement; unheard, the event would end the process.
+    client.on('error', () => undefined);
+  });
   // An idle connection that breaks is replaced by the pool; unheard, the event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });

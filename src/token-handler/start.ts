@@ -111,9 +111,9 @@ interface ClientsOptions extends StartOptions {
 /** Everything about clients, and what runs in the background for them. */
 function startClients({ config, log, clock, pace, metrics, urns, platform }: ClientsOptions) {
   const database = { url: config.DATABASE_URL, log, metrics };
-  const pool = createPool({ ...database, size: config.DATABASE_POOL_SIZE });
+  const pool = createPool({ ...database, name: 'requests', size: config.DATABASE_POOL_SIZE });
   // A change of a registration holds its connection during calls to the access service.
-  const changePool = createPool({ ...database, size: 3 });
+  const changePool = createPool({ ...database, name: 'registrations', size: 3 });
   const agent = createHttpAgent();
   const keys = createKeyRing(config.KEY_RING);
   const addresses = createAccessAddresses({

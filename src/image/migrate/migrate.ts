@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
-import { guardJobPool, migrateJobs } from '../../platform-server/worker.ts';
+import { migrateJobs } from '../../platform-server/worker.ts';
 import { ConfigError } from '../../service/config.ts';
 import type { Logger } from '../../service/log.ts';
 import { createMetrics } from '../../service/metrics.ts';
@@ -25,7 +25,7 @@ export async function migrateDatabase(options: { processName: string; url: strin
   const directory = join(import.meta.dirname, '../..', processName, 'migrations');
   await migrate({ url, directory, log, ...(processName === 'forms' && formMigrations) });
   if (processName !== 'platform-server') return;
-  const pool = guardJobPool(createPool({ url, size: 3, log, metrics: createMetrics() }), log);
+  const pool = createPool({ url, size: 3, log, metrics: createMetrics() });
   try {
     await migrateJobs(pool, log);
   } finally {

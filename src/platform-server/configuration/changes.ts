@@ -49,6 +49,8 @@ export interface ChangeOptions {
   /** Characters of a value's JSON text: edits of any number must not make it larger. */
   largest: number;
   urnOf(namespace: string, name: string): string;
+  /** What speaks against a value, beside its schema: a pointer into it, and why. `before` is what it replaces. */
+  refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
   recordEvent: RecordEvent;
 }
 
@@ -211,6 +213,8 @@ async function checkedValue(
   if (schema === undefined) return value;
   const result = await code.validate(key.scope, schema, value);
   if (!result.valid) throw refuse([{ pointer: result.pointer, detail: result.detail }]);
+  const refused = await options.refuse(key, result.value, before);
+  if (refused) throw refuse([refused]);
   const faults = own ? await code.check(key.scope, changedCode(own.findCode, before, result.value)) : [];
   if (faults.length > 0) throw refuse(faults);
   return result.value;

@@ -214,11 +214,11 @@ describe('routing', () => {
       ],
     };
     const query = withTenant(caller);
-    await putTypes(caller, { [typeId]: override, email: { fromEmail: 'town@example.org' } }, query);
+    await putTypes(caller, { [typeId]: override, email: { fromEmail: 'town@platform.example.org' } }, query);
     await recipients({ correlationId: 'form:1' });
     expect(platform.mailbox.messages()[0]).toMatchObject({
       subject: 'Verrouillé',
-      from: expect.stringContaining('town@example.org'),
+      from: expect.stringContaining('town@platform.example.org'),
     });
     await call(`${platform.url}/configuration/v2/configuration/platform/notification-service${query}`, {
       method: 'PATCH',

@@ -10,7 +10,7 @@ import type { Metrics } from '../../service/metrics.ts';
 import { type Queryable, withTransaction } from '../../service/postgres.ts';
 import { MailError, type Mailer } from '../mail.ts';
 import { createDeliveryStore, type Delivery, type RoutedEvent } from './deliveries-store.ts';
-import { type NotificationType, senderOf, type Template, templatesOf, typesOfEvent } from './notification-type.ts';
+import { type NotificationType, type Template, templatesOf, typesOfEvent } from './notification-type.ts';
 import { RenderFailure } from './render-failure.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
 import type { Channel } from './subscription.ts';
@@ -42,8 +42,8 @@ export interface DeliveryOptions {
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
-  /** The tenant's own document of platform:notification-service. */
-  tenantDocument(tenant: string): Promise<unknown>;
+  /** The sender of the tenant's mail; undefined for the operator's. */
+  senderOf(tenant: string): Promise<string | undefined>;
   tenantShown(tenant: string): Promise<{ id: string; name: string }>;
   managementUrl(): Promise<string>;
   subscriberUrn(id: string): string;
@@ -134,9 +134,9 @@ async function sendOrGiveUp(options: DeliveryOptions, delivery: Delivery, target
 
 async function send(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<void> {
   const { event, template, address, subscriber } = target;
-  const [tenant, tenantDocument, managementUrl] = await Promise.all([
+  const [tenant, from, managementUrl] = await Promise.all([
     options.tenantShown(event.tenant),
-    options.tenantDocument(event.tenant),
+    options.senderOf(event.tenant),
     options.managementUrl(),
   ]);
   const notice = await options.render(event.tenant, template, {
@@ -155,7 +155,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
   const to = { name: subscriber.addressAs, address };
   const messageId = `${messageKey(event.id, delivery)}@${options.mailer.domain}`;
   try {
-    await options.mailer.send({ to, from: senderOf(tenantDocument), ...notice, messageId });
+    await options.mailer.send({ to, from, ...notice, messageId });
   } catch (error) {
     const refused = error instanceof MailError && error.refused;
     await createDeliveryStore(options.pool).markFailed(delivery, refused);

@@ -37,11 +37,17 @@ export function createTenantStore(database: Queryable) {
       return rows[0];
     },
 
-    async save({ id, name, realm, adminEmail }: StoredTenant): Promise<void> {
+    /** In lower case. */
+    async mailDomains(id: string): Promise<string[]> {
+      const sql = 'SELECT mail_domains AS domains FROM tenants WHERE id = $1';
+      return (await database.query<{ domains: string[] }>(sql, [id])).rows[0]?.domains ?? [];
+    },
+
+    async save({ id, name, realm, adminEmail, mailDomains = [] }: StoredTenant): Promise<void> {
       await database.query(
-        `INSERT INTO tenants (id, name, realm, admin_email) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (id) DO UPDATE SET name = $2, realm = $3, admin_email = $4`,
-        [id, name, realm, adminEmail],
+        `INSERT INTO tenants (id, name, realm, admin_email, mail_domains) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (id) DO UPDATE SET name = $2, realm = $3, admin_email = $4, mail_domains = $5`,
+        [id, name, realm, adminEmail, mailDomains],
       );
     },
   };

@@ -8,6 +8,8 @@ export interface StoredTenant {
   name: string;
   realm: string;
   adminEmail: string | null;
+  /** Domains that the tenant may send mail from, besides the operator's. */
+  mailDomains?: string[];
 }
 
 /** A tenant in an answer; the administrator's address is for those who are signed in. */
