@@ -38,6 +38,8 @@ const agedSql = [
    SELECT id, '\\x00', '\\x00', 'i', 's', last_accessed FROM forms, (SELECT $1::timestamptz) now`,
   `INSERT INTO code_sends (form_id, address_hash, sent)
    SELECT id, '\\x00', last_accessed FROM forms, (SELECT $1::timestamptz) now`,
+  `INSERT INTO created_notices SELECT decode(md5(id::text), 'hex'), last_accessed, ARRAY[last_accessed]
+   FROM forms, (SELECT $1::timestamptz) now`,
   `INSERT INTO reconciler_runs SELECT g, $1, $1::timestamptz - g * interval '10 minutes', 'succeeded', true, true, '{}'
    FROM generate_series(1, 12000) g`,
 ];
@@ -105,6 +107,7 @@ const purgeIndexes: [Purge, string[]][] = [
   ['used_codes', ['used_codes_by_age']],
   ['code_attempts', ['code_attempts_by_age']],
   ['code_sends', ['code_sends_by_age']],
+  ['created_notices', ['created_notices_by_age']],
   ['outbox', ['outbox_pkey', 'forms_pkey']],
   ['reconciler_runs', ['reconciler_runs_by_end']],
 ];

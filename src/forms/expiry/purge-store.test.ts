@@ -50,6 +50,15 @@ const writers: [table: string, period: number, write: (age: number, index: numbe
     hour,
     (age) => world.pool.query(`INSERT INTO code_sends (address_hash, sent) VALUES ('a', $1)`, [ago(age)]),
   ],
+  [
+    'created_notices',
+    hour,
+    (age, index) =>
+      world.pool.query(
+        `INSERT INTO created_notices VALUES (decode(md5($2::text), 'hex'), $1::timestamptz, ARRAY[$1::timestamptz])`,
+        [ago(age), `${age} ${index}`],
+      ),
+  ],
 ];
 
 describe('rows that age', () => {
