@@ -23,6 +23,7 @@ import { createFormAccess } from './forms/access.ts';
 import { createChangeStore } from './forms/change-store.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
 import { createDataStore } from './forms/data-store.ts';
+import { mayUpdateData } from './forms/guards.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
 import { adminRole } from './forms/policy.ts';
 import { createFormRoute, deleteFormRoute, listFormsRoute, readFormRoute } from './forms/routes.ts';
@@ -68,7 +69,7 @@ export function formsRoutes(options: FormsAppOptions): Route[] {
     operateFormRoute([signedIn, tenant], parts),
     deleteFormRoute([signedIn, tenant], parts),
     readDataRoute([signedIn, tenant], parts),
-    updateDataRoute([signedIn, tenant], parts),
+    updateDataRoute([signedIn, tenant, mayUpdateData(parts.access)], parts),
     // Their guards stand on the lines of their own table: they take another audience and other roles.
     ...registerRoutes({
       ...{ verifier, tenants, urns, configuration, pool, stepMs: config.PLATFORM_TIMEOUT },

@@ -29,10 +29,9 @@ export function createTenantCode(options: { metrics: Metrics; jobMs?: number; wa
     script: new URL('./tenant-code-worker.ts', import.meta.url),
     name: 'tenant-code',
     busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
-    jobMs: 1_000,
     waitMs: 5_000,
     // Values are as large as BODY_LIMIT allows.
-    memoryMb: 128,
+    memoryMb: 96,
     ...options,
   });
   const run = (tenant: string, question: CodeQuestion) =>

@@ -67,6 +67,8 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   params?: P;
   query?: Q;
   body?: B;
+  /** Largest body in bytes, where it is smaller than the app's: a caller's rights may depend on what is in it. */
+  bodyLimit?: number;
   /** Request headers with a meaning here: name to description. */
   headers?: Record<string, string>;
   answers: Record<number, Answer>;
@@ -119,8 +121,10 @@ export function createHttpApp(options: HttpAppOptions): Express {
     allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);
+  const readerOf = ({ bodyLimit = options.bodyLimit }: Route) =>
+    bodyLimit < options.bodyLimit ? createJsonBodyReader(bodyLimit) : readBody;
   const routes = options.routes.filter(({ raw }) => raw === undefined);
-  for (const item of routes) app[item.method](item.path, serveRoute(item, readBody));
+  for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
   // One layer: `app.all` would make one for each of the 35 methods that Node knows.
   for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
   options.extend?.(app);

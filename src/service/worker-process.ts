@@ -10,7 +10,7 @@ export interface WorkerProcessOptions {
   script: string;
   /** Megabytes of its heap. */
   memoryMb: number;
-  /** Milliseconds that one job may run. */
+  /** Milliseconds that one job may run on a machine that is not busy. */
   jobMs: number;
 }
 
@@ -85,7 +85,8 @@ export class WorkerProcess<Q, A> {
     this.#partial = undefined;
     const { jobMs } = this.#options;
     const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
-    const reply = this.#waitFor(promise, resolve, jobMs + graceMs);
+    // A worker on a busy machine repeats the job with four times the limit.
+    const reply = this.#waitFor(promise, resolve, jobMs * 5 + graceMs);
     const job: WorkerJob<Q> = { question, limitMs: jobMs };
     this.#child.send(job, () => undefined);
     return (await reply) as JobReply<A>;

@@ -8,7 +8,7 @@ import { schemaPatterns } from '../../service/linear-pattern.ts';
 import { type FieldError, jsonPointer } from '../../service/problem.ts';
 
 /** Errors that are listed; `truncated` says that there are more, or that nobody looked for more. */
-export const listedErrors = 20;
+const listedErrors = 20;
 
 export interface Findings {
   errors: FieldError[];

@@ -22,6 +22,15 @@ export interface Reached {
   part: Part;
 }
 
+declare global {
+  namespace Express {
+    interface Locals {
+      /** How the caller of this request met the form before its body was read. */
+      reached?: Reached;
+    }
+  }
+}
+
 export interface FormAccess {
   /**
    * Throws Problem `not-found` (also for another tenant's form), `gone` for one that was deleted, `forbidden`, or the

@@ -9,7 +9,7 @@ import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
-import type { Approach, FormAccess } from './access.ts';
+import type { Approach, FormAccess, Reached } from './access.ts';
 import { formAnswers, savedAnswers } from './answers.ts';
 import type { AnswersText, DataStore, Save } from './data-store.ts';
 import { entityTag } from './form.ts';
@@ -124,14 +124,16 @@ async function saveAnswers(
   validates: boolean,
   response: Response,
 ): Promise<void> {
-  const findings = validates ? await findProblems(options, approach, sent.data) : undefined;
-  sendAnswers(response, await save(options, approach, sent), findings);
+  const { reached } = response.locals;
+  const findings = validates ? await findProblems(options, approach, sent.data, reached) : undefined;
+  sendAnswers(response, await save(options, approach, sent, reached), findings);
 }
 
 async function save(
   { answers, access, codes, clock }: DataRoutesOptions,
   approach: Approach,
   sent: Sent,
+  reached: Reached | undefined,
 ): Promise<AnswersText> {
   const { caller, tenantId, formId } = approach;
   const { data, files, revisions } = sent;
@@ -147,8 +149,10 @@ async function save(
   const saved = caller.roles.has(intakeRole) ? await answers.save(asIntake()) : undefined;
   if (saved) return saved;
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const { form, part } = await access.reach('update-data', approach);
-    if (revisions && !revisions.includes(form.revision)) throw stale();
+    const known = attempt === 0 ? reached : undefined;
+    const { form, part } = known ?? (await access.reach('update-data', approach));
+    // What was known before the body came may be old by now; the statement compares the revision itself.
+    if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (part === 'intake' && !isWhole && !(await codes.hasSession({ formId, ...account, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
     const done = await answers.save(
@@ -164,8 +168,9 @@ async function findProblems(
   { access, answers, validator }: DataRoutesOptions,
   approach: Approach,
   data: string | undefined,
+  reached: Reached | undefined,
 ): Promise<Findings> {
-  const { form } = await access.reach('update-data', approach);
+  const { form } = reached ?? (await access.reach('update-data', approach));
   const definition = await access.definitionOf(form);
   const text = data ?? (await answers.peek(approach))?.data;
   return validator.validate(approach, definition, text ?? '{}');

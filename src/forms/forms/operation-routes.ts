@@ -14,7 +14,7 @@ import type { ChangeStore } from './change-store.ts';
 import type { DataStore } from './data-store.ts';
 import { formView, transitions } from './form.ts';
 import { accountOf, approachOf } from './request.ts';
-import { formParams, type Operation, operationBody, tenantQuery } from './schema.ts';
+import { formParams, type Operation, operationBody, smallBody, tenantQuery } from './schema.ts';
 
 export interface OperationRoutesOptions {
   answers: Pick<DataStore, 'peek'>;
@@ -46,6 +46,7 @@ export function operateFormRoute(guards: Guard[], options: OperationRoutesOption
     params: formParams,
     query: tenantQuery,
     body: operationBody,
+    bodyLimit: smallBody,
     headers: { 'Idempotency-Key': 'Of submit: a repeat with the same key gets the first answer for 24 hours' },
     answers: {
       200: { description: 'Done', schema: operationAnswer },

@@ -16,7 +16,7 @@ import type { ChangeStore, NewForm } from './change-store.ts';
 import { type Applicant, type ApplicantInput, createdView, formView, normaliseApplicant } from './form.ts';
 import { type CreatingPart, decideCreate, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf } from './request.ts';
-import { codeQuery, createBody, cursorOf, formParams, listQuery, tenantQuery } from './schema.ts';
+import { codeQuery, createBody, cursorOf, formParams, listQuery, smallBody, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
 
 export interface FormRoutesOptions {
@@ -45,6 +45,7 @@ export function createFormRoute(guards: Guard[], options: FormRoutesOptions): Ro
     guards,
     query: tenantQuery,
     body: createBody,
+    bodyLimit: smallBody,
     headers: { 'Idempotency-Key': 'The same key and body get the same answer for 24 hours' },
     answers: {
       201: { description: 'The draft', schema: createdForm, headers: { Location: 'Path of the form' } },

@@ -57,7 +57,7 @@ const longestText = 524_288;
 const deepestNesting = 4;
 
 /** What is wrong with a template, in words that quote no data. */
-export class TemplateFault extends Error {}
+class TemplateFault extends Error {}
 
 /** Undefined where a template is usable. */
 export function templateFault(source: string): string | undefined {
@@ -76,6 +76,7 @@ export function faultOf(error: unknown): string {
   const [message = ''] = error instanceof Error ? error.message.split('\n') : [];
   const about = /^(?:Parse error on line \d+|Missing helper: .*|The partial .*|.* doesn't match .*)/.exec(message);
   if (about) return `is malformed: ${about[0].slice(0, 200)}`;
+  if (message === 'Invalid string length') return `renders to more than ${longestText} characters`;
   return error instanceof RangeError
     ? 'recurses without end, or has an argument out of range'
     : 'fails when it renders';

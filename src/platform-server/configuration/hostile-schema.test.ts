@@ -1,0 +1,120 @@
+// Schemas and patterns of a tenant that take too much time or memory, and documents that grow without end.
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Answered,
+  call,
+  roleToken,
+  startTestPlatform,
+  type TestPlatform,
+} from '../../../test/support/platform.ts';
+
+let platform: TestPlatform;
+let admin: string;
+let other: string;
+let sender: string;
+
+const patch = (path: string, body: object, token = admin): Promise<Answered> =>
+  call(`${platform.url}/configuration/v2/configuration/${path}`, { method: 'PATCH', token, body });
+const update = (path: string, value: object, token = admin) =>
+  patch(path, { operation: 'UPDATE', update: value }, token);
+const replace = (path: string, configuration: unknown, token = admin) =>
+  patch(path, { operation: 'REPLACE', configuration }, token);
+const define = (key: string, configurationSchema: unknown, token = admin) =>
+  update('platform/configuration-service', { [key]: { configurationSchema } }, token);
+
+const trap = `${'a'.repeat(60)}!`;
+/** RE2 has no look-ahead: it runs in the native engine. */
+const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
+
+beforeAll(async () => {
+  platform = await startTestPlatform({ env: { BODY_LIMIT: '200000' } });
+  const roles = { 'configuration-service': ['configuration-admin'] };
+  admin = await roleToken(platform.access, roles, { realm: 'demo' });
+  other = await roleToken(platform.access, roles, { realm: 'other' });
+  sender = await roleToken(platform.access, { 'event-service': ['event-sender'] }, { realm: 'demo' });
+});
+
+afterAll(() => platform.close());
+
+describe('a hostile pattern', () => {
+  it('that RE2 can express is matched at once', async () => {
+    await define('re2:x', { properties: { a: { pattern: '^(a+)+$' } } });
+    expect(await replace('re2/x', { a: trap })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/configuration/a' }] },
+    });
+    expect(await replace('re2/x', { a: 'a'.repeat(10_000) })).toMatchObject({ status: 200 });
+  });
+
+  it('that it cannot express is a 400, and others write meanwhile without noticing', async () => {
+    await define('endless:x', endless);
+    await Promise.all([replace('plain/x', { a: 1 }, other), define('plain:x', {}, other)]);
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    let isOver = false;
+    const hostile = Promise.all(Array.from({ length: 3 }, () => replace('endless/x', { a: trap }))).finally(() => {
+      isOver = true;
+    });
+    let writes = 0;
+    for (; !isOver; writes += 1) expect((await replace('plain/x', { a: writes }, other)).status).toBe(200);
+    delay.disable();
+    const [first, ...rest] = (await hostile).toSorted((one, another) => one.status - another.status);
+    expect(first).toMatchObject({ status: 400, body: { detail: expect.stringContaining('takes too much time') } });
+    // One edit of a document at a time: the later ones may have waited too long.
+    for (const { status } of rest) expect([400, 503]).toContain(status);
+    expect(writes).toBeGreaterThan(5);
+    expect(delay.max / 1e6).toBeLessThan(500);
+  });
+
+  it('in the schema of an event refuses the event, and only that tenant’s', async () => {
+    const payloadSchema = { type: 'object', ...endless };
+    const definitions = { sent: { name: 'sent', description: null, payloadSchema } };
+    expect(await update('platform/event-service', { own: { name: 'own', definitions } })).toMatchObject({
+      status: 200,
+    });
+    const event = { namespace: 'own', name: 'sent', timestamp: '2026-08-20T17:00:00Z', payload: { a: trap } };
+    const post = () => call(`${platform.url}/event/v1/events`, { method: 'POST', token: sender, body: event });
+    expect(await post()).toMatchObject({ status: 400, body: { errors: [{ pointer: '/payload' }] } });
+    event.payload.a = 'a';
+    expect(await post()).toMatchObject({ status: 200 });
+  });
+});
+
+describe('a schema that cannot work', () => {
+  it.each([
+    ['a malformed pattern', { properties: { a: { pattern: '(' } } }],
+    ['a pattern of the older syntax', { pattern: '\\_' }],
+    ['a reference that leads nowhere', { $ref: '#/definitions/none' }],
+  ])('because of %s is refused when it is written, with its place', async (_what, schema) => {
+    expect(await define('broken:x', schema)).toMatchObject({
+      status: 400,
+      body: {
+        errors: [
+          { pointer: '/update/broken:x/configurationSchema', detail: expect.stringMatching(/^does not compile/) },
+        ],
+      },
+    });
+    const definitions = { sent: { name: 'sent', payloadSchema: { type: 'object', ...schema } } };
+    expect(await update('platform/event-service', { broken: { name: 'broken', definitions } })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/update/broken/definitions/sent/payloadSchema' }] },
+    });
+  });
+
+  it('is refused by our own schema of definitions without comparing each of its items with each other', async () => {
+    const started = performance.now();
+    const type = Array.from({ length: 30_000 }, (_, nth) => nth);
+    expect(await define('quadratic:x', { type })).toMatchObject({ status: 400 });
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+});
+
+describe('a document', () => {
+  it('that grows by edits stays below twice the largest body', async () => {
+    const more = { list: Array.from({ length: 10_000 }, () => 'x'.repeat(12)) };
+    const statuses: number[] = [];
+    for (let nth = 0; nth < 4; nth += 1) statuses.push((await update('growing/x', more)).status);
+    expect(statuses).toEqual([200, 200, 400, 400]);
+  });
+});

@@ -1,0 +1,51 @@
+// A limited worker whose jobs do what hostile code could: loop, grow, crash, and reach for what they must not have.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { serveJobs } from '../../src/service/limited-worker.ts';
+
+export interface Deed {
+  deed: keyof typeof deeds;
+}
+
+let answered = 0;
+let refusal: string | undefined;
+const tried = (work: () => unknown): string => {
+  try {
+    work();
+    return 'allowed';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'failed';
+  }
+};
+
+const deeds = {
+  count: () => (answered += 1),
+  throw: () => {
+    throw new Error('no');
+  },
+  loop: () => {
+    for (;;) answered += 0;
+  },
+  backtrack: () => /^(a+)+$/.test(`${'a'.repeat(60)}!`),
+  // Each is one allocation beyond the limit: in a thread it would end the whole process.
+  text: () => ({ ['x'.repeat(2 ** 28)]: 1 }),
+  map: () => {
+    const map = new Map<number, number>();
+    for (let next = 0; ; next += 1) map.set(next, next);
+  },
+  exit: () => process.exit(),
+  environment: () => Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD').length,
+  read: () => tried(() => readFileSync(`/proc/${process.ppid}/environ`)),
+  write: () => tried(() => writeFileSync('/tmp/naughty', 'x')),
+  connect: () => {
+    connect(1, '127.0.0.1').on('error', (error: NodeJS.ErrnoException) => {
+      refusal = error.code;
+    });
+  },
+  refusal: () => refusal,
+};
+
+serveJobs<Deed, unknown>(({ deed }, { report }) => {
+  if (deed === 'map') report('so far');
+  return deeds[deed]();
+});
