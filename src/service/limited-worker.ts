@@ -15,8 +15,6 @@ export type WorkerMessage<A> = 'ready' | { partial: A } | { done: A } | { failed
 export interface WorkerJob<Q> {
   question: Q;
   limitMs: number;
-  /** The limit of a second try, for a job that had the processor for less than half of the first. */
-  secondLimitMs: number;
 }
 
 /** Answers jobs with `handle` until the parent disconnects. */
@@ -24,13 +22,9 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
   const send = (message: WorkerMessage<A>) => void process.send?.(message);
   const tools: JobTools<A> = { report: (partial) => send({ partial }), within };
   process.on('disconnect', () => process.exit());
-  process.on('message', ({ question, limitMs, secondLimitMs }: WorkerJob<Q>) => {
+  process.on('message', ({ question, limitMs }: WorkerJob<Q>) => {
     try {
-      const work = () => ({ done: handle(question, tools) });
-      const before = process.cpuUsage();
-      let answer = within(limitMs, work);
-      // Not the job's fault: on a busy machine it hardly ran.
-      if (!answer && cpuMsSince(before) < limitMs / 2) answer = within(secondLimitMs, work);
+      const answer = within(limitMs, () => ({ done: handle(question, tools) }));
       send(answer ?? { exceeded: 'time' });
     } catch (error) {
       send({ failed: error instanceof Error ? error.message : String(error) });
@@ -39,20 +33,25 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
   send('ready');
 }
 
-function cpuMsSince(before: NodeJS.CpuUsage): number {
+/** On a busy machine, work that had the processor for less than half of its time is repeated with four times the limit. */
+function within<T>(milliseconds: number, work: () => T): T | undefined {
+  const before = process.cpuUsage();
+  const first = runWithin(milliseconds, work);
+  if (first) return first.value;
   const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1_000;
+  const wasStarved = (user + system) / 1_000 < milliseconds / 2;
+  return wasStarved ? runWithin(milliseconds * 4, work)?.value : undefined;
 }
 
 const slot: { work: (() => unknown) | undefined } = { work: undefined };
 const callWork = new vm.Script('work()');
 const context = vm.createContext(slot);
 
-function within<T>(milliseconds: number, work: () => T): T | undefined {
+function runWithin<T>(milliseconds: number, work: () => T): { value: T } | undefined {
   const outer = slot.work;
-  slot.work = work;
+  slot.work = () => ({ value: work() });
   try {
-    return callWork.runInContext(context, { timeout: milliseconds }) as T;
+    return callWork.runInContext(context, { timeout: milliseconds }) as { value: T };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return undefined;
     throw error;

@@ -118,8 +118,12 @@ describe('PUT data', () => {
     expect((await put(id, { files: {} })).status).toBe(400);
   });
 
-  it.each([['admin'], ['alice']] as const)('with neither data nor files is 400, from %s too', async (as) => {
-    expect((await put(await forms.draft(), {}, {}, as)).status).toBe(400);
+  it.each([['intake'], ['alice']] as const)('with neither data nor files is 400, from %s too', async (as) => {
+    expect((await put(await forms.draft({ as }), {}, {}, as)).status).toBe(400);
+  });
+
+  it('of a caller without access is 403, whatever the body', async () => {
+    expect((await put(await forms.draft(), {}, {}, 'admin')).status).toBe(403);
   });
 
   it.each([

@@ -59,8 +59,10 @@ describe('a hostile pattern', () => {
     let writes = 0;
     for (; !isOver; writes += 1) expect((await replace('plain/x', { a: writes }, other)).status).toBe(200);
     delay.disable();
-    for (const answered of await hostile)
-      expect(answered).toMatchObject({ status: 400, body: { detail: expect.stringContaining('takes too much time') } });
+    const [first, ...rest] = (await hostile).toSorted((one, another) => one.status - another.status);
+    expect(first).toMatchObject({ status: 400, body: { detail: expect.stringContaining('takes too much time') } });
+    // One edit of a document at a time: the later ones may have waited too long.
+    for (const { status } of rest) expect([400, 503]).toContain(status);
     expect(writes).toBeGreaterThan(5);
     expect(delay.max / 1e6).toBeLessThan(500);
   });
