@@ -100,6 +100,20 @@ describe('a fair queue', () => {
     expect(queue.running).toBe(1);
   });
 
+  it('forgets tenants and members that hold nothing, once there are many', () => {
+    const queue = queueOf({ slots: { total: 1_000_000, perTenant: 1_000_000, perMember: 1 } });
+    const held = Array.from({ length: 3 }, () => queue.tryTake(claim('t', 'holder')));
+    expect(held.map((release) => release !== undefined)).toEqual([true, false, false]);
+    const before = process.memoryUsage().heapUsed;
+    for (let index = 0; index < 300_000; index += 1) {
+      queue.tryTake(claim(`tenant ${index}`))?.();
+      queue.tryTake(claim('t', `member ${index}`))?.();
+    }
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(60_000_000);
+    expect(queue.tryTake(claim('t', 'holder'))).toBeUndefined();
+    expect(queue.running).toBe(1);
+  });
+
   it('never exceeds a share and never leaves a slot idle that a waiting claim may have', async () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),

@@ -48,6 +48,11 @@ it('what need not be given is as the decisions have it: names, lifetimes, limits
     TARGET_ADDRESS_LIMIT: 6_000,
     TARGET_WINDOW: minute,
     UPSTREAM_TIMEOUT: minute,
+    UPSTREAM_CONNECTIONS: 256,
+    UPSTREAM_PERSON_SHARE: 10,
+    UPSTREAM_TENANT_SHARE: 50,
+    BODY_MIN_RATE: 1_024,
+    BODY_RATE_WINDOW: minute / 2,
   });
   expect(parseConfig(configSchema, complete).UPSTREAM_ALLOWED_DOMAINS).toBeUndefined();
 });

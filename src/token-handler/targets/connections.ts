@@ -96,7 +96,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
     count() {
       let waiting = 0;
       for (const { queue } of shared.values()) waiting += queue.waiting;
-      return { held: all.running - waiting, waiting };
+      return { held: all.running, waiting };
     },
     async close() {
       clearInterval(sweep);
@@ -123,32 +123,24 @@ class SharedConnections {
   }
 
   take(claim: Claim, waiter: Waiter): Lease | Promise<Lease> {
-    const ofAll = this.#all.tryTake(claim);
-    if (!ofAll) throw this.#refusal('process', 'This service has too many requests to upstreams.');
     const slot = this.queue.tryTake(claim);
-    if (slot) return this.#lease(slot, ofAll);
-    if (this.queue.running >= this.#limits.perUpstream) {
-      ofAll();
+    if (slot) return this.#lease(claim, slot);
+    if (this.queue.running >= this.#limits.perUpstream)
       throw this.#refusal('pool', 'All connections to this upstream are in use.');
-    }
-    return this.#wait(claim, waiter.beginWait(), ofAll);
+    return this.queue.take(claim, waiter.beginWait()).then((granted) => this.#lease(claim, granted));
   }
 
-  async #wait(claim: Claim, signal: AbortSignal, ofAll: ReleaseSlot): Promise<Lease> {
-    try {
-      return this.#lease(await this.queue.take(claim, signal), ofAll);
-    } catch (error) {
-      ofAll();
-      throw error;
+  #lease(claim: Claim, slot: ReleaseSlot): Lease {
+    const slotOfAll = this.#all.tryTake(claim);
+    if (!slotOfAll) {
+      slot();
+      throw this.#refusal('process', 'This person, tenant or service has too many requests to upstreams.');
     }
-  }
-
-  #lease(slot: ReleaseSlot, ofAll: ReleaseSlot): Lease {
     return {
       dispatcher: this.dispatcher,
       release: () => {
         slot();
-        ofAll();
+        slotOfAll();
         this.#lastUsed = performance.now();
       },
     };

@@ -355,37 +355,6 @@ describe('an upstream', () => {
     }
   });
 
-  it('gets no more than its connections at once; what is more waits, and what is too much is a 503', async () => {
-    const narrow = await world.replica({ UPSTREAM_CONNECTIONS: '2' });
-    let running = 0;
-    let most = 0;
-    const held = Promise.withResolvers<void>();
-    world.upstream.answer = (_request, response) => {
-      running += 1;
-      most = Math.max(most, running);
-      const answer = () => {
-        running -= 1;
-        response.end();
-      };
-      held.promise.then(answer, answer);
-    };
-    const refused: unknown[] = [];
-    const sent = Array.from({ length: 15 }, async () => {
-      const { status, headers } = await world.send({ url: narrow.url });
-      if (status === 503) refused.push(headers['retry-after']);
-      return status;
-    });
-    // Two at the upstream and four that wait for each of them: the other five are told at once.
-    await expect.poll(() => refused.length, { timeout: 10_000 }).toBe(5);
-    held.resolve();
-    const statuses = await Promise.all(sent);
-    expect(most).toBe(2);
-    expect(statuses.filter((status) => status === 200)).toHaveLength(10);
-    expect(refused).toEqual(['1', '1', '1', '1', '1']);
-    expect((await world.send({ url: narrow.url })).status).toBe(200);
-    await narrow.close();
-  });
-
   it('that is no HTTP server, or has a head without end, makes it a 502', async () => {
     for (const bytes of [
       'nonsense\r\n\r\n',

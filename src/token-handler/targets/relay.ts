@@ -15,7 +15,7 @@ import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './re
 import type { Outgoing, Relay, RelayOptions } from './relay-options.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
 import { type AnswerHeaders, addOwn, answerHeaders, answerTrailers, isEventStream } from './response-headers.ts';
-import { openTunnel } from './tunnel.ts';
+import { noticeLeaving, openTunnel } from './tunnel.ts';
 
 export function createRelay(options: RelayOptions): Relay {
   return (request, response, outgoing) => new Exchange(request, response, outgoing, options).run();
@@ -36,6 +36,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   #body: Buffer | RequestBody | null = null;
   #download: Download | undefined;
   #controller: Dispatcher.DispatchController | undefined;
+  #stopNotice: (() => void) | undefined;
   #isOver = false;
   #isEvents = false;
   #hasBegun = false;
@@ -71,6 +72,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
       this.#watch.session();
       this.#watch.upload(this.#body);
     }
+    if (this.#outgoing.isUpgrade) this.#stopNotice = noticeLeaving(this.#request);
     this.#timer.start();
     this.#dispatch();
   }
@@ -153,12 +155,10 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#timer.stop();
+    this.#stopNotice?.();
     // undici has taken its own listeners away.
     upstream.on('error', ignore);
-    if (this.#isOver) {
-      upstream.destroy();
-      return;
-    }
+    if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
     openTunnel(this.#request, this.#response, { status, headers: answerHeaders(headers, status), upstream });
   }

@@ -32,6 +32,21 @@ export function openTunnel(request: Request, response: Response, { status, heade
   client.pipe(upstream).pipe(client);
 }
 
+/**
+ * Notices that the client leaves before the upstream has switched: nothing reads from an upgraded connection by itself. What
+ * the client sends early stays in the socket. Call the result before the tunnel opens.
+ */
+export function noticeLeaving(request: Request): () => void {
+  const client = upgradeOf(request)?.socket;
+  // With nothing to read, this is the end of what the client sends.
+  const onReadable = () => {
+    if (client?.readableLength === 0) client.read();
+  };
+  const onEnd = () => client?.destroy();
+  client?.on('readable', onReadable).once('end', onEnd);
+  return () => client?.off('readable', onReadable).off('end', onEnd);
+}
+
 function headOf(status: number, headers: AnswerHeaders, response: Response): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, 'Connection: Upgrade', 'Upgrade: websocket'];
   lines.push(`X-Request-Id: ${response.locals.requestId}`);

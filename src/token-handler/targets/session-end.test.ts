@@ -1,0 +1,92 @@
+// What happens to a running request when its session ends by logout, or its client leaves.
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Person, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
+
+let world: TargetWorld;
+let isClosed: boolean;
+beforeAll(async () => {
+  world = await startTargetWorld({ store: 'redis' });
+});
+afterAll(() => world.close());
+beforeEach(() => {
+  isClosed = false;
+  world.upstream.forget();
+});
+
+const logOut = ({ cookie }: Person) =>
+  fetch(`${world.site}/token-handler/v1/clients/web/logout`, { headers: { Cookie: cookie }, redirect: 'manual' });
+function watchClose({ socket }: IncomingMessage): void {
+  const close = () => {
+    isClosed = true;
+  };
+  // A server's upgraded connection stays half open.
+  socket.resume().once('end', close).once('close', close);
+}
+const untilClosed = (milliseconds = 2_500) => expect.poll(() => isClosed, { timeout: milliseconds }).toBe(true);
+
+describe('the end of a session', () => {
+  it.each([
+    ['that goes on', 0],
+    ['that its client does not read', 30_000_000],
+  ])('cuts a response with Content-Length %s within 2 s', async (_what, first) => {
+    const person = await world.enter();
+    world.upstream.answer = (request, response) => {
+      watchClose(request);
+      response.writeHead(200, { 'Content-Length': 1_000_000_000 }).write(Buffer.alloc(first + 1));
+      const timer = setInterval(() => response.write('x'), 50);
+      response.once('close', () => clearInterval(timer));
+    };
+    const { request, answer } = world.start({ as: person });
+    request.end();
+    const incoming = await answer;
+    incoming.on('error', () => undefined);
+    if (first === 0) incoming.resume();
+    else incoming.pause();
+    await delay(1_100);
+    await logOut(person);
+    await untilClosed();
+    await expect(buffer(incoming)).rejects.toThrow();
+    expect(incoming.complete).toBe(false);
+  });
+
+  it('answers a request that waits for its response with 401', async () => {
+    const person = await world.enter();
+    world.upstream.answer = watchClose;
+    const sent = world.send({ as: person });
+    await world.upstream.waitFor(1);
+    await logOut(person);
+    expect(await sent).toMatchObject({ status: 401, problem: 'unauthenticated' });
+    await untilClosed();
+  });
+
+  it('ends an upload that is under way with 401', async () => {
+    const person = await world.enter();
+    world.upstream.answer = watchClose;
+    const { request, answer } = world.start({ as: person, method: 'POST', headers: { 'Content-Length': 1_000 } });
+    request.write('some');
+    await world.upstream.waitFor(1);
+    await delay(1_100);
+    await logOut(person);
+    expect((await answer).statusCode).toBe(401);
+    await untilClosed();
+    request.destroy();
+  });
+});
+
+describe('a client that leaves while its WebSocket handshake is pending', () => {
+  it.each(['destroy', 'end', 'resetAndDestroy'] as const)('by %s ends the handshake at the upstream', async (leave) => {
+    world.upstream.onUpgrade = (request) => watchClose(request);
+    const socket = connect(Number(new URL(world.site).port), '127.0.0.1').on('error', () => undefined);
+    const head = ['GET /token-handler/v1/targets/api/x HTTP/1.1', 'Host: a', `Cookie: ${world.person.cookie}`];
+    head.push('Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: eA==');
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    await world.upstream.waitFor(1);
+    socket[leave]();
+    await untilClosed();
+    socket.destroy();
+  });
+});
