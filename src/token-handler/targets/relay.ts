@@ -65,7 +65,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #isOver = false;
   #isEvents = false;
   #hasBegun = false;
-  #isRepeat = false;
+  #isLastTry = false;
   /** Bytes of the answer that are still to come; NaN where its length is unknown. */
   #remaining = Number.NaN;
 
@@ -117,9 +117,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#timer?.refresh();
   }
 
+  onResponseStarted(): void {
+    // The upstream has got the request, whatever becomes of the response.
+    this.#isLastTry = true;
+  }
+
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     const response = this.#response;
-    const answer = answerHeaders(headers, status);
+    const answer = answerHeaders(headers, status, this.#request);
     if (status < 200) {
       if (this.#request.httpVersionMinor > 0) response.writeInformation(status, answer);
       return;
@@ -129,7 +134,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (length !== undefined && this.#request.method !== 'HEAD') this.#remaining = Number(length);
     this.#followStream(answer);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
-    addOwn(answer, ownHeaders(response));
+    addOwn(answer, ownHeaders(response), status);
     response.writeHead(status, answer);
     // A small answer comes with its head: one write for both. A slow one must not hold its head back.
     process.nextTick(this.#flushHead);
@@ -162,19 +167,16 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isOver) return;
     if (this.#mayRepeat(error)) {
-      this.#isRepeat = true;
+      this.#isLastTry = true;
       this.#dispatch();
     } else this.#fail(failureProblem(error, this.#response.headersSent, this.#options.metrics));
   }
 
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     clearTimeout(this.#timer);
-    if (this.#isOver) {
-      upstream.destroy();
-      return;
-    }
+    if (this.#isOver) return void upstream.destroy();
     this.#keepOpen();
-    openTunnel(this.#request, this.#response, { status, headers: answerHeaders(headers, status), upstream });
+    openTunnel(this.#request, this.#response, { status, headers, upstream });
   }
 
   /** The session's end, for what is not over when it comes. */
@@ -220,17 +222,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   };
 
   readonly #onLate = (): void => {
-    if (this.#body instanceof RequestBody && this.#body.isStarved) {
-      this.#timer?.refresh();
-      return;
-    }
+    if (this.#body instanceof RequestBody && this.#body.isStarved) return void this.#timer?.refresh();
     this.#fail(lateProblem(this.#options.metrics));
     this.#controller?.abort(new Error('late'));
   };
 
   #mayRepeat(error: Error): boolean {
     const isBare = this.#body === null && !this.#outgoing.isUpgrade;
-    return isBare && !this.#isRepeat && !this.#response.headersSent && isRepeatable(this.#request.method, error);
+    return isBare && !this.#isLastTry && !this.#response.headersSent && isRepeatable(this.#request.method, error);
   }
 
   #fail(problem: Problem): void {
