@@ -1,5 +1,5 @@
-// Refuses messages whose framing undici or Node would change or lose on the way: pure. What passes here is forwarded with the
-// same length, the same coding and the same protocol (RFC 9110, RFC 9112).
+// Refuses messages whose framing undici or Node would change or lose on the way: pure. What passes here is forwarded with
+// the same length, the same coding and the same protocol (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Problem } from '../../service/problem.ts';
 import { upgradeOf } from '../../service/upgrades.ts';
@@ -15,7 +15,7 @@ export function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>
     throw new Problem('body-too-large', 'The Content-Length is larger than any body that can be forwarded.');
 }
 
-/** Bytes of informational responses that may wait for a client that reads slowly: nothing else holds an upstream back. */
+/** Bytes of informational responses that may wait for a client that reads slowly: back-pressure does not cover them. */
 const mostInformation = 65_536;
 
 /** Throws an Error, which is a 502, for a response that cannot be forwarded as it is. */
@@ -34,12 +34,12 @@ export function checkResponse(status: number, headers: IncomingHttpHeaders, requ
 
 /** RFC 6455 section 4.1 */
 function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolean {
-  return upgrade?.toLowerCase() === 'websocket' && connectionNames(String(connection))?.has('upgrade') === true;
+  return String(upgrade).toLowerCase() === 'websocket' && connectionNames(String(connection))?.has('upgrade') === true;
 }
 
 /**
- * Whether trailers can follow the response: Node writes a `Trailer` header only in front of a chunked body, which HEAD, 204,
- * 304 and HTTP/1.0 do not have (RFC 9112 section 7.1).
+ * Whether trailers can follow the response. Node throws for a `Trailer` header without a chunked body, which HEAD, 204, 304
+ * and HTTP/1.0 do not have (RFC 9112 section 7.1).
  */
 export function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): boolean {
   const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304;

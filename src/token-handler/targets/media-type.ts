@@ -1,9 +1,9 @@
-// Decides whether a response is inert: whether no browser that shows it as a document would run scripts in it. Pure. It lets
-// known types through and takes every other one for active, because browsers know more active types than any list.
+// Decides whether a response is inert: no browser that shows it as a document would run scripts in it. Pure. It knows the
+// inert types and takes every other type for active, because browsers know more active types than any list.
 
 /**
- * Browsers show these without running scripts of theirs in the page's origin. None ends with `+xml`: a type that does is XML,
- * and XML can hold scripts (MIME Sniffing standard, section 4.6).
+ * Browsers show these without running scripts in the page's origin. None ends with `+xml`: such a type is XML, and XML can
+ * hold scripts (MIME Sniffing standard, section 4.6).
  */
 const inertType = new RegExp(
   [

@@ -74,12 +74,12 @@ function isHarmlessEncoded(path: string): boolean {
 const overlong =
   /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83]/;
 
-/** Slashes and back slashes of other scripts, which Windows' best fit turns into those of ASCII. */
+/** Slashes and back slashes of other scripts, which the best fit of Windows turns into those of ASCII. */
 const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
 
 /**
- * ASCII separators, and characters that converters turn into one. Best fit makes a back slash of the yen sign (code page 932)
- * and of the won sign (949); both are fine in names, but not beside dots. The fraction slash is what compatibility
+ * ASCII separators, and characters that converters turn into one. Best fit makes a back slash of the yen sign (code page
+ * 932) and of the won sign (949); both are fine in names, but not beside dots. The fraction slash is what compatibility
  * decomposition leaves of U+215F.
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;

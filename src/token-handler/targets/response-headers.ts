@@ -33,8 +33,8 @@ const dropped = new Set([
 ]);
 
 /**
- * `status` decides about the length: a response without content has none (RFC 9110 section 8.6). Throws an Error for a response
- * that cannot be forwarded as it is.
+ * `status` decides about the length: a response without content has none (RFC 9110 section 8.6). Throws an Error for a
+ * response that cannot be forwarded as it is.
  */
 export function answerHeaders(headers: IncomingHttpHeaders, status: number, request: IncomingMessage): AnswerHeaders {
   checkResponse(status, headers, request);
@@ -57,9 +57,9 @@ export function isEventStream(answer: AnswerHeaders): boolean {
 }
 
 /**
- * Adds our own headers, and a policy for documents. A document that comes through a target has the origin of the frontend: its
- * scripts, of a file that somebody uploaded perhaps, could read the CSRF token and call every target. So the browser runs
- * none. `own`: by name.
+ * Adds our own headers, and a policy for documents. A document that comes through a target has the frontend's origin: its
+ * scripts, of an uploaded file perhaps, could read the CSRF token and call every target. So the browser runs none. `own`: by
+ * name.
  */
 export function addOwn(answer: AnswerHeaders, own: Readonly<Record<string, string>>, status: number): void {
   restrictDocument(answer, status);
@@ -68,8 +68,8 @@ export function addOwn(answer: AnswerHeaders, own: Readonly<Record<string, strin
 
 function restrictDocument(answer: AnswerHeaders, status: number): void {
   const type = answer['content-type'];
-  // A 304 updates the headers of the response that the browser has kept (RFC 9111 section 3.2). Without a type it says nothing
-  // of the document; a policy of the upstream in it would replace ours.
+  // A 304 updates the headers of the response that the browser has kept (RFC 9111 section 3.2). A policy of the upstream in
+  // it would replace ours. Without a type it says nothing of the document.
   const saysNothing = type === undefined && (status === 304 || status === 204);
   if (!saysNothing && !isInert(type)) answer['content-security-policy'] = 'sandbox';
   else if (status === 304) delete answer['content-security-policy'];

@@ -15,11 +15,11 @@ export interface Upgraded {
 }
 
 /**
- * The response is closed, as far as its log line is concerned, when the tunnel is. Throws an Error, which is a 502, for a switch
- * to another protocol than the WebSocket protocol.
+ * The response is closed, as far as its log line is concerned, when the tunnel is. Throws an Error, which is a 502, for a
+ * switch to another protocol than the WebSocket protocol.
  */
 export function openTunnel(request: Request, response: Response, { status, headers, upstream }: Upgraded): void {
-  // Each side's errors show as its end. undici has taken its own listeners away, and destroys this side with what is thrown.
+  // Each side's errors show as its end. undici has removed its listeners, and destroys the socket with what is thrown here.
   upstream.on('error', () => undefined);
   const answer = answerHeaders(headers, status, request);
   const upgrade = upgradeOf(request);

@@ -53,7 +53,7 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   );
 }
 
-/** Letter by letter, as the URL parser does it: within a word, JavaScript makes another letter of a capital sigma at its end. */
+/** Letter by letter, as the URL parser does it. JavaScript makes a final sigma of a capital one at the end of a word. */
 function lowerCase(host: string): string {
   return Array.from(host, (letter) => letter.toLowerCase()).join('');
 }
