@@ -12,6 +12,7 @@ import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
 import { type RawRoute, serveRawRoutes } from './raw-routes.ts';
 import { beginRequest, queryOf } from './request-context.ts';
+import { checkFraming } from './request-framing.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
@@ -118,6 +119,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   // One layer, not two: the router's way through a layer costs as much as what these do.
   app.use((request, response, next) => {
     begin(request, response, false);
+    checkFraming(request);
     allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);

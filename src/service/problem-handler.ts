@@ -2,6 +2,7 @@
 // with a bare 500 or, where it stems from the request or from an unreachable database, with the row that fits.
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Metrics } from './metrics.ts';
+import { STATUS_CODES } from './node-http.ts';
 import { databaseProblem } from './postgres.ts';
 import { invalidRequest, Problem, problemBody } from './problem.ts';
 
@@ -19,6 +20,8 @@ export function problemHandler(metrics: Metrics): ErrorRequestHandler {
 }
 
 function sendProblem(problem: Problem, request: Request, response: Response): void {
+  // What failed may have begun to write a head of its own, with another reason phrase.
+  response.statusMessage = STATUS_CODES[problem.status] ?? '';
   // `instance` is the path without the query: a query may carry a code.
   response.status(problem.status).set(problem.headers).type('application/problem+json');
   response.send(JSON.stringify(problemBody(problem, pathOf(request))));

@@ -2,6 +2,7 @@
 // with is answered as anything else is.
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import { setOwnHeaders } from './request-context.ts';
+import { checkFraming } from './request-framing.ts';
 
 export interface RawRoute {
   /** What its addresses begin with, as they are written. */
@@ -32,6 +33,7 @@ export function serveRawRoutes(
       fail(error, request, response, () => undefined);
     };
     try {
+      checkFraming(request);
       route.serve(request, response)?.catch(failed);
     } catch (error) {
       failed(error);

@@ -12,7 +12,7 @@ import { createServer } from './node-http.ts';
 import { createOperationsApp } from './operations-app.ts';
 import { type Conditions, createReadiness } from './readiness.ts';
 import { limitBodies } from './slow-bodies.ts';
-import { isWebSocketHandshake, serveUpgrades } from './upgrades.ts';
+import { isWebSocketHandshake, serveConnects, serveUpgrades } from './upgrades.ts';
 
 export interface ServeOptions {
   app: Express;
@@ -56,6 +56,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   let draining = false;
   let closed: Promise<void> | undefined;
   const server = createMainServer(options);
+  serveConnects(server, options.app);
   const drainConnections = prepareDrain(server);
   // Longer than what proxies keep idle connections for (60 s is usual), so that they never write into a closed one.
   server.keepAliveTimeout = 65_000;

@@ -1,7 +1,7 @@
 // Lets routes take connections that ask for the WebSocket protocol (RFC 6455 section 4.2). A handshake goes through the
 // app like any request, guards, log line and problems included; the route that takes it finds the bare connection here.
 // Other protocols are not switched to: `Upgrade` is then ignored (RFC 9110 section 7.8).
-import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse as Response, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ServerResponse } from './node-http.ts';
@@ -29,14 +29,28 @@ export function isWebSocketHandshake({ method, httpVersion, headers }: IncomingM
 export function serveUpgrades(server: Server, app: RequestListener): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const connection = socket as Socket;
-    // An error shows as a close.
-    connection.on('error', () => undefined);
     connection.setTimeout(0);
     upgrades.set(request, { socket: connection, head });
-    const response = new ServerResponse(request);
-    response.shouldKeepAlive = false;
-    response.assignSocket(connection);
-    response.once('finish', () => connection.destroySoon());
-    app(request, response);
+    app(request, responseOver(connection, request));
   });
+}
+
+/** Hands CONNECT to `app`, which refuses it. Node alone closes the connection without a response. */
+export function serveConnects(server: Server, app: RequestListener): void {
+  server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+    // It names an authority and no path (RFC 9112 section 3.2.3), which Express would not look at.
+    request.url = '/';
+    app(request, responseOver(socket as Socket, request));
+  });
+}
+
+/** On a connection that Node has let go of; it closes behind the response. */
+function responseOver(connection: Socket, request: IncomingMessage): Response {
+  // An error shows as a close.
+  connection.on('error', () => undefined);
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(connection);
+  response.once('finish', () => connection.destroySoon());
+  return response;
 }

@@ -47,6 +47,7 @@ it('what need not be given is as the decisions have it: names, lifetimes, limits
     TARGET_SESSION_LIMIT: 1_200,
     TARGET_ADDRESS_LIMIT: 6_000,
     TARGET_WINDOW: minute,
+    TARGET_DROPPED_HEADERS: [],
     UPSTREAM_TIMEOUT: minute,
     UPSTREAM_CONNECTIONS: 256,
     UPSTREAM_PERSON_SHARE: 10,
@@ -107,5 +108,17 @@ describe('BUILDER_APP_URL', () => {
     'https://a:b@builder.example.org',
   ])('is nothing but http or https, without credentials: %s', (url) => {
     expect(problemsOf({ ...complete, BUILDER_APP_URL: url }).map(({ name }) => name)).toEqual(['BUILDER_APP_URL']);
+  });
+});
+
+describe('TARGET_DROPPED_HEADERS', () => {
+  it('is a list of header names, each perhaps with a star at its end', () => {
+    const config = parseConfig(configSchema, { ...complete, TARGET_DROPPED_HEADERS: 'X-Staff-Id, X-Internal-*,' });
+    expect(config.TARGET_DROPPED_HEADERS).toEqual(['X-Staff-Id', 'X-Internal-*']);
+  });
+
+  it('with anything else keeps the service from starting', () => {
+    for (const TARGET_DROPPED_HEADERS of ['*', 'X-*-Id', 'X Staff', 'X-A: b', 'X-A, é'])
+      expect(problemsOf({ ...complete, TARGET_DROPPED_HEADERS })).toMatchObject([{ name: 'TARGET_DROPPED_HEADERS' }]);
   });
 });

@@ -2,10 +2,11 @@
 // the part's own section here; every problem of all of them is reported at once.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/config.ts';
+import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/config.ts';
 import { keyRingProblem } from '../service/key-ring.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
 import { redisFields } from '../service/redis-fields.ts';
+import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 
 const clientFields = {
@@ -53,6 +54,11 @@ const targetFields = {
     .transform((text, context) => (text === undefined ? undefined : parseAllowedDomains(text, context)))
     .describe(
       'Hosts that targets outside the platform may lead to: api.example.ca, *.example.ca, host:8443; any without',
+    ),
+  TARGET_DROPPED_HEADERS: csv()
+    .refine((names) => names.every(isHeaderPattern), 'must be a list of header names, each perhaps with a trailing *')
+    .describe(
+      'Request headers that targets never get, besides those of docs/target-headers.md: X-Staff-Id, X-Internal-*',
     ),
   UPSTREAM_TIMEOUT: isoDuration('PT60S', { max: 'PT5M' }).describe('Longest wait for the first byte of an upstream'),
   UPSTREAM_CONNECTIONS: integer(256, { min: 1, max: 10_000 }).describe(

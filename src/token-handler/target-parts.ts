@@ -75,7 +75,10 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
         metrics: targetMetrics,
         firstByte: config.UPSTREAM_TIMEOUT,
       }),
-      requestHeaders: createRequestHeaders(config.TENANT_HEADER),
+      requestHeaders: createRequestHeaders({
+        tenantHeader: config.TENANT_HEADER,
+        alsoDropped: config.TARGET_DROPPED_HEADERS,
+      }),
     }),
     mayUpgrade: isTargetRequest,
     async close() {

@@ -63,6 +63,49 @@ const dressedDots = [
   '..%e3%80%80',
   '..#',
   '..%23/..',
+  // An encoded query or fragment: readers that decode before they cut see a parent folder.
+  '..%3f',
+  '..%3F',
+  '..%3fx=1',
+  '.%3f',
+  '..%23',
+  '..%23x',
+  '..%20%3f',
+  '..%253f',
+  '..%2523',
+  '%2e%2e%3f',
+  '..%ef%bc%9f',
+  '..%ef%bc%83',
+  '..%ef%bc%9b',
+  '..%cd%be',
+  // A stream of a file of Windows.
+  '..:',
+  '..%3a:$INDEX_ALLOCATION',
+  // Dots that are dots only after a conversion, or with something invisible between them.
+  '%e3%80%82%e3%80%82',
+  '%ef%bd%a1.',
+  '%c2%b7%c2%b7',
+  '.%cc%87.',
+  '.%e2%80%8b.',
+  '.%c2%ad.',
+  '%25%ef%bc%92e.',
+  '%e2%85%9f..',
+  '%ef%bc%852e%ef%bc%852e',
+  '%252%c4%93%252%c4%93',
+  // Beside a percent sign that is no encoding to a strict decoder.
+  '%25e3%2580%2582%c2%a5%25a%c3%a9',
+];
+
+/** Characters that become a back slash, or a slash, in some code pages. They matter only beside dots. */
+const bestFitSeparators = [
+  '%c2%a5',
+  '%C2%A5',
+  '%25c2%25a5',
+  '%u00a5',
+  '%e2%82%a9',
+  '%e2%83%a5',
+  '%ef%bf%a5',
+  '%ef%bf%a6',
 ];
 
 /** Separators in other clothes. */
@@ -116,6 +159,12 @@ export const trickPaths: string[] = [
     `/x/${segment}/y`,
   ]),
   ...separators.flatMap((separator) => [`/a${separator}b`, `/..${separator}x`, `/${separator}x`, `/a/..${separator}`]),
+  ...bestFitSeparators.flatMap((character) => [
+    `/..${character}`,
+    `/..${character}x`,
+    `/a${character}..`,
+    `/${character}../x`,
+  ]),
   ...[...unprintable, ...broken].map((text) => `/a${text}`),
   ...raw.map((text) => `/a${text}b`),
   '/../../../../etc/passwd',

@@ -143,6 +143,16 @@ describe('the clients of a tenant', () => {
   });
 });
 
+it('a client with a misspelt field works without it, and the log names the field once for a revision', async () => {
+  await write({});
+  await write({ clients: { a: { targts: [{ id: 'secret' }], name: 'A' } } }, test.tenant.id);
+  expect(await ids()).toEqual(['a']);
+  expect(await ids()).toEqual(['a']);
+  const lines = log.lines().filter(({ msg }) => String(msg).startsWith('client has unknown fields'));
+  expect(lines).toMatchObject([{ level: 'warn', client: 'a', tenant: test.tenant.id, fields: ['targts'] }]);
+  expect(log.text()).not.toContain('secret');
+});
+
 describe('an invalid client', () => {
   const broken = { redirectUris: ['http://permits.example.org/secret-path'], prompt: 'always', targets: [{ id: 'x' }] };
 

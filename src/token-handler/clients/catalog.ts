@@ -10,7 +10,7 @@ import type { Tenant } from '../../service/identity.ts';
 import type { Logger } from '../../service/log.ts';
 import type { Metrics } from '../../service/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
-import { type Client, type ClientProblem, parseClient } from './client.ts';
+import { type Client, type ParsedClient, parseClient } from './client.ts';
 
 export interface ClientCatalog {
   /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
@@ -47,8 +47,8 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     if (!revision) return none;
     const known = compiled.get(revision);
     if (known) return known;
-    const entries = readEntries(revision.configuration, { ...options, core: tenantId === undefined }, (id, problems) =>
-      report(tenantId, id, problems),
+    const entries = readEntries(revision.configuration, { ...options, core: tenantId === undefined }, (id, parsed) =>
+      report(tenantId, id, parsed),
     );
     compiled.set(revision, entries);
     return entries;
@@ -92,7 +92,7 @@ type Rules = Pick<CatalogOptions, 'urns' | 'allowInsecureRedirectUris'> & { core
 function readEntries(
   document: unknown,
   { urns, allowInsecureRedirectUris, core }: Rules,
-  leftOut: (id: string, problems: ClientProblem[]) => void,
+  report: (id: string, parsed: ParsedClient) => void,
 ): Entries {
   const top = Object.entries(isObject(document) ? document : {});
   const grouped = top.find(([key]) => key === 'clients')?.[1];
@@ -102,13 +102,9 @@ function readEntries(
   ]);
   const entries = new Map<string, Client | undefined>();
   for (const [key, entry] of raw) {
-    const { client, problems } = parseClient(key, entry, {
-      urnPrefix: urns.prefix,
-      allowInsecureRedirectUris,
-      core,
-    });
-    entries.set(key, client);
-    if (problems) leftOut(key, problems);
+    const parsed = parseClient(key, entry, { urnPrefix: urns.prefix, allowInsecureRedirectUris, core });
+    entries.set(key, parsed.client);
+    report(key, parsed);
   }
   return entries;
 }
@@ -120,11 +116,17 @@ function createReport({ log, metrics }: CatalogOptions) {
     labelNames: ['place', 'field'],
     registers: [metrics.registry],
   });
-  return (tenantId: string | undefined, id: string, problems: ClientProblem[]): void => {
+  return (tenantId: string | undefined, id: string, { problems, unknownFields }: ParsedClient): void => {
     const place = tenantId === undefined ? 'core' : 'tenant';
+    const where = { client: id.slice(0, 50), place, tenant: tenantId };
+    if (!problems) {
+      const fields = unknownFields.slice(0, 10).map((field) => field.slice(0, 50));
+      if (fields.length > 0) log.warn({ ...where, fields }, 'client has unknown fields, which are ignored');
+      return;
+    }
     for (const field of new Set(problems.map((problem) => problem.field))) counter.inc({ place, field });
     const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
-    log.warn({ client: id.slice(0, 50), place, tenant: tenantId, reasons }, 'a client is left out: it breaks a rule');
+    log.warn({ ...where, reasons }, 'a client is left out: it breaks a rule');
   };
 }
 

@@ -42,7 +42,9 @@ export interface ClientProblem {
   detail: string;
 }
 
-export type ParsedClient = { client: Client; problems?: never } | { client?: never; problems: ClientProblem[] };
+export type ParsedClient =
+  | { client: Client; unknownFields: string[]; problems?: never }
+  | { client?: never; unknownFields?: never; problems: ClientProblem[] };
 
 const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 
@@ -96,11 +98,15 @@ function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key
 /** Reads the entry that stands under `key`. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
   if (!clientIdPattern.test(key)) return { problems: [{ field: 'id', detail: 'is no client id' }] };
-  const parsed = clientSchema(rules, key).safeParse(entry);
+  const schema = clientSchema(rules, key);
+  const parsed = schema.safeParse(entry);
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
   const { name, ...fields } = parsed.data;
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-  return { client: { ...(given as Omit<Client, 'name' | 'core'>), name: name ?? key, core: rules.core } };
+  const client = { ...(given as Omit<Client, 'name' | 'core'>), name: name ?? key, core: rules.core };
+  // Clients of the older platform may have more fields, so these are no problem; but one of them may be a misspelling.
+  const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
+  return { client, unknownFields };
 }
 
 function describe(issue: z.core.$ZodIssue): ClientProblem {

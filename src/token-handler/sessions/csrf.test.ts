@@ -55,6 +55,16 @@ describe('CSRF protection', () => {
     expect(check('POST', { ...right, origin: session.site })).toBe('passes');
   });
 
+  it('refuses an Origin that differs from the site in one character, of the same length', () => {
+    const { site } = session;
+    for (let index = 0; index < site.length; index += 1) {
+      const origin = `${site.slice(0, index)}${site[index] === 'x' ? 'y' : 'x'}${site.slice(index + 1)}`;
+      expect([origin, check('POST', { 'x-xsrf-token': token, origin })]).toEqual([origin, 403]);
+      expect(check('GET', { upgrade: 'websocket', origin })).toBe(403);
+    }
+    expect(check('POST', { 'x-xsrf-token': token, origin: site.toUpperCase() })).toBe(403);
+  });
+
   it('refuses an upgrade that another site’s page asks for, and asks it for no token', () => {
     const upgrade = { upgrade: 'websocket', connection: 'Upgrade' };
     expect(check('GET', upgrade)).toBe('passes');

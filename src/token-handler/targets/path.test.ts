@@ -61,6 +61,20 @@ describe('the path at the upstream', () => {
     }
   });
 
+  it('is forwarded with question marks, number signs and currency signs in a name, and with dots in a longer name', () => {
+    const paths = ['/report%3f.pdf', '/what%3F', '/%3f', '/a%23b', '/%23', '/a..b', '/a..%3f', '/x..%C2%A5', '/...%3f'];
+    paths.push(
+      '/price%20%C2%A5100',
+      '/%E2%82%A9',
+      '/1.5%E2%82%A9',
+      '/%C2%A5.5',
+      '/100%25%C3%A9t%C3%A9',
+      '/50%EF%BC%85',
+    );
+    paths.push('/%E3%81%A5..', '/%E5%A0%B1%E5%91%8A%E3%80%82', '/a%C2%B7b', '/%E0%A4%B9%E0%A4%BF', '/e%CC%81', '/v1:x');
+    for (const path of paths) expect([path, relayed(`${prefix}forms${path}`)]).toEqual([path, `/form/v1${path}`]);
+  });
+
   it.each(trickPaths)('is none for the trick %s', (path) => {
     expect(isHarmless(path)).toBe(false);
     expect(relayed(`${prefix}forms${path}`)).toBeUndefined();
@@ -114,6 +128,23 @@ describe('the path at the upstream', () => {
       }),
       { numRuns: 30_000 },
     );
+  });
+
+  it('never leaves the base path for decoders that fold, truncate and decode again, in any order', () => {
+    const path = fc.array(fc.constantFrom(...hostileParts), { maxLength: 8 }).map((items) => `/${items.join('')}`);
+    const steps = fc.array(fc.constantFrom(...hostileSteps), { minLength: 1, maxLength: 4 });
+    let forwarded = 0;
+    fc.assert(
+      fc.property(path, steps, (tail, decoder) => {
+        if (relayed(`${prefix}forms${tail}`) === undefined) return;
+        forwarded += 1;
+        const reading = decoder.reduce((text, step) => step(text), tail);
+        expect(climbs(reading)).toBe(false);
+      }),
+      { numRuns: 30_000 },
+    );
+    // Otherwise the property says nothing.
+    expect(forwarded).toBeGreaterThan(3_000);
   });
 
   it('stays what the URL parser makes of it, for any path that it lets pass', () => {
@@ -177,4 +208,37 @@ function decodeLeniently(text: string): string {
     String.fromCharCode(low.charCodeAt(0) & 0x3f),
   );
   return Buffer.from(overlong, 'latin1').toString('utf8');
+}
+
+const encoded = (text: string) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16)}`).join('');
+const encodedTwice = (text: string) => encoded(text).replaceAll('%', '%25');
+const odd =
+  '\u00a5\u20a9\u20e5\uffe5\u2024\u2025\u3002\uff0e\uff61\u00b7\uff05\u066a\uff12\uff1f\uff03\uff1b\u037e\u215f\u00bd';
+const hostileParts = ['.', '..', '/', 'a', '%25', '2e', '%3f', '%23', ';', '%3b', '%20', ':'].concat(
+  [...`${odd}\u0113\u200b\u0301\u00e9`].flatMap((character) => [encoded(character), encodedTwice(character)]),
+);
+
+/** Of Windows' code pages 932, 949 and 1250 to 1258, of iconv, and of libraries that drop what has no glyph. */
+const bestFit: Record<string, string> = {
+  ...{ '\u00a5': '\\', '\u20a9': '\\', '\u20e5': '\\', '\u2216': '\\', '\uff3c': '\\', '\u2044': '/', '\u2215': '/' },
+  ...{ '\uff0f': '/', '\uff0e': '.', '\u2024': '.', '\u2025': '..', '\u3002': '.', '\uff61': '.', '\u00b7': '.' },
+  ...{ '\uff05': '%', '\u066a': '%', '\uff12': '2', '\uff1f': '?', '\uff03': '#', '\uff1b': ';', '\u037e': ';' },
+  ...{ '\u0113': 'e', '\u200b': '', '\u0301': '' },
+};
+
+/** What a careless server does to a path before it looks for the folder. */
+const hostileSteps: ((path: string) => string)[] = [
+  decodeLeniently,
+  decodeLeniently,
+  (path) => path.normalize('NFKC'),
+  (path) => path.normalize('NFKD').replace(/\p{M}/gu, ''),
+  (path) => path.replace(/./gsu, (character) => bestFit[character] ?? character),
+  (path) => path.replace(/[?#\0].*$/s, ''),
+  (path) => path.replace(/[;?#:\0][^/\\]*/gs, ''),
+  (path) => path.replace(/[^/\\]+/g, (segment) => segment.trim()),
+];
+
+/** Whether a reader would ever stand above the folder that the path begins in, or step up within it. */
+function climbs(path: string): boolean {
+  return path.split(/[/\\]/).some((segment) => segment === '..' || segment === '.');
 }

@@ -1,6 +1,7 @@
-// From the address of a target request, as it stands in the request line, to the path at the upstream: pure. Nothing is
-// normalised: a path is relayed byte for byte or refused. Refused is whatever some server, framework or file system takes
-// for a step out of the base path, however often it is encoded; so is what is no path of HTTP (RFC 9112 section 3.2.1).
+// From the address of a target request, as it stands in the request line, to the path at the upstream: pure. It never
+// normalises: a path is forwarded byte for byte, or refused. It refuses every path that some server, framework or file
+// system reads as a step out of the base path, however often that step is encoded, and every path that HTTP does not
+// allow (RFC 9112 section 3.2.1).
 import { isUtf8 } from 'node:buffer';
 
 export interface TargetAddress {
@@ -59,10 +60,12 @@ function isHarmlessEncoded(path: string): boolean {
     // One byte for each character, so that what hides in them shows.
     if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
     if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
-    // What is no UTF-8 as it was sent is refused; further down it may be a percent sign that stands for itself.
     const bytes = bytesOf(decoded);
-    if (isUtf8(bytes) ? !isHarmlessText(bytes, slashes) : level === 0) return false;
-    text = decoded;
+    // Bytes that were sent must be UTF-8; further down, a percent sign may stand for itself.
+    if (level === 0 && !isUtf8(bytes)) return false;
+    const folded = foldHarmless(bytes, slashes);
+    if (folded === undefined) return false;
+    text = folded;
   }
   return false;
 }
@@ -71,8 +74,30 @@ function isHarmlessEncoded(path: string): boolean {
 const overlong =
   /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83]/;
 
-/** Slashes and back slashes of other scripts, which Windows' best fit turns into those of ASCII. */
-const lookalikes = /[\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
+/** Slashes and back slashes of other scripts, which the best fit of Windows turns into those of ASCII. */
+const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
+
+/**
+ * ASCII separators, and characters that converters turn into one. Best fit makes a back slash of the yen sign (code page
+ * 932) and of the won sign (949); both are fine in names, but not beside dots. The fraction slash is what compatibility
+ * decomposition leaves of U+215F.
+ */
+const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
+
+/** Other conversions to ASCII, of best fit and of iconv's `//TRANSLIT`, that Unicode's decompositions do not know. */
+const asciiLookalikes: Readonly<Record<string, string>> = {
+  '\u00b7': '.',
+  '\u06d4': '.',
+  '\u3002': '.',
+  '\u066a': '%',
+  '\u0192': 'f',
+  '\u03b5': 'e',
+  '\u212e': 'e',
+};
+const asciiLookalike = new RegExp(`[${Object.keys(asciiLookalikes).join('')}]`, 'g');
+
+/** Dropped by servers that compare names by their letters: combining marks, and characters without a glyph. */
+const dropped = /[\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** One byte for each character, but for those beyond a byte, which `%uXXXX` stood for. */
 function bytesOf(decoded: string): Buffer {
@@ -80,18 +105,29 @@ function bytesOf(decoded: string): Buffer {
   return Buffer.from(bytes, 'latin1');
 }
 
-/** Whether text in UTF-8 is left harmless by Unicode's compatibility forms (NFKC). */
-function isHarmlessText(bytes: Buffer, slashes: number): boolean {
+/**
+ * What converters to ASCII make of text in UTF-8, again one byte for each character. Undefined where it has more
+ * separators than before, or a dot segment.
+ */
+function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
   const text = bytes.toString('utf8');
-  if (text.length === bytes.length) return true;
-  const compatible = text.normalize('NFKC');
-  if (/\p{Cc}/u.test(text) || lookalikes.test(text)) return false;
-  return count(compatible, '/') === slashes && !compatible.includes('\\') && !hasDotSegment(compatible);
+  if (/^[\x20-\x7e]*$/.test(text)) return text;
+  if (/\p{Cc}/u.test(text) || lookalikes.test(text)) return undefined;
+  const folded = text
+    .normalize('NFKD')
+    .replace(dropped, '')
+    .replace(asciiLookalike, (character) => asciiLookalikes[character] ?? '');
+  if (count(folded, '/') > slashes || folded.includes('\\')) return undefined;
+  if (hasDotSegment(folded, foldedSeparators)) return undefined;
+  return Buffer.from(folded).toString('latin1');
 }
 
-/** Dots also before matrix parameters (`..;x=1`), and between white space that file systems drop. */
-function hasDotSegment(path: string): boolean {
-  return path.split('/').some((segment) => /^\s*\.{1,2}\s*(?:;|$)/.test(segment));
+/**
+ * One or two dots, perhaps between white space that file systems drop, and perhaps before what some readers cut off:
+ * matrix parameters (`..;x=1`), a query or fragment whose mark was encoded, the stream of a file of Windows (`..:x`).
+ */
+function hasDotSegment(path: string, separators: string | RegExp = '/'): boolean {
+  return path.split(separators).some((segment) => /^\s*\.{1,2}\s*(?:[;?#:]|$)/.test(segment));
 }
 
 /** Percent-encoded bytes, and the `%uXXXX` of older servers, once; what is no encoding stays. */

@@ -40,7 +40,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   #isOver = false;
   #isEvents = false;
   #hasBegun = false;
-  #isRepeat = false;
+  #isLastTry = false;
 
   constructor(request: Request, response: Response, outgoing: Outgoing, options: RelayOptions) {
     this.#request = request;
@@ -97,9 +97,14 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#timer.refresh();
   }
 
+  onResponseStarted(): void {
+    // The upstream has got the request, whatever becomes of the response.
+    this.#isLastTry = true;
+  }
+
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     const response = this.#response;
-    const answer = answerHeaders(headers, status);
+    const answer = answerHeaders(headers, status, this.#request);
     if (status < 200) {
       if (this.#request.httpVersionMinor > 0) response.writeInformation(status, answer);
       return;
@@ -108,7 +113,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#download = new Download(response, this.#request.method === 'HEAD' ? undefined : answer['content-length']);
     this.#followStream(answer);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
-    addOwn(answer, ownHeaders(response));
+    addOwn(answer, ownHeaders(response), status);
     response.writeHead(status, answer);
     // A small answer comes with its head: one write for both. A slow one must not hold its head back.
     process.nextTick(this.#flushHead);
@@ -148,7 +153,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#lease.onDone();
     if (this.#isOver) return;
     if (this.#mayRepeat(error)) {
-      this.#isRepeat = true;
+      this.#isLastTry = true;
       this.#dispatch();
     } else this.#fail(failureProblem(error, this.#response.headersSent, this.#options.metrics));
   }
@@ -160,7 +165,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
-    openTunnel(this.#request, this.#response, { status, headers: answerHeaders(headers, status), upstream });
+    openTunnel(this.#request, this.#response, { status, headers, upstream });
   }
 
   /** Ends what is not over when its session ends. */
@@ -222,7 +227,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
 
   #mayRepeat(error: Error): boolean {
     const isBare = this.#body === null && !this.#outgoing.isUpgrade;
-    return isBare && !this.#isRepeat && !this.#response.headersSent && isRepeatable(this.#request.method, error);
+    return isBare && !this.#isLastTry && !this.#response.headersSent && isRepeatable(this.#request.method, error);
   }
 
   #fail(problem: Problem): void {

@@ -1,7 +1,9 @@
-// Which headers of a request go on to the upstream: pure. The session's cookie, CSRF token, tenant and whatever claims to
-// know where the request came from stay here; the access token and what we know ourselves take their place.
+// Chooses the headers of a request that go on to the upstream: pure. It drops the session's cookie, the CSRF token, the
+// tenant header and every header in which a client could claim an identity or an address, and adds the access token, the
+// client's address and the trace.
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
 
 export interface Forwarded {
   /** Of the client, as trusted proxies tell. */
@@ -36,43 +38,32 @@ const hopByHop = [
   'http2-settings',
 ];
 
-const dropped = new Set([
+const dropped = [
   ...hopByHop,
   'authorization',
   'content-length',
   'cookie',
   'expect',
-  'forwarded',
   'host',
   'traceparent',
   'x-xsrf-token',
-  // They name another path to servers that believe them, and so would lead out of the base path.
-  'x-original-url',
-  'x-rewrite-url',
-  // Where the client is, to servers that believe whoever stands before them: it would be what the client says itself.
-  'x-real-ip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'x-original-forwarded-for',
-  'true-client-ip',
-  'cf-connecting-ip',
-  'fastly-client-ip',
-  // To CGI programs the address of a proxy for their own calls (CVE-2016-5385).
-  'proxy',
-]);
+  ...untrustedHeaders.flatMap(({ names }) => names),
+];
 
 /** Names seen so far, as clients write them: there are few, and they are short. */
 const rememberedNames = 1_000;
 const longestRemembered = 100;
 
-/** `tenantHeader`: its name. */
-export function createRequestHeaders(tenantHeader: string) {
+export interface RequestHeadersOptions {
+  /** Its name. */
+  tenantHeader: string;
+  /** Names of headers to drop besides ours, perhaps with a trailing `*`. */
+  alsoDropped: readonly string[];
+}
+
+export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeadersOptions) {
   const known = new Map<string, boolean>();
-  const tenant = normalName(tenantHeader);
-  const isDropped = (name: string) => {
-    const normal = normalName(name);
-    return dropped.has(normal) || normal.startsWith('x-forwarded-') || normal === tenant;
-  };
+  const isDropped = createHeaderMatcher([...dropped, tenantHeader, ...alsoDropped]);
   const passes = (name: string) => {
     const remembered = known.get(name);
     if (remembered !== undefined) return remembered;
@@ -113,11 +104,6 @@ export function createRequestHeaders(tenantHeader: string) {
 export function connectionNames(connection: string | undefined): Set<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
-}
-
-/** CGI and its heirs make one variable of `X-Forwarded-For` and `X_Forwarded_For` (RFC 3875 section 4.1.18). */
-function normalName(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-');
 }
 
 /**

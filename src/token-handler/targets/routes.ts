@@ -10,6 +10,7 @@ import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
+import { checkRequestLength } from './framing.ts';
 import { isHarmless, parseTargetAddress, upstreamPath } from './path.ts';
 import type { Relay } from './relay-options.ts';
 import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
@@ -41,10 +42,14 @@ export function targetRoutes(parts: TargetRouteParts): Route[] {
         200: { description: 'The answer of the upstream, with any status, without cookies and hop-by-hop headers' },
         400: { description: 'The path has dot segments, encoded separators or the like (`invalid-path`)' },
         401: { description: 'No session, or one of another tenant' },
-        403: { description: 'CSRF protection refuses, or the host is not allowed (`upstream-not-allowed`)' },
+        403: {
+          description:
+            'CSRF protection refuses, the browser asks for a service worker, or the host is not allowed (`upstream-not-allowed`)',
+        },
         404: { description: 'The client that signed the session in has no such target' },
         405: { description: 'TRACE' },
         408: { description: 'The body arrives more slowly than BODY_MIN_RATE (`request-timeout`)' },
+        413: { description: 'The Content-Length is beyond 2^53' },
         429: { description: 'Too many requests, or open streams, of the session or the address' },
         502: { description: 'The upstream is in no directory (`upstream-unresolved`) or cannot be reached' },
         503: {
@@ -64,6 +69,10 @@ async function handle(parts: TargetRouteParts, request: Request, response: Respo
     const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
     throw new Problem('method-not-allowed', 'Targets do not take TRACE.', { headers });
   }
+  // A worker of a target's scripts would see, and could answer, the requests of the whole frontend.
+  if (request.headers['service-worker'] !== undefined || request.headers['sec-fetch-dest'] === 'serviceworker')
+    throw new Problem('forbidden', 'A service worker cannot come from a target.');
+  checkRequestLength(request);
   const session = sessionOf(response);
   const found = findUpstream(parts, request, session);
   const { origin, path } = found instanceof Promise ? await found : found;

@@ -1,19 +1,27 @@
 // Joins an upgraded connection of a client with the one to the upstream. It understands nothing of what passes; when either
 // side ends, so does the other.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request, Response } from 'express';
 import { STATUS_CODES } from '../../service/node-http.ts';
 import { upgradeOf } from '../../service/upgrades.ts';
-import type { AnswerHeaders } from './response-headers.ts';
+import { type AnswerHeaders, answerHeaders } from './response-headers.ts';
 
 export interface Upgraded {
   status: number;
-  headers: AnswerHeaders;
+  /** As they came. */
+  headers: IncomingHttpHeaders;
   upstream: Duplex;
 }
 
-/** The response is closed, as far as its log line is concerned, when the tunnel is. */
+/**
+ * The response is closed, as far as its log line is concerned, when the tunnel is. Throws an Error, which is a 502, for a
+ * switch to another protocol than the WebSocket protocol.
+ */
 export function openTunnel(request: Request, response: Response, { status, headers, upstream }: Upgraded): void {
+  // Each side's errors show as its end. undici has removed its listeners, and destroys the socket with what is thrown here.
+  upstream.on('error', () => undefined);
+  const answer = answerHeaders(headers, status, request);
   const upgrade = upgradeOf(request);
   if (!upgrade) {
     upstream.destroy();
@@ -22,11 +30,9 @@ export function openTunnel(request: Request, response: Response, { status, heade
   }
   const { socket: client, head } = upgrade;
   response.statusCode = status;
-  client.write(headOf(status, headers, response), 'latin1');
+  client.write(headOf(status, answer, response), 'latin1');
   if (head.length > 0) upstream.write(head);
-  // Each side's errors show as its end.
   client.on('error', () => undefined);
-  upstream.on('error', () => undefined);
   client.once('close', () => upstream.destroy());
   upstream.once('close', () => client.destroy());
   client.pipe(upstream).pipe(client);

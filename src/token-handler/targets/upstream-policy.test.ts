@@ -35,12 +35,15 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
     expect(allows('example.ca:443', 'http://example.ca')).toBe(false);
     expect(allows('example.ca:80', 'http://example.ca')).toBe(true);
     expect(allows('example.ca:80', 'https://example.ca')).toBe(false);
+    // RFC 3986 section 3.2.3: an empty port is the default of the scheme.
+    expect(allows('example.ca:443', 'https://example.ca:/x')).toBe(true);
+    expect(allows('example.ca:80', 'https://example.ca:')).toBe(false);
     expect(allows('*.example.ca:8080', 'http://a.example.ca:8080')).toBe(true);
     expect(allows('*.example.ca:8080', 'http://a.example.ca:8081')).toBe(false);
   });
 
   it('without a port allows any port', () => {
-    for (const port of ['', ':1', ':443', ':8443', ':65535'])
+    for (const port of ['', ':', ':1', ':443', ':8443', ':65535'])
       expect(allows('example.ca,*.example.ca', `https://a.example.ca${port}`)).toBe(true);
   });
 
@@ -81,6 +84,13 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
     expect(allows('bücher.example', 'https://BÜCHER.example')).toBe(true);
     expect(allows('*.bücher.example', 'https://a.bücher.example')).toBe(true);
     expect(allows('xn--bcher-kva.example', 'https://xn--bcher-kva.example')).toBe(true);
+    for (const host of ['ΟΔΟΣ.example', 'οδοσ.example', 'ΟΔΟΣ.EXAMPLE']) {
+      expect(allows('ΟΔΟΣ.example,*.ΟΔΟΣ.example', `https://${host}`)).toBe(true);
+      expect(allows('*.ΟΔΟΣ.example', `https://a.${host}`)).toBe(true);
+    }
+    // Another name: the final sigma is a letter of its own (UTS 46, non-transitional).
+    expect(allows('ΟΔΟΣ.example', 'https://οδος.example')).toBe(false);
+    expect(allows('οδος.example', 'https://οδος.example')).toBe(true);
     expect(allows('bücher.example', 'https://xn--bcher-kva.example')).toBe(false);
     expect(allows('xn--bcher-kva.example', 'https://bücher.example')).toBe(false);
     // A dot, a slash and letters of other scripts, which the URL parser takes for those of ASCII.
@@ -96,6 +106,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
 
   it('is refused where it is no host name, wildcard or address with perhaps a port', () => {
     const entries = ['', '*', '*.', 'a.*.ca', '*example.ca', '**.example.ca', '.example.ca', 'https://example.ca'];
+    entries.push('example..ca', '*.example..ca', 'example.ca..', '..example.ca');
     entries.push('example.ca/x', 'user@example.ca', 'example.ca:', 'example.ca:0', 'example.ca:65536', 'example.ca:x');
     entries.push(
       'a b',

@@ -20,24 +20,25 @@ export function parseAllowedDomain(text: string): AllowedDomain | undefined {
   if (isIP(text) === 6) return parseAllowedDomain(`[${text}]`);
   const [, wildcard, written = '', digits] = entryPattern.exec(text) ?? [];
   const url = `http://${written}`;
-  if (written === '' || written.startsWith('.') || !URL.canParse(url)) return undefined;
+  if (written === '' || written.startsWith('.') || written.includes('..') || !URL.canParse(url)) return undefined;
   const isWildcard = wildcard !== undefined;
   const canonical = new URL(url).hostname;
   const isAddress = canonical.startsWith('[') || isIP(canonical) !== 0;
   if (isAddress && (isWildcard || (written.startsWith('[') ? false : canonical !== written))) return undefined;
-  const host = isAddress ? canonical : written.toLowerCase();
+  const host = isAddress ? canonical : lowerCase(written);
   if (digits === undefined) return { host, isWildcard };
   const port = Number(digits);
   return port >= 1 && port <= 65_535 ? { host, isWildcard, port } : undefined;
 }
 
 // Stricter than the URL parser, which drops tabs and line breaks, and takes back slashes for slashes.
-const urlPattern = /^https?:\/\/(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::\d{1,5})?(?:[/?#]|$)/iu;
+const urlPattern = /^https?:\/\/(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::\d{0,5})?(?:[/?#]|$)/iu;
 
 /** Whether one of the entries allows the URL's host and port. */
 export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]): boolean {
-  const written = urlPattern.exec(url)?.[1]?.toLowerCase();
-  if (written === undefined || !URL.canParse(url)) return false;
+  const [, given] = urlPattern.exec(url) ?? [];
+  if (given === undefined || !URL.canParse(url)) return false;
+  const written = lowerCase(given);
   const { hostname, port, protocol } = new URL(url);
   const isIpv6 = hostname.startsWith('[');
   // A host that the parser reads as another: 0x7f.1 is 127.0.0.1. Names of other scripts have an ASCII form.
@@ -50,6 +51,11 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
       (entry.port === undefined || entry.port === effectivePort) &&
       (entry.isWildcard ? isSubdomain(host, entry.host) && isIP(host) === 0 : host === entry.host),
   );
+}
+
+/** Letter by letter, as the URL parser does it. JavaScript makes a final sigma of a capital one at the end of a word. */
+function lowerCase(host: string): string {
+  return Array.from(host, (letter) => letter.toLowerCase()).join('');
 }
 
 function isSubdomain(host: string, domain: string): boolean {

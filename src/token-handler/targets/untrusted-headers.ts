@@ -1,0 +1,143 @@
+// Request headers in which a client could claim an identity, an address, or another method, scheme or path than it used:
+// pure. Servers believe them because a proxy before them sets or removes them. The token handler is that proxy, so it
+// drops them all. `docs/target-headers.md` shows this list; a test compares the two.
+
+export interface UntrustedHeaders {
+  /** The standard, server or service that defines them or believes them. */
+  source: string;
+  /** What a client could claim with them. */
+  claim: string;
+  /** A trailing `*` stands for any ending. */
+  names: readonly string[];
+}
+
+export const untrustedHeaders: readonly UntrustedHeaders[] = [
+  { source: 'RFC 7239', claim: 'address, host, scheme', names: ['Forwarded'] },
+  {
+    source: 'RFC 9440; nginx, Apache and HAProxy with client certificates',
+    claim: 'client certificate',
+    names: ['Client-Cert*', 'SSL-Client-*', 'X-SSL-*', 'X-Client-*'],
+  },
+  { source: 'RFC 3875 (CGI), CVE-2016-5385', claim: 'proxy of the server’s own calls', names: ['Proxy'] },
+  {
+    source: 'common practice, nginx, Traefik, Envoy (`X-Forwarded-Client-Cert`)',
+    claim: 'address, host, port, scheme, path, user',
+    names: ['X-Forward*', 'Forwarded-*', 'X-Real-*', 'X-Remote-*', 'X-Originating-*', 'X-ProxyUser-*', 'X-Proxy-*'],
+  },
+  {
+    source: 'load balancers (Zeus, F5, Rackspace) and libraries that look for an address',
+    claim: 'address',
+    names: ['Client-IP', 'X-Cluster-*', 'X-True-*', 'Proxy-Client-IP', 'HTTP-*', 'X-Custom-IP-Authorization'],
+  },
+  { source: 'WebLogic', claim: 'address, scheme, client certificate', names: ['WL-Proxy-*'] },
+  {
+    source: 'nginx ingress controller, IIS (URL Rewrite), Symfony, Laminas',
+    claim: 'path, host, scheme, method',
+    names: ['X-Original-*', 'X-Rewrite-*', 'X-Scheme', 'X-URL-Scheme', 'Front-End-Https', 'X-Host', 'X-HTTP-Host-*'],
+  },
+  {
+    source: 'method overrides (Google APIs, Express method-override, Symfony, Rails)',
+    claim: 'method',
+    names: ['X-HTTP-Method*', 'X-Method-*'],
+  },
+  { source: 'Next.js, CVE-2025-29927', claim: 'that authorization has run', names: ['X-Middleware-*'] },
+  { source: 'Envoy, Istio', claim: 'address, path, timeouts, routing', names: ['X-Envoy-*'] },
+  { source: 'oauth2-proxy, nginx `auth_request`, Gatekeeper', claim: 'user, token', names: ['X-Auth-*'] },
+  { source: 'Apache, Authelia', claim: 'user, groups, address', names: ['Remote-*'] },
+  { source: 'authentik', claim: 'user', names: ['X-Authentik-*'] },
+  { source: 'Vouch Proxy', claim: 'user', names: ['X-Vouch-*'] },
+  { source: 'Pomerium', claim: 'user, token', names: ['X-Pomerium-*'] },
+  {
+    source: 'Kong, Apache APISIX, Tyk',
+    claim: 'user, consumer, token',
+    names: [
+      ...['X-Authenticated-*', 'X-Consumer-*', 'X-Credential-*', 'X-Anonymous-Consumer', 'X-Userinfo'],
+      ...['X-Access-Token', 'X-ID-Token'],
+    ],
+  },
+  { source: 'mod_auth_openidc', claim: 'user, token', names: ['OIDC-*'] },
+  { source: 'Shibboleth', claim: 'user', names: ['Shib-*', 'X-Shib-*', 'EPPN'] },
+  {
+    source: 'Grafana and other servers behind a signing-in proxy',
+    claim: 'user',
+    names: [
+      'X-WebAuth-*',
+      'X-User',
+      'X-User-ID',
+      'X-User-Name',
+      'X-User-Email',
+      'X-User-Groups',
+      'X-User-Roles',
+      'X-Username',
+    ],
+  },
+  { source: 'Broadcom SiteMinder', claim: 'user', names: ['SM-*', 'SMUser'] },
+  { source: 'IBM Verify (WebSEAL), Oracle Access Manager', claim: 'user, groups', names: ['IV-*', 'OAM-*'] },
+  { source: 'Kubernetes', claim: 'user, groups', names: ['Impersonate-*'] },
+  { source: 'Azure Front Door', claim: 'address, instance', names: ['X-Azure-*', 'X-FD-*'] },
+  {
+    source: 'Azure App Service',
+    claim: 'user, token, client certificate',
+    names: ['X-MS-Client-*', 'X-MS-Token-*', 'X-ARR-*'],
+  },
+  {
+    source: 'Google Identity-Aware Proxy, App Engine',
+    claim: 'user, address',
+    names: ['X-Goog-Authenticated-*', 'X-Goog-IAP-*', 'X-AppEngine-*', 'X-Google-*'],
+  },
+  {
+    source: 'AWS load balancers, CloudFront',
+    claim: 'user, client certificate, address',
+    names: ['X-Amzn-OIDC-*', 'X-Amzn-MTLS-*', 'CloudFront-*'],
+  },
+  { source: 'Cloudflare', claim: 'user, address', names: ['CF-*'] },
+  { source: 'Akamai, Cloudflare', claim: 'address', names: ['True-Client-*', 'Akamai-*', 'X-Akamai-*'] },
+  { source: 'Fastly', claim: 'address, scheme', names: ['Fastly-*'] },
+  {
+    source: 'other delivery networks (Fly.io, Netlify, Vercel, DigitalOcean, Imperva, Sucuri, Alibaba)',
+    claim: 'address',
+    names: [
+      'Fly-*',
+      'X-NF-*',
+      'X-Vercel-*',
+      'DO-Connecting-IP',
+      'Incap-*',
+      'X-Sucuri-*',
+      'Ali-CDN-*',
+      'CDN-Src-IP',
+      'CDN-Real-IP',
+    ],
+  },
+];
+
+// A token (RFC 9110 section 5.6.2). The star is one of its characters, but here it only ends a pattern.
+const patternForm = /^[!#$%&'+.^_`|~\da-z-]+\*?$/i;
+
+/** Whether a text is the name of a header, perhaps with a trailing `*`. */
+export function isHeaderPattern(text: string): boolean {
+  return patternForm.test(text);
+}
+
+/** Whether a header has one of the names, in any case and however its name is punctuated. */
+export function createHeaderMatcher(patterns: readonly string[]): (name: string) => boolean {
+  const exact = new Set<string>();
+  const beginnings: string[] = [];
+  for (const pattern of patterns) {
+    if (pattern.endsWith('*')) beginnings.push(normalName(pattern.slice(0, -1)));
+    else exact.add(normalName(pattern));
+  }
+  // Normal names have no character with a meaning in a regular expression.
+  const beginning = beginnings.length === 0 ? undefined : new RegExp(`^(?:${beginnings.join('|')})`);
+  return (name) => {
+    const normal = normalName(name);
+    return exact.has(normal) || beginning?.test(normal) === true;
+  };
+}
+
+/**
+ * CGI and its heirs make one variable of `X-Forwarded-For` and `X_Forwarded_For` (RFC 3875 section 4.1.18); old ones do so
+ * for any punctuation.
+ */
+function normalName(name: string): string {
+  return name.toLowerCase().replace(/[^\da-z]/g, '-');
+}

@@ -1,0 +1,66 @@
+// A service behind a target that answers with whatever bytes a test gives it, whether HTTP allows them or not. It reads
+// requests well enough to count them.
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface RawUpstream {
+  url: string;
+  /** The heads of the requests that came, in their order. */
+  heads: string[];
+  /** What each request is answered with, piece by piece. Closes the connection after it where `close` is set. */
+  answer: { pieces: (string | Buffer)[]; close?: boolean };
+  /** Whether a connection was closed before its answer was written. */
+  isCut: boolean;
+  forget(): void;
+  close(): Promise<void>;
+}
+
+const plain = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
+
+export async function startRawUpstream(): Promise<RawUpstream> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined);
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
+        const head = text.slice(0, end);
+        upstream.heads.push(head);
+        text = text.slice(end + 4);
+        const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
+        text = text.slice(length);
+        void write(socket);
+      }
+    });
+  });
+  async function write(socket: Socket): Promise<void> {
+    const { pieces, close } = upstream.answer;
+    for (const piece of pieces) {
+      upstream.isCut ||= socket.destroyed;
+      if (socket.destroyed) return;
+      socket.write(piece, 'latin1');
+      if (pieces.length > 1) await delay(5);
+    }
+    if (close) socket.end();
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const upstream: RawUpstream = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    heads: [],
+    answer: { pieces: [plain] },
+    isCut: false,
+    forget() {
+      upstream.heads = [];
+      upstream.isCut = false;
+      upstream.answer = { pieces: [plain] };
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return upstream;
+}
