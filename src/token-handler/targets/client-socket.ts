@@ -13,3 +13,6 @@ export function cut(response: Response): void {
   response.socket?.resetAndDestroy();
   response.destroy();
 }
+
+/** For errors of a response or a tunnel that also show as its close. */
+export const ignore = (): void => undefined;

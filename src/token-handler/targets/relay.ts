@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/problem.ts';
 import { ownHeaders } from '../../service/request-context.ts';
-import { cut, keepOpen } from './client-socket.ts';
+import { cut, ignore, keepOpen } from './client-socket.ts';
 import { Download } from './download.ts';
 import { ExchangeLease } from './exchange-lease.ts';
 import { ExchangeWatch, type Watched } from './exchange-watch.ts';
@@ -20,9 +20,6 @@ import { noticeLeaving, openTunnel } from './tunnel.ts';
 export function createRelay(options: RelayOptions): Relay {
   return (request, response, outgoing) => new Exchange(request, response, outgoing, options).run();
 }
-
-/** Errors of a response show as its close. */
-const ignore = () => undefined;
 
 class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   readonly #request: Request;
@@ -79,9 +76,8 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
 
   #dispatch(): void {
     const { path, headers, isUpgrade } = this.#outgoing;
-    const { method } = this.#request;
-    const options = { path, method, headers, body: this.#body, upgrade: isUpgrade ? 'websocket' : null };
-    this.#lease.dispatch(options, this);
+    const upgrade = isUpgrade ? 'websocket' : null;
+    this.#lease.dispatch({ path, method: this.#request.method, headers, body: this.#body, upgrade }, this);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
