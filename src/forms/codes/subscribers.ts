@@ -6,6 +6,10 @@ import type { Urns } from '../../service/urn.ts';
 import type { Form } from '../forms/form.ts';
 import { subscriptionOf } from '../outbox/subscription.ts';
 
+/** Rows stay in the outbox for days after their delivery. */
+const suppressedSql = `
+SELECT FROM outbox WHERE form_id = $1 AND kind = 'subscribe' AND facts ? 'noticeSuppressed'`;
+
 export interface SubscribersOptions {
   pool: Queryable;
   notifications: Pick<Notifications, 'subscribe'>;
@@ -15,7 +19,9 @@ export interface SubscribersOptions {
 /** The id of the form's subscriber. A form that was deleted meanwhile still has its `subscribe` row, which sees to it. */
 export function createSubscribers({ pool, notifications, urns }: SubscribersOptions) {
   return async function ensureSubscriber(form: Form, traceparent: string | undefined): Promise<string> {
-    const { subscriberId } = await notifications.subscribe({ ...subscriptionOf(form, urns), traceparent });
+    const { rowCount } = await pool.query(suppressedSql, [form.id]);
+    const request = subscriptionOf({ ...form, noticeSuppressed: rowCount === 1 }, urns);
+    const { subscriberId } = await notifications.subscribe({ ...request, traceparent });
     const sql = 'UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL';
     await pool.query(sql, [form.id, subscriberId]);
     return subscriberId;
