@@ -6,6 +6,10 @@ import type { Urns } from '../../service/urn.ts';
 import type { Form } from '../forms/form.ts';
 import { subscriptionOf } from '../outbox/subscription.ts';
 
+/** Rows stay in the outbox for days after their delivery. */
+const suppressedSql = `
+SELECT FROM outbox WHERE form_id = $1 AND kind = 'subscribe' AND facts ? 'noticeSuppressed'`;
+
 export interface SubscribersOptions {
   pool: SharedPool;
   notifications: Pick<Notifications, 'subscribe'>;
@@ -16,9 +20,12 @@ export interface SubscribersOptions {
 export function createSubscribers({ pool, notifications, urns }: SubscribersOptions) {
   return async function ensureSubscriber(form: Form, traceparent: string | undefined): Promise<string> {
     const { id, tenantId } = form;
-    const { subscriberId } = await notifications.subscribe({ ...subscriptionOf(form, urns), traceparent });
+    const claim = { tenant: tenantId, member: id };
+    const { rowCount } = await pool.query(claim, suppressedSql, [id]);
+    const request = subscriptionOf({ ...form, noticeSuppressed: rowCount === 1 }, urns);
+    const { subscriberId } = await notifications.subscribe({ ...request, traceparent });
     const sql = 'UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL';
-    await pool.query({ tenant: tenantId, member: id }, sql, [id, subscriberId]);
+    await pool.query(claim, sql, [id, subscriberId]);
     return subscriberId;
   };
 }

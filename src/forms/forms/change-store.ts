@@ -101,11 +101,11 @@ WITH existing AS (
   SELECT id, (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
 ), told AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-  SELECT judged.id, $1, rows.kind, rows.facts, $9, $9
+  SELECT judged.id, $1, rows.kind, rows.facts || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END,
+    $9, $9
   FROM judged CROSS JOIN LATERAL (VALUES
     (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
-    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb)
-      || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END)
+    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb))
   ) AS rows (rank, kind, facts)
   WHERE rows.rank = 2 OR jsonb_array_length($14::jsonb -> 'channels') > 0
   ORDER BY rows.rank

@@ -108,7 +108,10 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
   if (form?.applicant.channels.length === 0) return { outcome: 'skipped' };
   const { formId: id, tenantId, facts } = row;
   const request = subscriptionOf(
-    { id, tenantId, definitionId: facts.definitionId, applicant: form?.applicant },
+    {
+      ...{ id, tenantId, definitionId: facts.definitionId, applicant: form?.applicant },
+      noticeSuppressed: facts.noticeSuppressed === true,
+    },
     options.urns,
   );
   try {

@@ -99,7 +99,7 @@ describe('form events', () => {
         timestamp: at.toISOString(),
         correlationId: urns.form(formId),
         tenantId: urns.tenant('t1'),
-        context: { definitionId: 'permit', formId, idempotencyKey: `${formId}:17` },
+        context: { definitionId: 'permit', formId, idempotencyKey: `${formId}:17`, notice: 'due' },
       });
       expect(again.context).toEqual(event.context);
     });

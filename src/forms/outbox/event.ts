@@ -23,14 +23,17 @@ export interface EventDefinition {
   includeDataInSubmission?: boolean | null | undefined;
 }
 
+/** What a subscription asks for in the context of events if it must not get all of them (decision 0035). */
+export const noticeContext = { notice: 'due' } as const;
+
 /** An event as the event service takes it; `context.idempotencyKey` names the delivery's subject, not the delivery. */
 export interface FormEvent {
   namespace: typeof eventNamespace;
   name: EventKind;
   timestamp: string;
   correlationId: string;
-  /** No `formId` in a form-created whose mail is suppressed: subscriptions of applicants ask for it. */
-  context: { definitionId: string; formId?: string; idempotencyKey: string };
+  /** `notice`: whether the applicant may get a mail about it. See {@link noticeContext}. */
+  context: { definitionId: string; formId: string; idempotencyKey: string; notice: 'due' | 'suppressed' };
   tenantId: string;
   payload: Record<string, unknown>;
 }
@@ -65,8 +68,9 @@ export function renderEvent(source: EventSource): FormEvent {
     correlationId: urns.form(row.formId),
     context: {
       definitionId: row.facts.definitionId,
-      ...(!row.facts.noticeSuppressed && { formId: row.formId }),
+      formId: row.formId,
       idempotencyKey: idempotencyKey(row),
+      notice: row.facts.noticeSuppressed ? 'suppressed' : noticeContext.notice,
     },
     tenantId: row.tenantId,
     payload: payloads[row.kind](source),

@@ -38,7 +38,7 @@ export interface Actor {
  *
  * | kind | who writes it | facts beside `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before form-created | none; acceptance adds `subscriberId` |
+ * | subscribe | create, before form-created | `noticeSuppressed` where the mail of form-created is; acceptance adds `subscriberId` |
  * | form-created | create | `actor`, and `noticeSuppressed` where its mail is |
  * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
@@ -49,7 +49,7 @@ export interface Actor {
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** The address got a mail a moment ago, so this event must not send another. */
+  /** The address got a mail a moment ago, so form-created must not send another. */
   noticeSuppressed?: true;
   /** ISO 8601: when the draft will be locked. */
   lockOn?: string;

@@ -1,6 +1,7 @@
 // The subscription of an applicant to their own form. Pure.
 import type { Urns } from '../../service/urn.ts';
 import { notificationTypeId } from '../notices/notification-type.ts';
+import { noticeContext } from './event.ts';
 import type { OutboxForm } from './outbox.ts';
 
 export interface SubscribeRequest {
@@ -9,7 +10,7 @@ export interface SubscribeRequest {
   userId: string;
   addressAs?: string;
   channels: { channel: string; address: string }[];
-  criteria: { description: string; correlationId: string; context: { formId: string } };
+  criteria: { description: string; correlationId: string; context?: Record<string, string> };
 }
 
 export interface Subscribing {
@@ -23,14 +24,13 @@ export interface SubscribedForm {
   definitionId: string;
   /** Absent when the form is gone: then its subscriber is asked for without any information to give to a new one. */
   applicant: OutboxForm['applicant'] | undefined;
+  /** Its form-created must not send a mail. */
+  noticeSuppressed: boolean;
 }
 
-/**
- * The user id is the form's URN: each form has a subscriber of its own, and a repeat finds it. The context leaves out a
- * form-created whose mail is suppressed (decision 0035).
- */
+/** The user id is the form's URN: each form has a subscriber of its own, and a repeat finds it. */
 export function subscriptionOf(
-  { id, tenantId, definitionId, applicant }: SubscribedForm,
+  { id, tenantId, definitionId, applicant, noticeSuppressed }: SubscribedForm,
   urns: Urns,
 ): SubscribeRequest {
   const urn = urns.form(id);
@@ -40,6 +40,6 @@ export function subscriptionOf(
     userId: urn,
     ...(applicant?.addressAs && { addressAs: applicant.addressAs }),
     channels: (applicant?.channels ?? []).map(({ channel, address }) => ({ channel, address })),
-    criteria: { description: definitionId, correlationId: urn, context: { formId: id } },
+    criteria: { description: definitionId, correlationId: urn, ...(noticeSuppressed && { context: noticeContext }) },
   };
 }
