@@ -38,7 +38,7 @@ beforeAll(async () => {
   const metrics = createMetrics();
   pool = new pg.Pool({ connectionString: platform.databaseUrl, max: 1 });
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
-  tenantCode = createTenantCode({ metrics });
+  tenantCode = createTenantCode({ metrics, rendersPerTenant: 3 });
   routes = platformRoutes({
     config,
     pool,

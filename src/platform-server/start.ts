@@ -50,7 +50,8 @@ export async function startPlatformServer(options: {
   if (seed) await applySeed(pool, seed);
 
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
-  const tenantCode = createTenantCode({ metrics });
+  // A tenant whose templates are slow leaves one of the job slots to the others.
+  const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
   const urns = createUrns(config.URN_PREFIX);
   const jobs = createPlatformJobs({ pool, urns, mailer, tenantCode, clock, log, metrics });
   registerQueueMetrics(metrics, clock, {

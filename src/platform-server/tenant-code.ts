@@ -1,5 +1,6 @@
 // Executes what tenants write for the platform's services (schemas, patterns, templates) in limited workers, fairly by
 // tenant. Nothing of it ever runs in this process.
+import { createFairQueue } from '../service/fair-queue.ts';
 import { createLimitedWorkers } from '../service/limited-workers.ts';
 import type { Metrics } from '../service/metrics.ts';
 import type { FieldError } from '../service/problem.ts';
@@ -24,7 +25,13 @@ export interface TenantCode {
 
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
 
-export function createTenantCode(options: { metrics: Metrics; jobMs?: number; waitMs?: number }): TenantCode {
+export interface TenantCodeOptions {
+  metrics: Metrics;
+  /** Notices of one tenant that render or wait for it; one more is refused at once, and retried as any delivery is. */
+  rendersPerTenant: number;
+}
+
+export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCodeOptions): TenantCode {
   const workers = createLimitedWorkers<CodeQuestion, CodeAnswer>({
     script: new URL('./tenant-code-worker.ts', import.meta.url),
     name: 'tenant-code',
@@ -32,7 +39,14 @@ export function createTenantCode(options: { metrics: Metrics; jobMs?: number; wa
     waitMs: 5_000,
     // Values are as large as BODY_LIMIT allows.
     memoryMb: 96,
-    ...options,
+    metrics,
+  });
+  const renders = createFairQueue({
+    slots: { total: Number.POSITIVE_INFINITY, perTenant: share, perMember: share },
+    waiting: { total: 0, perTenant: 0, perMember: 0 },
+    waitMs: 0,
+    detail: 'Too many notices of this tenant are being rendered.',
+    retryAfterSeconds: 5,
   });
   const run = (tenant: string, question: CodeQuestion) =>
     workers.run({ tenant, member: question.kind }, question).then(outcomeOf);
@@ -56,7 +70,8 @@ export function createTenantCode(options: { metrics: Metrics; jobMs?: number; wa
       return outcome.kind === 'invalid' ? outcome.errors : [];
     },
     async render(tenant, template, data) {
-      const outcome = await run(tenant, { kind: 'render', template, data });
+      const done = await renders.take({ tenant, member: 'render' });
+      const outcome = await run(tenant, { kind: 'render', template, data }).finally(done);
       if ('failure' in outcome) throw new RenderFailure(outcome.failure, outcome.detail);
       if (outcome.kind === 'rendered') return outcome.notice;
       throw new RenderFailure('template', outcome.kind === 'unrendered' ? outcome.detail : 'fails when it renders');

@@ -64,7 +64,8 @@ describe('a hostile pattern', () => {
     // One edit of a document at a time: the later ones may have waited too long.
     for (const { status } of rest) expect([400, 503]).toContain(status);
     expect(writes).toBeGreaterThan(5);
-    expect(delay.max / 1e6).toBeLessThan(500);
+    // A pattern that ran here would block it for ever; a busy machine does so for a moment.
+    expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 
   it('in the schema of an event refuses the event, and only that tenant’s', async () => {
