@@ -25,7 +25,7 @@ export interface SharedPoolOptions {
 }
 
 /** Statements that may wait. Each keeps the body of its request in memory. */
-const waiting = { total: 400, perTenant: 200, perMember: 20 };
+const waiting = { total: 400, perTenant: 200, perMember: 100 };
 /** Milliseconds, as long as `createPool` waits for a connection. */
 const longestWait = 5_000;
 
