@@ -12,10 +12,10 @@ it('honest users are served while adversaries attack two replicas of each proces
   timeout: 180_000,
 }, async () => {
   const lines: string[] = [];
-  const passes = [...kept, seed].map((each) => planPass(each, 10, { together: 4 }));
+  const slots = [...kept, seed].flatMap((each) => planPass(each, 10, { together: 4 }));
   const problems = await run({
     administratorUrl: inject('postgresUrl'),
-    passes,
+    slots,
     baseline: 2_500,
     // The other files of a run keep the machine busy.
     floor: 2_000,

@@ -1,7 +1,9 @@
-// The thread of the adversaries, seen from the run: sends orders and waits for reports.
+// The process of the adversaries, seen from the run: sends orders and waits for reports. It is a process of its own, so that
+// its work does not slow down the honest users' clock, and so that it can be ended whatever it holds.
+import { fork } from 'node:child_process';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
-import type { Order, Report } from './adversaries/thread.ts';
+import type { Order, Report } from './adversaries/attacker.ts';
 import type { Addresses } from './world/addresses.ts';
 
 export interface Attackers {
@@ -13,13 +15,20 @@ export interface Attackers {
 const overtime = 60_000;
 
 export function startAttackers(addresses: Addresses): Attackers {
-  const worker = new Worker(new URL('./adversaries/thread.ts', import.meta.url), { workerData: addresses });
+  const child = fork(join(import.meta.dirname, 'adversaries/attacker.ts'), { execArgv: [] });
+  child.send(addresses);
   const waiting = new Map<number, (report: Report) => void>();
   let orders = 0;
-  worker.on('message', (report: Report) => waiting.get(report.id)?.(report));
-  worker.on('error', ({ message }) => {
-    for (const [id, settle] of waiting)
-      settle({ id, complaints: [], failure: `the adversaries’ thread ended: ${message}` });
+  child.on('message', (report) => {
+    const { id } = report as Report;
+    waiting.get(id)?.(report as Report);
+  });
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', (code, signal) => {
+      const failure = `the process of the adversaries ended (${signal ?? code})`;
+      for (const [id, settle] of waiting) settle({ id, complaints: [], failure });
+      resolve();
+    });
   });
   return {
     async order(order) {
@@ -27,7 +36,7 @@ export function startAttackers(addresses: Addresses): Attackers {
       const id = orders;
       const { promise, resolve } = Promise.withResolvers<Report>();
       waiting.set(id, resolve);
-      worker.postMessage({ ...order, id });
+      child.send({ ...order, id });
       const late = new AbortController();
       const patience = delay(order.milliseconds + overtime, undefined, { signal: late.signal }).then(
         () => ({ id, complaints: [], failure: 'it did not stop in time' }),
@@ -38,6 +47,9 @@ export function startAttackers(addresses: Addresses): Attackers {
       waiting.delete(id);
       return report;
     },
-    stop: async () => void (await worker.terminate()),
+    async stop() {
+      child.kill('SIGKILL');
+      await ended;
+    },
   };
 }

@@ -52,7 +52,7 @@ const mebibyte = 1024 * 1024;
 
 /** Empty once every replica is back near its baseline; what is left after `patience` milliseconds. */
 export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
-  for (const deadline = Date.now() + patience; ; await delay(500)) {
+  for (const deadline = Date.now() + patience; ; await delay(2_000)) {
     const now = await measure(replicas);
     const problems = replicas.flatMap((replica) => compare(replica, baseline.get(replica), now.get(replica)));
     if (problems.length === 0 || Date.now() > deadline) return problems;

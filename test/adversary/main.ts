@@ -49,14 +49,14 @@ async function main(): Promise<number> {
   print(`seed ${seed}: npm run test:adversary -- --seed ${seed} --seconds ${seconds}${replay}\n`);
   // What failed once comes first, as quickly as it can.
   const first = values.seed === undefined && values.only.length === 0 ? kept : [];
-  const passes = [
-    ...first.map((each) => planPass(each, 15, { together: 4 })),
-    planPass(seed, seconds, { only: values.only }),
+  const slots = [
+    ...first.flatMap((each) => planPass(each, 15, { together: 4 })),
+    ...planPass(seed, seconds, { only: values.only }),
   ];
   print(`load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors\n`);
   const problems = await withPostgres((administratorUrl) =>
     run({
-      ...{ administratorUrl, passes, baseline: 12_000, floor: 250, settling: 30_000 },
+      ...{ administratorUrl, slots, baseline: 12_000, floor: 250, settling: 30_000 },
       print: (line) => print(`${elapsed()}  ${line}\n`),
     }),
   );

@@ -5,14 +5,14 @@ import { type HonestUsers, startHonestUsers } from './honest/honest.ts';
 import { baselinePhase, judgeFailures, judgeFootprints, judgeLatency, judgeLedger, measure } from './invariants.ts';
 import { latencies } from './latency.ts';
 import { createRandom } from './random.ts';
-import { type Pass, phaseOf, type Slot } from './schedule.ts';
+import { phaseOf, type Slot } from './schedule.ts';
 import { watchReplicas } from './watch.ts';
-import { startWorld, type World } from './world/world.ts';
+import { startWorld } from './world/world.ts';
 
 export interface RunOptions {
   /** Of a Postgres on which databases may be created. */
   administratorUrl: string;
-  passes: Pass[];
+  slots: Slot[];
   /** Milliseconds of the baseline. */
   baseline: number;
   /** Milliseconds that a p99 may always take. */
@@ -26,9 +26,10 @@ export interface RunOptions {
 export async function run(options: RunOptions): Promise<string[]> {
   const world = await startWorld(options.administratorUrl);
   options.print('the world is ready');
-  const honest = startHonestUsers(world, createRandom(options.passes.map(({ seed }) => seed).join()));
+  const honest = startHonestUsers(world, createRandom(options.slots.map(({ seed }) => seed).join()));
   const attackers = startAttackers(world.addresses);
   const exits: string[] = [];
+  const problems: string[] = [];
   world.onExit(({ replica, how, lastWords }) =>
     exits.push(`${replica} exited with ${how} (${honest.recorder.phase}): ${lastWords}`),
   );
@@ -39,41 +40,42 @@ export async function run(options: RunOptions): Promise<string[]> {
     await delay(options.baseline);
     const footprints = await measure(world.replicas);
     const complaints: string[] = [];
-    for (const { seed, slots } of options.passes)
-      for (const slot of slots) complaints.push(...(await runSlot({ honest, attackers, seed, slot, options })));
+    for (const slot of options.slots) complaints.push(...(await runSlot({ honest, attackers, slot, options })));
+    await attackers.stop();
     honest.recorder.phase = 'afterwards';
     const left = await judgeFootprints(footprints, world.replicas, options.settling);
+    options.print('memory and descriptors were compared with their baseline');
     await honest.stop();
-    return [
+    options.print('the honest users have stopped');
+    const lost = await judgeLedger(honest.ledger, world);
+    options.print(`${honest.ledger.entries().length} forms were read back`);
+    problems.push(
       ...exits,
       ...watch.findings(),
       ...complaints,
       ...judgeFailures(honest.recorder.failures),
       ...judgeLatency(honest.recorder.samples, options.floor),
       ...left,
-      ...(await judgeLedger(honest.ledger, world)),
-    ];
+      ...lost,
+    );
+    return problems;
   } finally {
     await Promise.all([attackers.stop(), watch.stop()]);
-    await end(honest, world);
+    await honest.stop().catch(() => undefined);
+    if (problems.length > 0) options.print(`the logs of the replicas are in ${world.keepLogs()}`);
+    await world.close();
   }
-}
-
-async function end(honest: HonestUsers, world: World): Promise<void> {
-  await honest.stop().catch(() => undefined);
-  await world.close();
 }
 
 interface SlotRun {
   honest: HonestUsers;
   attackers: Attackers;
-  seed: string;
   slot: Slot;
   options: RunOptions;
 }
 
-async function runSlot({ honest: { recorder }, attackers, seed, slot, options }: SlotRun): Promise<string[]> {
-  const { adversaries, milliseconds } = slot;
+async function runSlot({ honest: { recorder }, attackers, slot, options }: SlotRun): Promise<string[]> {
+  const { seed, adversaries, milliseconds } = slot;
   recorder.phase = phaseOf(slot);
   const [samples, failures] = [recorder.samples.length, recorder.failures.length];
   const reports = await Promise.all(adversaries.map(({ name }) => attackers.order({ name, seed, milliseconds })));

@@ -5,13 +5,10 @@ import type { Adversary } from './adversaries/adversary.ts';
 import { createRandom } from './random.ts';
 
 export interface Slot {
+  /** Of the adversaries' choices. */
+  seed: string;
   adversaries: Adversary[];
   milliseconds: number;
-}
-
-export interface Pass {
-  seed: string;
-  slots: Slot[];
 }
 
 const shortest = 300;
@@ -24,16 +21,21 @@ export interface PlanOptions {
   together?: number;
 }
 
-export function planPass(seed: string, seconds: number, { only = [], together = 1 }: PlanOptions = {}): Pass {
+export function planPass(seed: string, seconds: number, { only = [], together = 1 }: PlanOptions = {}): Slot[] {
   const random = createRandom(seed);
   const chosen = random.shuffle(adversaries.filter(({ name }) => only.length === 0 || only.includes(name)));
   const groups = together === 1 ? chosen.map((adversary) => [adversary]) : group(chosen, together);
   const milliseconds = Math.round(Math.min(Math.max((seconds * 750) / groups.length, shortest), longest));
-  const slots: Slot[] = groups.map((adversaries) => ({ adversaries, milliseconds }));
+  const slots: Slot[] = groups.map((adversaries) => ({ seed, adversaries, milliseconds }));
   let left = seconds * 1_000 - groups.length * milliseconds;
   for (; groups.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
-    slots.push({ adversaries: random.shuffle(chosen).slice(0, random.integer(2, 3)), milliseconds: 2 * milliseconds });
-  return { seed, slots };
+    slots.push({
+      // An adversary that comes again makes other choices.
+      seed: `${seed}:${slots.length}`,
+      adversaries: random.shuffle(chosen).slice(0, random.integer(2, 3)),
+      milliseconds: 2 * milliseconds,
+    });
+  return slots;
 }
 
 /** Those that excuse failures come together, so that they excuse little of what the others do. */

@@ -32,6 +32,9 @@ const nasty = [
   `GET /%00%ff%zz HTTP/1.1\r\nHost: \u0001${end}`,
 ];
 
+/** Milliseconds for a response on a busy machine. */
+const patience = 3_000;
+
 export const framing: Adversary = {
   name: 'framing',
   about: 'requests with broken framing, to every port',
@@ -40,11 +43,16 @@ export const framing: Adversary = {
       const { random, complain } = attack;
       if (random.chance(0.5)) return void (await exchange(random.pick(ports(attack)), random.pick(nasty), 500));
       const [name, bytes] = random.pick(Object.entries(refused));
-      const text = await exchange(random.pick(mainPorts(attack)), bytes, 1_500);
+      const url = random.pick(mainPorts(attack));
+      const started = Date.now();
+      const text = await exchange(url, bytes, patience);
+      if (text === '' && Date.now() - started >= patience) return;
       const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
       const hasTwo = /HTTP\/1\.1 \d{3}[\s\S]*HTTP\/1\.1 2\d\d/.test(text);
-      if (status === 0 && name === 'CONNECT') complain('CONNECT was closed without a response');
-      else if ((status >= 200 && status < 400) || hasTwo) complain(`${name} was answered ${status}`);
+      if (status === 0 && name === 'CONNECT')
+        complain(`CONNECT was closed without a response by ${serviceAt(attack, url)}`);
+      else if ((status >= 200 && status < 400) || hasTwo)
+        complain(`${name} was answered ${status} by ${serviceAt(attack, url)}`);
     }),
 };
 
@@ -83,6 +91,11 @@ export const slowHeads: Adversary = {
     for (const socket of sockets) socket.destroy();
   },
 };
+
+function serviceAt({ addresses }: Attack, url: string): string {
+  const replicas = Object.entries(addresses.replicas);
+  return replicas.find(([, list]) => list.some((replica) => replica.url === url))?.[0] ?? url;
+}
 
 const mainPorts = ({ addresses }: Attack) =>
   Object.values(addresses.replicas).flatMap((list) => list.map(({ url }) => url));

@@ -82,7 +82,9 @@ export function createRecorder(): Recorder {
         done();
         const unserved = error instanceof Unserved ? error : new Unserved(describe(error));
         const { message: what, status, hasRetryAfter, isWrong } = unserved;
-        recorder.failures.push({ kind, phase, what, status, hasRetryAfter, isWrong });
+        // A request that two phases saw may have failed for either.
+        const phases = phase === recorder.phase ? phase : `${phase} + ${recorder.phase}`;
+        recorder.failures.push({ kind, phase: phases, what, status, hasRetryAfter, isWrong });
         throw unserved;
       }
     },

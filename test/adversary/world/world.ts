@@ -23,6 +23,8 @@ export interface World {
   replicas: Replica[];
   /** Calls back for each replica that exits without being stopped. */
   onExit(listener: (exit: Exit) => void): void;
+  /** Leaves the logs of the replicas in place, and answers where. */
+  keepLogs(): string;
   close(): Promise<void>;
 }
 
@@ -51,7 +53,8 @@ async function startParts(
   close: () => Promise<void>,
 ): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-'));
-  closing.push(() => rm(folder, { recursive: true, force: true }));
+  let keepsLogs = false;
+  closing.push(async () => keepsLogs || rm(folder, { recursive: true, force: true }));
   const [databases, access, mailbox, redis] = await Promise.all([
     createDatabases(administratorUrl),
     startTestAccess(),
@@ -115,6 +118,10 @@ async function startParts(
   return {
     ...{ addresses, mailbox, replicas, close },
     onExit: (listener) => void listeners.push(listener),
+    keepLogs() {
+      keepsLogs = true;
+      return folder;
+    },
   };
 }
 

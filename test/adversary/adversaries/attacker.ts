@@ -1,6 +1,5 @@
-// The thread in which adversaries run, so that their work does not slow down the honest users' clock. It takes an order at a
-// time and reports complaints and the end of each.
-import { parentPort, workerData } from 'node:worker_threads';
+// The process in which adversaries run. Its first message is the world's addresses; every later one is an order, whose end and
+// complaints it reports.
 import { createRandom } from '../random.ts';
 import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';
@@ -20,9 +19,7 @@ export interface Report {
   failure: string | undefined;
 }
 
-const addresses: Addresses = workerData;
-
-async function follow({ id, name, seed, milliseconds }: Order): Promise<Report> {
+async function follow(addresses: Addresses, { id, name, seed, milliseconds }: Order): Promise<Report> {
   const complaints = new Set<string>();
   const adversary = adversaries.find((candidate) => candidate.name === name);
   let failure: string | undefined;
@@ -37,4 +34,10 @@ async function follow({ id, name, seed, milliseconds }: Order): Promise<Report> 
   return { id, complaints: [...complaints].slice(0, 10), failure };
 }
 
-parentPort?.on('message', (order: Order) => void follow(order).then((report) => parentPort?.postMessage(report)));
+process.once('message', (addresses) => {
+  process.on('message', (order) => {
+    void follow(addresses as Addresses, order as Order).then((report) => process.send?.(report));
+  });
+});
+// Without the run there is nobody to attack for.
+process.once('disconnect', () => process.exit(0));
