@@ -81,7 +81,10 @@ export function createDataBody(prefix: string) {
   const one = `${prefix}:platform:file-service:v1:/files/[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
   const pattern = new RegExp(`^${one}(?:;${one})*$`);
   const fileUrn = z.string().regex(pattern, 'must be the URN of a file');
+  const shown = { type: 'object', additionalProperties: { type: 'string', pattern: pattern.source } } as const;
   const files = anObject
+    // In front of the check: the document is made of the metadata of the schema that is checked.
+    .meta({ ...shown, examples: [{ 'floor-plan.pdf': example.file }] })
     .superRefine((members, context) => {
       let wrong = 0;
       // Object.entries would make an array of every member.
@@ -91,10 +94,6 @@ export function createDataBody(prefix: string) {
         if (issue) context.addIssue({ code: 'custom', path: [name], message: issue.message });
         if (issue && ++wrong === listedErrors) return;
       }
-    })
-    .meta({
-      ...{ type: 'object', additionalProperties: { type: 'string', pattern: pattern.source } },
-      examples: [{ 'floor-plan.pdf': example.file }],
     });
   return z
     .strictObject({ data: anObject.meta({ type: 'object' }).optional(), files: files.optional() })
