@@ -7,6 +7,7 @@ import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
 import { type Purge, type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
 import { type ExpiryStore, type Place, type Stage, stages } from '../src/forms/expiry/store.ts';
+import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/log.ts';
 import { databaseRefusal } from '../src/service/quarantine.ts';
@@ -61,7 +62,9 @@ const day = 86_400_000;
 /** Rejects with TurnLostError, and when the database fails for good; then `outcome` tells how far it came. */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { pool, store, signal } = options;
-  outcome.counts.retried = await releaseForRetry(options);
+  const { retried, quarantined } = await releaseForRetry(options);
+  outcome.counts.retried = retried;
+  outcome.quarantined += quarantined;
   const keys = await patiently(options, () => store.definitions(pool));
   const { policies, skipped } = await options.readRetentions(keys);
   reportSkipped(skipped, options, outcome);
@@ -175,6 +178,15 @@ function isolationOf(stage: Stage, options: ExpiryOptions): Isolation {
     log,
     take: (place, limit) => batch(place, limit, writer.dryRun),
     look: (place, limit) => batch(place, limit, true),
+    takeBare: (place, { stage: bareStage, formId, cause }) =>
+      patiently(options, () =>
+        writer.transact(async (client) => {
+          const taken = await store.takeBare(client, bareStage, { place, now: clock(), formId });
+          const entries = taken.untold.map((form) => noticeEntry(bareStage, form, cause));
+          await putInQuarantine(client, entries, clock());
+          return { ...taken, entries };
+        }),
+      ),
     quarantine: (item) => writer.transact((client) => putInQuarantine(client, [item], clock())),
   };
 }

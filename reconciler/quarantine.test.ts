@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
 import { unsharedPool } from '../src/service/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
-import { poison, poisons, refuseOutboxRows } from '../test/support/poison.ts';
+import { poison, poisons, refuseFormChanges, refuseOutboxRows } from '../test/support/poison.ts';
 import { exitCodeOf } from './summary.ts';
 
 let world: ExpiryWorld;
@@ -53,7 +53,7 @@ describe('forms that a statement fails for', () => {
   it('are quarantined, each alone, and every other form of their batch is locked; the next run does not try them', async () => {
     const ids = await Promise.all(Array.from({ length: 60 }, (_, at) => world.add({ age: 16 * day + at })));
     const bad = [0, 1, 17, 42, 59].map((at) => ids[at] ?? '');
-    await refuseOutboxRows(world.pool, bad);
+    await refuseFormChanges(world.pool, bad);
     const result = await world.run({ batchSize: 25 });
     expect(result).toMatchObject({ outcome: 'succeeded', counts: { locked: 55, quarantined: 5 }, quarantined: 5 });
     expect(exitCodeOf(result)).toBe(3);
@@ -73,15 +73,15 @@ describe('forms that a statement fails for', () => {
     const { rows } = await world.pool.query('SELECT * FROM quarantine');
     expect(rows).toHaveLength(1);
     const line = world.log.lines().findLast(({ msg }) => msg === 'item quarantined');
-    expect(line).toMatchObject({ kind: 'lock', form: rows[0].item, tenant, reason: 'database-refused' });
+    expect(line).toMatchObject({ kind: 'lock-notice', form: rows[0].item, tenant, reason: 'database-refused' });
     expect(JSON.stringify([rows, world.log.lines()])).not.toContain('Main Street');
   });
 
   it('are tried again when they are released, and leave no entry once that succeeds', async () => {
     const [one, other] = [await world.add({ age: 16 * day }), await world.add({ age: 16 * day })];
-    await refuseOutboxRows(world.pool, [one, other]);
+    await refuseFormChanges(world.pool, [one, other]);
     await world.run();
-    await world.pool.query('DELETE FROM refused_forms WHERE form_id = $1', [one]);
+    await world.pool.query('DELETE FROM unchangeable WHERE form_id = $1', [one]);
     expect(await store().release('all')).toHaveLength(2);
     expect(await world.run({ arguments: { only: undefined, dryRun: true, allowPrune: false } })).toMatchObject({
       counts: { retried: 2, locked: 2 },
@@ -92,8 +92,7 @@ describe('forms that a statement fails for', () => {
   });
 
   it('are tried once in each new version of the product', async () => {
-    const id = await world.add({ age: 16 * day });
-    await refuseOutboxRows(world.pool, [id]);
+    await refuseFormChanges(world.pool, [await world.add({ age: 16 * day })]);
     await world.run();
     await world.pool.query("UPDATE quarantine SET version = '0.0.1'");
     expect(await world.run()).toMatchObject({ counts: { retried: 1, quarantined: 1 } });

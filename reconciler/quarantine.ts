@@ -2,6 +2,7 @@
 // removes the entries of what was done since, and counts what is new.
 
 import type pg from 'pg';
+import { isNotice } from '../src/forms/quarantine/notices.ts';
 import {
   countRetries,
   countSinceLastRun,
@@ -19,12 +20,19 @@ export interface QuarantineUpkeep extends Patience {
   writer: Writer;
 }
 
-/** Before the stages: releases what another version quarantined. Answers how many items this run tries again. */
-export async function releaseForRetry(options: QuarantineUpkeep): Promise<number> {
+/** Items that a run tries again, and those of them that stay in quarantine already. */
+export interface Retries {
+  retried: number;
+  quarantined: number;
+}
+
+/** Before the stages: releases what another version quarantined. Outbox rows that could not be written are tried at once. */
+export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
   const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });
-  if (!writer.dryRun) await patiently(options, () => quarantine.release('of other versions'));
-  return patiently(options, () => countRetries(pool));
+  const items = writer.dryRun ? [] : await patiently(options, () => quarantine.release('of other versions'));
+  const [tried, quarantined] = [items.filter(isNotice).length, items.filter(({ released }) => !released).length];
+  return { retried: tried + (await patiently(options, () => countRetries(pool))), quarantined };
 }
 
 /** After the stages. Answers how many outbox rows were quarantined since the last run; none in a dry run. */

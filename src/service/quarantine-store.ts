@@ -38,14 +38,19 @@ export interface QuarantineCount {
 
 export type ReleasedItem = Pick<QuarantineItem, 'id' | 'kind' | 'item' | 'tenantId' | 'about'>;
 
-/** Makes released items due, in the transaction that releases them. */
-export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Promise<void>;
+export interface ReleaseOutcome extends ReleasedItem {
+  /** False if the item was tried at once and stays in quarantine. */
+  released: boolean;
+}
+
+/** Makes released items due, in the transaction that releases them. Returns the ids of those that stay in quarantine. */
+export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Promise<readonly string[]>;
 
 export interface QuarantineStore {
   /** Newest first. */
   list(query: QuarantineQuery): Promise<QuarantinePage>;
-  /** Makes items due again; answers which. Their entries stay until they are processed. */
-  release(choice: ReleaseChoice): Promise<ReleasedItem[]>;
+  /** Makes items due again; returns the chosen ones. Their entries stay until they are processed. */
+  release(choice: ReleaseChoice): Promise<ReleaseOutcome[]>;
   /** Without released items. */
   counts(): Promise<QuarantineCount[]>;
 }
@@ -55,7 +60,7 @@ INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen
 SELECT kind, item, "tenantId", about, reason, detail, $2, $2, coalesce(attempts, 1), $3
 FROM jsonb_to_recordset($1::jsonb)
   AS i (kind text, item text, "tenantId" text, about jsonb, reason text, detail text, attempts int)
-ON CONFLICT (kind, item) DO UPDATE SET reason = excluded.reason, detail = excluded.detail,
+ON CONFLICT (kind, item) DO UPDATE SET about = excluded.about, reason = excluded.reason, detail = excluded.detail,
   last_tried = excluded.last_tried, attempts = quarantine.attempts + excluded.attempts, version = excluded.version,
   released = false`;
 
@@ -93,8 +98,8 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
     release: (choice) =>
       pool.transaction(claimOf(typeof choice === 'object' ? choice.tenantId : undefined), async (client) => {
         const { rows } = await chosen(client, choice);
-        if (rows.length > 0) await resume(client, rows);
-        return rows;
+        const kept = rows.length > 0 ? await resume(client, rows) : [];
+        return rows.map((row) => ({ ...row, released: !kept.includes(row.id) }));
       }),
     async counts() {
       const sql = `SELECT kind, reason, count(*)::int AS count FROM quarantine WHERE NOT released GROUP BY kind, reason`;

@@ -28,8 +28,14 @@ export interface NewQuarantineItem extends QuarantineCause {
   item: string;
   /** URN or id; null for what belongs to no tenant. */
   tenantId: string | null;
-  /** Ids of what the item belongs to. */
-  about: Record<string, string>;
+  about: QuarantineAbout;
+}
+
+/** Ids of what the item belongs to, and moments; never content. */
+export interface QuarantineAbout {
+  formId?: string;
+  definitionId?: string;
+  [name: string]: string | string[] | undefined;
 }
 
 export interface QuarantineItem extends NewQuarantineItem {

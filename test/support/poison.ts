@@ -34,3 +34,18 @@ export async function refuseOutboxRows(pool: pg.Pool, formIds: readonly string[]
     CREATE OR REPLACE TRIGGER refuse_row BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION refuse_row()`);
   await pool.query('INSERT INTO refused_forms SELECT unnest($1::uuid[])', [formIds]);
 }
+
+/** From here on, a statement that changes these forms fails with a data exception. */
+export async function refuseFormChanges(pool: pg.Pool, formIds: readonly string[]): Promise<void> {
+  await pool.query(`
+    CREATE TABLE IF NOT EXISTS unchangeable (form_id uuid PRIMARY KEY);
+    CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        IF EXISTS (SELECT FROM unchangeable u WHERE u.form_id = OLD.id) THEN
+          RAISE EXCEPTION 'Ana lives at 1 Main Street' USING ERRCODE = '22P05';
+        END IF;
+        RETURN NEW;
+      END $$;
+    CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE ON forms FOR EACH ROW EXECUTE FUNCTION refuse_change()`);
+  await pool.query('INSERT INTO unchangeable SELECT unnest($1::uuid[])', [formIds]);
+}

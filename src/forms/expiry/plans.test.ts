@@ -167,6 +167,10 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
       store.batch(db, stage, { place: { policies }, now, limit: 1_000, dryRun: false }),
     );
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
+    if (stage === 'warn') return;
+    const formId = '3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
+    const bare = await planOf((db) => store.takeBare(db, stage, { place: { policies }, now, formId }));
+    expect(scanned(bare)).toEqual([]);
   });
 
   it.each(purgeIndexes)('a purge of %s walks from the oldest row', async (purge, indexes) => {

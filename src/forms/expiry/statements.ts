@@ -61,28 +61,58 @@ const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-M
 const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
+/**
+ * The outbox row of each changed form. Postgres may refuse that row: `full` statements write it, `bare` ones change only the
+ * one form in their last parameter and return the row in `untold`.
+ */
+interface Outbox {
+  only(parameter: string): string;
+  told(row: { kind: string; facts: string; from: string }): string;
+  untold: string;
+}
+
+const full: Outbox = {
+  only: () => '',
+  told: ({ kind, facts, from }) => `
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT id, tenant_id, '${kind}', ${facts}, $7, $7 FROM ${from}`,
+  untold: '',
+};
+
+const bare: Outbox = {
+  only: (parameter) => `AND f.id = ${parameter}::uuid`,
+  told: ({ facts, from }) => `
+  SELECT id AS "formId", tenant_id AS "tenantId", ${facts} AS facts FROM ${from}`,
+  untold: `, (SELECT coalesce(json_agg(told), '[]') FROM told) AS untold`,
+};
+
 const lockPage = pageOf({ status: 'Draft', since: 'last_accessed', more: ', $8::timestamptz[]', names: ', delete_on' });
 
 /** A bigint's last. The lock of a form with this revision must not fail for it. */
 const lastRevision = '9223372036854775807';
 
-/** $8 when what is locked now will be deleted. The event names no actor: without one it is the expiry itself. */
-export const lockSql = `
+const lockStatement = ({ only, told, untold }: Outbox) => `
 WITH ${lockPage}, due AS MATERIALIZED (
   SELECT f.id, page.delete_on FROM page JOIN forms f ON f.id = page.id
-  WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${isFree('lock', 'f.id')}
+  WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${isFree('lock', 'f.id')} ${only('$9')}
   FOR UPDATE OF f SKIP LOCKED
 ), locked AS (
   UPDATE forms f SET status = 'Locked', locked = $7, revision = f.revision + (f.revision < ${lastRevision})::int
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, due.delete_on
-), told AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-  SELECT id, tenant_id, 'form-locked',
-    jsonb_build_object('definitionId', definition_id, 'deleteOn', ${isoOf('delete_on')}), $7, $7
-  FROM locked
+), told AS (${told({
+  kind: 'form-locked',
+  facts: `jsonb_build_object('definitionId', definition_id, 'deleteOn', ${isoOf('delete_on')})`,
+  from: 'locked',
+})}
 )
-${answer('(SELECT count(*)::int FROM locked) AS locked')}`;
+${answer(`(SELECT count(*)::int FROM locked) AS locked${untold}`)}`;
+
+/** $8 when what is locked now will be deleted. The event names no actor: without one it is the expiry itself. */
+export const lockSql = lockStatement(full);
+
+/** As above; $9 the form. */
+export const bareLockSql = lockStatement(bare);
 
 export const lockLookSql = `
 WITH ${lockPage}
@@ -122,22 +152,21 @@ WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
+// The latest form-locked may be of an earlier lock, if that of the present one could not be written.
 const deletePage = `${pageOf({ status: 'Locked', since: 'locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o
-    WHERE o.form_id = page.id AND o.kind = 'form-locked' ORDER BY o.sequence DESC LIMIT 1), false) AS notified
+    WHERE o.form_id = page.id AND o.kind = 'form-locked' ORDER BY o.sequence DESC LIMIT 1), false)
+    AND NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = page.id AND q.kind = 'lock-notice') AS notified
   FROM page
 )`;
 const waiting = '(SELECT count(*)::int FROM gate WHERE NOT notified AND NOT anyhow) AS waiting';
 
-/**
- * $8 moments before which forms are deleted though nobody could be told of their lock. Idempotency records and codes go
- * with the form, by their foreign keys.
- */
-export const deleteSql = `
+const deleteStatement = ({ only, told, untold }: Outbox) => `
 WITH ${deletePage}, due AS MATERIALIZED (
   SELECT f.id, gate.notified FROM gate JOIN forms f ON f.id = gate.id
   WHERE (gate.notified OR gate.anyhow) AND ${stillIs('Locked')} AND f.locked = gate.at AND ${isFree('delete', 'f.id')}
+    ${only('$9')}
   FOR UPDATE OF f SKIP LOCKED
 ), gone AS (
   DELETE FROM forms f USING due WHERE f.id = due.id
@@ -146,16 +175,25 @@ WITH ${deletePage}, due AS MATERIALIZED (
   INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
   SELECT id, tenant_id, definition_id, anonymous_applicant, $7, notified FROM gone
   ON CONFLICT (form_id) DO UPDATE SET deleted = excluded.deleted, notified = excluded.notified
-), ${clearQuarantineSql('$7')}, told AS (
-  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-  SELECT id, tenant_id, 'form-deleted', jsonb_strip_nulls(jsonb_build_object(
-    'definitionId', definition_id, 'subscriberId', subscriber_id,
-    'files', ${fileUrnsSql('files')})), $7, $7
-  FROM gone
+), ${clearQuarantineSql('$7')}, told AS (${told({
+  kind: 'form-deleted',
+  facts: `jsonb_strip_nulls(jsonb_build_object(
+    'definitionId', definition_id, 'subscriberId', subscriber_id, 'files', ${fileUrnsSql('files')}))`,
+  from: 'gone',
+})}
 )
 ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   SELECT coalesce(json_agg(json_build_object('formId', id, 'tenantId', tenant_id, 'definitionId', definition_id)), '[]')
-  FROM gone WHERE NOT notified) AS unnotified`)}`;
+  FROM gone WHERE NOT notified) AS unnotified${untold}`)}`;
+
+/**
+ * $8 moments before which forms are deleted though nobody could be told of their lock. Idempotency records and codes go
+ * with the form, by their foreign keys.
+ */
+export const deleteSql = deleteStatement(full);
+
+/** As above; $9 the form. */
+export const bareDeleteSql = deleteStatement(bare);
 
 export const deleteLookSql = `
 WITH ${deletePage}

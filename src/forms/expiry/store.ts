@@ -6,6 +6,8 @@ import type { Queryable } from '../../service/postgres.ts';
 import { dueBounds, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {
+  bareDeleteSql,
+  bareLockSql,
   countSql,
   definitionsSql,
   deleteLookSql,
@@ -21,6 +23,9 @@ import {
 export const stages = ['warn', 'lock', 'delete'] as const;
 
 export type Stage = (typeof stages)[number];
+
+/** Stages that change a form even if its outbox row cannot be written. A warning is nothing but its outbox row. */
+export type BareStage = Exclude<Stage, 'warn'>;
 
 /** Where a walk goes on: the definitions that are left, and the last form of the first of them. */
 export interface Place {
@@ -55,11 +60,33 @@ export interface UnnotifiedForm extends DefinitionKey {
   formId: string;
 }
 
+/** A changed form without its outbox row. */
+export interface UntoldForm {
+  formId: string;
+  tenantId: string;
+  /** What the row would have held. */
+  facts: { definitionId: string; deleteOn?: string; subscriberId?: string; files?: string[] };
+}
+
+export interface BareBatch extends Batch {
+  /** The form, if it was changed. */
+  untold: UntoldForm[];
+}
+
 export interface ExpiryStore {
   /** Every definition that has drafts or locked forms that are not held. */
   definitions(db: Queryable): Promise<DefinitionKey[]>;
   /** In a transaction. `policies` at most some hundreds: they are sent with each batch. */
   batch(db: pg.ClientBase, stage: Stage, options: BatchOptions): Promise<Batch>;
+  /**
+   * In a transaction. Takes the form that is next after `place` without writing its outbox row. Changes nothing if that is
+   * not `formId`.
+   */
+  takeBare(
+    db: pg.ClientBase,
+    stage: BareStage,
+    options: { place: Place; now: Date; formId: string },
+  ): Promise<BareBatch>;
   /** How many forms a stage will look at. */
   count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number>;
   /** When the draft that waits longest for its lock should have been locked. */
@@ -119,6 +146,24 @@ const stageSql: Record<Stage, StageSql> = {
 const tenantsOf = (policies: readonly Policy[]) => policies.map(({ tenantId }) => tenantId);
 const definitionsOf = (policies: readonly Policy[]) => policies.map(({ definitionId }) => definitionId);
 
+/** $1 to $8 and on. */
+function valuesOf(stage: Stage, { place, now, limit }: Omit<BatchOptions, 'dryRun'>): unknown[] {
+  const { from, before, more } = stageSql[stage];
+  const { policies, after } = place;
+  return [
+    tenantsOf(policies),
+    definitionsOf(policies),
+    policies.map((policy, index) => (index === 0 && after ? after.at : from(policy, now))),
+    policies.map((_, index) => (index === 0 && after ? after.id : firstId)),
+    policies.map((policy) => before(policy, now)),
+    limit,
+    now,
+    ...more(policies, now),
+  ];
+}
+
+const bareSql: Record<BareStage, string> = { lock: bareLockSql, delete: bareDeleteSql };
+
 type BatchRow = Partial<Omit<Batch, 'next'>> & { position: number; at: string; id: string; walked: number };
 
 export function createExpiryStore(): ExpiryStore {
@@ -126,21 +171,17 @@ export function createExpiryStore(): ExpiryStore {
     async definitions(db) {
       return (await db.query<DefinitionKey>(definitionsSql)).rows;
     },
-    async batch(db, stage, { place: { policies, after }, now, limit, dryRun }) {
-      const { sql, look, from, before, more } = stageSql[stage];
-      const afterAt = policies.map((policy, index) => (index === 0 && after ? after.at : from(policy, now)));
-      const afterId = policies.map((_, index) => (index === 0 && after ? after.id : firstId));
-      const values = [tenantsOf(policies), definitionsOf(policies), afterAt, afterId];
-      const dues = policies.map((policy) => before(policy, now));
+    async batch(db, stage, { place, now, limit, dryRun }) {
+      const { sql, look } = stageSql[stage];
       await db.query(planSql);
-      const { rows } = await db.query<BatchRow>(dryRun ? look : sql, [
-        ...values,
-        dues,
-        limit,
-        now,
-        ...more(policies, now),
-      ]);
-      return toBatch(rows[0], policies, limit);
+      const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { place, now, limit }));
+      return toBatch(rows[0], place.policies, limit);
+    },
+    async takeBare(db, stage, { place, now, formId }) {
+      const values = [...valuesOf(stage, { place, now, limit: 1 }), formId];
+      await db.query(planSql);
+      const [row] = (await db.query<BatchRow & Pick<BareBatch, 'untold'>>(bareSql[stage], values)).rows;
+      return { untold: [], ...toBatch(row, place.policies, 1) };
     },
     async count(db, stage, policies, now) {
       const { since, from, before } = stageSql[stage];

@@ -57,21 +57,24 @@ export function releaseItemRoute(guards: Guard[], { quarantine, changed }: Quara
     method: 'post',
     path: `${collection}/:itemId`,
     summary: 'Release a quarantined item',
-    description: 'Events are tried again at once, forms and core clients by the next run of the reconciler.',
+    description: [
+      'Events are tried again at once, forms and core clients by the next run of the reconciler. `released` is false if a',
+      'missing notice still cannot be written.',
+    ].join(' '),
     guards,
     params: itemParams,
     query: quarantineQuery,
     body: itemOperation,
     answers: {
-      200: { description: 'The item will be tried again', schema: releasedItem },
+      200: { description: 'The item will be tried again, or stays in quarantine', schema: releasedItem },
       403: { description: 'The caller is no form-admin' },
       404: { description: 'There is no such item in the tenant, or it was released before' },
     },
     async handle({ params: { itemId: id } }, _request, response) {
-      const released = await quarantine.release({ id, tenantId: response.locals.tenant?.id });
-      if (released.length === 0) throw new Problem('not-found', 'There is no such item in quarantine.');
+      const [item] = await quarantine.release({ id, tenantId: response.locals.tenant?.id });
+      if (!item) throw new Problem('not-found', 'There is no such item in quarantine.');
       changed();
-      response.json({ id, released: true });
+      response.json({ id, released: item.released });
     },
   });
 }

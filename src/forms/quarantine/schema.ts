@@ -55,7 +55,7 @@ export const quarantineList = z
   })
   .meta({ id: 'QuarantineList' });
 
-export const releasedItem = z.strictObject({ id: z.uuid(), released: z.literal(true) }).meta({ id: 'ReleasedItem' });
+export const releasedItem = z.strictObject({ id: z.uuid(), released: z.boolean() }).meta({ id: 'ReleasedItem' });
 
 export function itemView(item: QuarantineItem): z.input<typeof quarantineItem> {
   const { id, kind, tenantId: tenant, about, reason, detail, firstSeen, lastTried, attempts, version, released } = item;

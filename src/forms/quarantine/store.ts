@@ -6,6 +6,7 @@ import { productVersion } from '../../service/product-version.ts';
 import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine-store.ts';
 import type { SharedPool } from '../../service/shared-pool.ts';
 import { outboxKinds } from '../outbox/outbox.ts';
+import { resumeNotices } from './notices.ts';
 
 const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);
 
@@ -16,13 +17,14 @@ const resumeSql = `
 UPDATE outbox SET not_before = $2, refusals = ${spent}
 WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
 
-/** Releases make outbox rows due at once; forms and core clients are tried by the next run of the reconciler. */
+/** Releases write missing outbox rows and make all of them due at once; forms and core clients are tried by the next run of the reconciler. */
 export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool,
     async resume(db, items) {
       const sequences = items.filter(({ kind }) => isOutboxKind(kind)).map(({ item }) => item);
       if (sequences.length > 0) await db.query(resumeSql, [sequences, clock()]);
+      return resumeNotices(db, items, clock());
     },
   });
 }
@@ -30,7 +32,7 @@ export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock
 const tidySql = `
 DELETE FROM quarantine q
 WHERE (q.kind IN ('warn', 'lock') AND NOT EXISTS (SELECT FROM forms f WHERE f.id = q.form_id AND f.status = 'Draft'))
-  OR (q.kind = 'delete' AND NOT EXISTS (SELECT FROM forms f WHERE f.id = q.form_id AND f.status = 'Locked'))
+  OR (q.kind IN ('delete', 'lock-notice') AND NOT EXISTS (SELECT FROM forms f WHERE f.id = q.form_id AND f.status = 'Locked'))
   OR (q.kind = ANY ($1) AND NOT EXISTS (
     SELECT FROM outbox o WHERE o.accepted IS NULL
       AND o.sequence = CASE WHEN q.kind = ANY ($1) THEN q.item::bigint END))`;

@@ -44,10 +44,10 @@ export async function runQuarantine(
     if (count === 0 && !command.json) print('Nothing is in quarantine.');
     return 0;
   }
-  const released = await store.release(command.choice);
-  for (const { id, kind } of released) print(`released ${kind} ${id}`);
-  const isMissing = released.length === 0 && command.choice !== 'all';
-  if (released.length === 0) print(isMissing ? 'There is no such item in quarantine.' : 'Nothing is in quarantine.');
+  const items = await store.release(command.choice);
+  for (const { id, kind, released } of items) print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
+  const isMissing = items.length === 0 && command.choice !== 'all';
+  if (items.length === 0) print(isMissing ? 'There is no such item in quarantine.' : 'Nothing is in quarantine.');
   return isMissing ? 1 : 0;
 }
 

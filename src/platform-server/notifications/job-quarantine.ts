@@ -128,6 +128,7 @@ export function createNoticeQuarantine(pool: pg.Pool): QuarantineStore {
       const of = (kind: string) => items.flatMap((item) => (item.kind === kind ? [item.item] : []));
       await db.query(resumeDeliveriesSql, [of('delivery')]);
       await db.query(resumeEventsSql, [of('event')]);
+      return [];
     },
   });
 }

@@ -21,6 +21,7 @@ export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock
           [ids, clock()],
         );
       }
+      return [];
     },
   });
 }

@@ -1,0 +1,65 @@
+// Quarantined notices: forms that were locked or deleted without their outbox row, because Postgres refused that row. The
+// entry keeps what the row would have held; a release writes it.
+import type pg from 'pg';
+import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine.ts';
+import { putInQuarantine, type ReleasedItem } from '../../service/quarantine-store.ts';
+import type { BareStage, UntoldForm } from '../expiry/store.ts';
+
+export function noticeEntry(
+  stage: BareStage,
+  { formId, tenantId, facts }: UntoldForm,
+  cause: QuarantineCause,
+): NewQuarantineItem {
+  return { kind: `${stage}-notice`, item: formId, tenantId, about: { formId, ...facts }, ...cause };
+}
+
+// Outbox rows of a form are written in the order of its changes, so the form is locked. A deletion locks the form before the
+// entry, a release the entry before the form: waiting for it here could be a deadlock.
+const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
+
+/** $1 the entry, $2 now. An event has the timestamp of its change. */
+const writeSql = (kind: string, join: string, lock: string) => `
+WITH told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT q.form_id, q.tenant_id, '${kind}', q.about - 'formId', q.first_seen, $2 FROM quarantine q ${join}
+  WHERE q.id = $1 ${lock}
+  RETURNING form_id
+)
+DELETE FROM quarantine q USING told WHERE q.id = $1`;
+
+const writeSqlOf: Record<string, string> = {
+  'lock-notice': writeSql('form-locked', lockedForm, 'FOR NO KEY UPDATE OF f SKIP LOCKED'),
+  'delete-notice': writeSql('form-deleted', '', ''),
+};
+
+export const isNotice = ({ kind }: Pick<ReleasedItem, 'kind'>) => Object.hasOwn(writeSqlOf, kind);
+
+/**
+ * Writes the outbox rows of released notices, in the transaction of the release, and removes their entries. Returns the ids of
+ * the entries that stay in quarantine: Postgres refuses the row again, the form is no longer locked, or is being changed.
+ */
+export async function resumeNotices(db: pg.ClientBase, items: readonly ReleasedItem[], now: Date): Promise<string[]> {
+  const kept: string[] = [];
+  for (const item of items) {
+    const sql = writeSqlOf[item.kind];
+    if (sql && !(await resumeNotice(db, item, sql, now))) kept.push(item.id);
+  }
+  return kept;
+}
+
+async function resumeNotice(db: pg.ClientBase, item: ReleasedItem, sql: string, now: Date): Promise<boolean> {
+  await db.query('SAVEPOINT notice');
+  try {
+    const { rowCount } = await db.query(sql, [item.id, now]);
+    if (rowCount === 0) await db.query('UPDATE quarantine SET released = false WHERE id = $1', [item.id]);
+    await db.query('RELEASE SAVEPOINT notice');
+    return rowCount !== 0;
+  } catch (error) {
+    const cause = databaseRefusal(error);
+    if (!cause) throw error;
+    await db.query('ROLLBACK TO SAVEPOINT notice');
+    const { kind, item: formId, tenantId, about } = item;
+    await putInQuarantine(db, [{ kind, item: formId, tenantId, about, ...cause }], now);
+    return false;
+  }
+}
