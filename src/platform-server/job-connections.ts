@@ -39,17 +39,32 @@ export function createJobConnections(pool: pg.Pool): JobConnections {
   };
 }
 
+type Statement = [text: string, values?: unknown[]];
+type ResultCallback = (error: Error | undefined, result?: pg.QueryResult) => void;
+
 function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient {
   let isHeld = true;
+  const run: (...statement: Statement) => Promise<pg.QueryResult> = client.query.bind(client);
   return override(client, {
-    query: (...given: [string]) =>
-      client.query(...given).catch((error: unknown) => {
-        if (isClosed()) return new Promise(() => undefined);
-        throw new RetryableError(error);
-      }),
+    query(...given: [...unknown[], ResultCallback] | unknown[]) {
+      const callback = given.at(-1);
+      // `pool.query` asks its connection with a callback, everything else for a promise.
+      const statement = (typeof callback === 'function' ? given.slice(0, -1) : given) as unknown as Statement;
+      const result = new Promise<pg.QueryResult>((resolve, reject) => {
+        run(...statement).then(resolve, (error: unknown) => {
+          if (!isClosed()) reject(new RetryableError(error));
+        });
+      });
+      if (typeof callback !== 'function') return result;
+      result.then(
+        (rows) => callback(undefined, rows),
+        (error: Error) => callback(error),
+      );
+      return undefined;
+    },
     // The library may release its listening client twice, and the pool throws at the second.
-    release() {
-      if (isHeld) client.release();
+    release(broken?: Error | boolean) {
+      if (isHeld) client.release(broken);
       isHeld = false;
     },
   });

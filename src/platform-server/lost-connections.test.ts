@@ -52,3 +52,10 @@ it('survives the loss of all its database connections, however often, while it r
   expect(server.child.exitCode).toBeNull();
   expect(server.output()).not.toContain('"level":"fatal"');
 });
+
+it('runs its job worker without a failure while its database works', async () => {
+  await addJobs(10);
+  await expect.poll(waitingJobs, { timeout: 20_000 }).toBe(0);
+  // The library begins its cron as it starts, and would log each failure of it.
+  expect(server.output()).not.toContain('"msg":"a job failed"');
+});

@@ -197,6 +197,7 @@ async function startReplica(
   const captured = captureLog('trace');
   const config = parseConfig(configSchema, env);
   const running = await startForms({ config, log: captured.log, clock, env, pace: quick, startup });
+  await untilRegistered(captured.text);
   return {
     url: running.url,
     metricsUrl: running.metricsUrl,
@@ -252,7 +253,14 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
   });
   const url = `http://127.0.0.1:${port}`;
   const metricsUrl = `http://127.0.0.1:${metricsPort}`;
+  await untilRegistered(logText, launched.hasEnded);
   return { ...launched, url, metricsUrl, ask: asker(url), kill, close: kill };
+}
+
+/** Nobody can be notified before the platform has the notification type. Where it is away, the test knows. */
+async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
+  const settled = /registered at the platform|registration at the platform failed/;
+  for (let waited = 0; waited < 10_000 && !settled.test(logText()) && !hasEnded(); waited += 20) await sleep(20);
 }
 
 const listening = /"port":(?<port>\d+),"metricsPort":(?<metricsPort>\d+)/;
