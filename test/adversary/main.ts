@@ -56,7 +56,7 @@ async function main(): Promise<number> {
   print(`load ${loadavg()[0]?.toFixed(1)} on ${availableParallelism()} processors\n`);
   const problems = await withPostgres((administratorUrl) =>
     run({
-      ...{ administratorUrl, slots, baseline: 12_000, floor: 250, settling: 30_000 },
+      ...{ administratorUrl, slots, baseline: 12_000, floor: 250, settling: 45_000 },
       print: (line) => print(`${elapsed()}  ${line}\n`),
     }),
   );

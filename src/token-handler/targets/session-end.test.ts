@@ -1,10 +1,12 @@
 // What happens to a running request when its session ends by logout, or its client leaves.
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Person, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
+import { acceptWebSocket } from '../../../test/support/upstream.ts';
 
 let world: TargetWorld;
 let isClosed: boolean;
@@ -77,16 +79,43 @@ describe('the end of a session', () => {
   });
 });
 
+const handshake = () =>
+  [
+    'GET /token-handler/v1/targets/api/x HTTP/1.1',
+    'Host: a',
+    `Cookie: ${world.person.cookie}`,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Key: eA==',
+    '\r\n',
+  ].join('\r\n');
+
 describe('a client that leaves while its WebSocket handshake is pending', () => {
   it.each(['destroy', 'end', 'resetAndDestroy'] as const)('by %s ends the handshake at the upstream', async (leave) => {
     world.upstream.onUpgrade = (request) => watchClose(request);
     const socket = connect(Number(new URL(world.site).port), '127.0.0.1').on('error', () => undefined);
-    const head = ['GET /token-handler/v1/targets/api/x HTTP/1.1', 'Host: a', `Cookie: ${world.person.cookie}`];
-    head.push('Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: eA==');
-    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    socket.write(handshake());
     await world.upstream.waitFor(1);
     socket[leave]();
     await untilClosed();
     socket.destroy();
+  });
+});
+
+describe('an open WebSocket', () => {
+  it('is over soon after its client has left, although the upstream keeps its side open', async () => {
+    world.upstream.onUpgrade = (request, upstream) => acceptWebSocket(request, upstream);
+    const socket = connect(Number(new URL(world.site).port), '127.0.0.1').on('error', () => undefined);
+    socket.write(handshake());
+    await once(socket, 'data');
+    let isOver = false;
+    socket.once('close', () => {
+      isOver = true;
+    });
+    // No close frame: only the connection ends.
+    socket.resume().end();
+    await expect.poll(() => isOver, { timeout: 6_000 }).toBe(true);
+    const metrics = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
+    expect(metrics).toMatch(/^token_handler_streams_open 0$/m);
   });
 });

@@ -35,7 +35,20 @@ export function openTunnel(request: Request, response: Response, { status, heade
   client.on('error', () => undefined);
   client.once('close', () => upstream.destroy());
   upstream.once('close', () => client.destroy());
+  closeAfterEnd(client, upstream);
+  closeAfterEnd(upstream, client);
   client.pipe(upstream).pipe(client);
+}
+
+/** Milliseconds for the closing handshake of the other side (RFC 6455 section 7.1.1). */
+const closingTime = 2_000;
+
+/** Closes a tunnel that one side has ended. A socket whose peer never ends its own side would stay open for ever. */
+function closeAfterEnd(ended: Duplex, other: Duplex): void {
+  ended.once('end', () => {
+    const timer = setTimeout(() => other.destroy(), closingTime);
+    other.once('close', () => clearTimeout(timer));
+  });
 }
 
 /**

@@ -41,16 +41,19 @@ export async function configureTenants({ access, fronts, tenants }: Prepared): P
   const site = fronts['token-handler'];
   const targets = ['api', 'hostile', 'stuck', 'dead'].map((id) => ({ id, upstream: `urn:example:demo:${id}` }));
   const client = { redirectUris: [callbackOf(site)], targets };
+  /** Of core without a tenant. */
+  const configure = async (name: string, configuration: object, tenantId?: string) => {
+    const url = new URL(`${fronts['platform-server']}/configuration/v2/configuration/platform/${name}`);
+    if (tenantId !== undefined) url.searchParams.set('tenantId', tenantId);
+    const body = { operation: 'REPLACE', configuration };
+    const { status, text } = await call(url.href, { method: 'PATCH', token: service, body });
+    if (status !== 200) throw new Error(`The configuration ${name} was not written: ${status} ${text}`);
+  };
+  // The platform clients' cache bridges an outage with documents only, not with the knowledge that there is none.
+  await configure('token-handler', { clients: {} });
   for (const tenant of Object.values(tenants)) {
-    const configure = async (name: string, configuration: object) => {
-      const url = new URL(`${fronts['platform-server']}/configuration/v2/configuration/platform/${name}`);
-      url.searchParams.set('tenantId', tenant.id);
-      const body = { operation: 'REPLACE', configuration };
-      const { status, text } = await call(url.href, { method: 'PATCH', token: service, body });
-      if (status !== 200) throw new Error(`The configuration ${name} was not written: ${status} ${text}`);
-    };
-    await configure('form-service', { [definitionId]: permit });
-    await configure('token-handler', { clients: { [clientId]: client } });
+    await configure('form-service', { [definitionId]: permit }, tenant.id);
+    await configure('token-handler', { clients: { [clientId]: client } }, tenant.id);
     await registerClient(access, site, tenant.realm);
   }
 }
