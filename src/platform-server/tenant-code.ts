@@ -23,6 +23,10 @@ export interface TenantCode {
   close(): Promise<void>;
 }
 
+/** Schemas and templates of one job, so that a large document is no reason to exceed its limits; and of one edit. */
+const piecesOfJob = 50;
+const mostPieces = 2_000;
+
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
 
 export interface TenantCodeOptions {
@@ -51,6 +55,13 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
   const run = (tenant: string, question: CodeQuestion) =>
     workers.run({ tenant, member: question.kind }, question).then(outcomeOf);
 
+  async function checkPart(tenant: string, pieces: CodePiece[]): Promise<FieldError[]> {
+    const outcome = await run(tenant, { kind: 'check', pieces });
+    if ('failure' in outcome)
+      return [{ pointer: pieces.length === 1 ? (pieces[0]?.pointer ?? '') : '', detail: outcome.detail }];
+    return outcome.kind === 'invalid' ? outcome.errors : [];
+  }
+
   return {
     async validate(tenant, schema, value) {
       const question = { schema: JSON.stringify(schema), value: JSON.stringify(value) } as const;
@@ -63,11 +74,17 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
       return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
     },
     async check(tenant, pieces) {
-      const [first] = pieces;
-      if (!first) return [];
-      const outcome = await run(tenant, { kind: 'check', pieces });
-      if ('failure' in outcome) return [{ pointer: pieces.length === 1 ? first.pointer : '', detail: outcome.detail }];
-      return outcome.kind === 'invalid' ? outcome.errors : [];
+      // Definitions often share a schema: each text is checked once, where it stands first.
+      const distinct = [
+        ...new Map(pieces.toReversed().map((piece) => [`${piece.kind}\0${piece.source}`, piece])).values(),
+      ];
+      distinct.reverse();
+      if (distinct.length > mostPieces)
+        return [{ pointer: '', detail: `has more than ${mostPieces} new schemas and templates` }];
+      const errors: FieldError[] = [];
+      for (let start = 0; start < distinct.length && errors.length === 0; start += piecesOfJob)
+        errors.push(...(await checkPart(tenant, distinct.slice(start, start + piecesOfJob))));
+      return errors;
     },
     async render(tenant, template, data) {
       const done = await renders.take({ tenant, member: 'render' });

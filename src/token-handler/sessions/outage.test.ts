@@ -1,4 +1,5 @@
 // Two replicas of the whole token handler on one Redis, and what that holds of it: over HTTP.
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   cookieName,
@@ -48,6 +49,9 @@ describe('two replicas', () => {
     const limited = await startSessionWorld({ store: 'redis', env: { SIGN_IN_LIMIT: '10' } });
     const second = await limited.handler.startReplica();
     const statuses: number[] = [];
+    // Windows of five minutes begin at the full five minutes of the clock. One that ends meanwhile would begin anew.
+    const left = () => 300 - (Math.floor(Date.now() / 1_000) % 300);
+    if (left() < 20) await delay(left() * 1_000);
     for (let call = 0; call < 12; call += 1) {
       const origin = call % 2 ? second.url : limited.site;
       const url = new URL(limited.authUrl());
@@ -55,9 +59,10 @@ describe('two replicas', () => {
       statuses.push(visit.status);
       if (call === 0) {
         expect(visit.headers.get('ratelimit-policy')).toBe('10;w=300');
-        expect(visit.headers.get('ratelimit')).toMatch(/^limit=10, remaining=9, reset=(300|299)$/);
+        const [, reset] = /^limit=10, remaining=9, reset=(\d+)$/.exec(visit.headers.get('ratelimit') ?? '') ?? [];
+        expect(Math.abs(Number(reset) - left())).toBeLessThan(5);
       }
-      if (visit.status === 429) expect(Number(visit.headers.get('retry-after'))).toBeGreaterThan(290);
+      if (visit.status === 429) expect(Math.abs(Number(visit.headers.get('retry-after')) - left())).toBeLessThan(5);
     }
     expect(statuses).toEqual([...Array(10).fill(302), 429, 429]);
     await second.close();
