@@ -29,7 +29,7 @@ export interface TestRedisOptions {
   password?: string;
 }
 
-const missing =
+export const missingRedis =
   'redis-server is not installed: these tests need it. `apt-get install redis-server` brings it, as .ci/run does.';
 
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
@@ -92,7 +92,7 @@ function untilReady(child: ChildProcess, port: number): Promise<void> {
     child.stdout?.on('data', read);
     child.stderr?.on('data', read);
     child.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'ENOENT' ? new Error(missing) : error);
+      reject(error.code === 'ENOENT' ? new Error(missingRedis) : error);
     });
     child.once('exit', () => reject(new Error(`redis-server on port ${port} ended: ${output}`)));
   });

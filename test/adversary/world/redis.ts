@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../../src/embedded/listen.ts';
+import { missingRedis } from '../../support/redis.ts';
 
 export interface RestartingRedis {
   port: number;
@@ -55,5 +56,5 @@ async function untilListening(port: number): Promise<void> {
     if (isOpen) return;
     await delay(50);
   }
-  throw new Error('redis-server did not start. Is it installed?');
+  throw new Error(missingRedis);
 }
