@@ -25,10 +25,12 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   const random = createRandom(seed);
   const chosen = random.shuffle(adversaries.filter(({ name }) => only.length === 0 || only.includes(name)));
   const groups = together === 1 ? chosen.map((adversary) => [adversary]) : group(chosen, together);
-  const milliseconds = Math.round(Math.min(Math.max((seconds * 750) / groups.length, shortest), longest));
+  // A quarter of the time is for random groups, unless they come in groups anyway.
+  const share = together === 1 ? 750 : 1_000;
+  const milliseconds = Math.round(Math.min(Math.max((seconds * share) / groups.length, shortest), longest));
   const slots: Slot[] = groups.map((adversaries) => ({ seed, adversaries, milliseconds }));
   let left = seconds * 1_000 - groups.length * milliseconds;
-  for (; groups.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
+  for (; together === 1 && groups.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
     slots.push({
       // An adversary that comes again makes other choices.
       seed: `${seed}:${slots.length}`,
