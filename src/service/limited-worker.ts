@@ -19,6 +19,8 @@ export interface WorkerJob<Q> {
 
 /** Answers jobs with `handle` until the parent disconnects. */
 export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A): void {
+  // Imported elsewhere, a worker's module does nothing.
+  if (!process.send) return;
   const send = (message: WorkerMessage<A>) => void process.send?.(message);
   const tools: JobTools<A> = { report: (partial) => send({ partial }), within };
   process.on('disconnect', () => process.exit());
