@@ -83,7 +83,8 @@ beforeEach(async () => {
     },
   };
   running = [];
-  calls = createPlatformCalls();
+  // Schemas are checked when they are written, on a busy machine for more than the half second of other tests.
+  calls = createPlatformCalls({ timeoutMs: 10_000 });
   door = await startFaultServer(forward);
   configuration = createConfiguration({ ...calls.options, client: calls.client('configuration', door.url) });
 });

@@ -28,7 +28,7 @@ export interface PlatformCalls {
   close(): Promise<void>;
 }
 
-export function createPlatformCalls(): PlatformCalls {
+export function createPlatformCalls({ timeoutMs = 500 } = {}): PlatformCalls {
   let now = Date.parse('2026-08-01T00:00:00Z');
   const base = createMetrics();
   const captured = captureLog();
@@ -40,7 +40,7 @@ export function createPlatformCalls(): PlatformCalls {
     log: captured.log,
     clock: () => new Date(now),
     times: cacheTimes(),
-    timeoutMs: 500,
+    timeoutMs,
     retryDelayMs: 2,
     circuitResetMs: 100,
   };
