@@ -154,7 +154,12 @@ describe('a status that cannot be written', () => {
       failure: `${patch}: the API server is busy (429)`,
     },
     { title: 'answers 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
-    { title: 'refuses it', fault: { status: 422 }, failure: `${patch}: the API server refused the request (422)` },
+    // A refusal of one status alone (422) is that resource's, and goes to quarantine: refusals.test.ts.
+    {
+      title: 'denies it',
+      fault: { status: 403 },
+      failure: `${patch}: the Role of this account does not allow it (403)`,
+    },
   ])('because the API server $title is one failure for all, and the clients are written', async (given) => {
     const names = Array.from({ length: 30 }, (_, n) => `c${n}`);
     for (const name of names) await world.lab.create(name, spec);
