@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Deed } from '../../test/support/naughty-worker.ts';
 import { createLimitedWorkers, type LimitedWorkers, type LimitedWorkersOptions } from './limited-workers.ts';
@@ -55,6 +56,11 @@ describe('a limited worker', () => {
     await run('count');
     expect(await run('exit')).toMatchObject({ exceeded: 'memory' });
     expect(await count('formgate_worker_kills_total')).toBe(2);
+  });
+
+  it('yields the processor to the process that serves people', async () => {
+    const { run } = start();
+    expect(await run('priority')).toEqual({ done: constants.priority.PRIORITY_BELOW_NORMAL });
   });
 
   it('has no environment and no network, reads nothing but the program and writes nothing', async () => {

@@ -2,6 +2,7 @@
 // limits of a thread ends the whole process (V8 aborts), and one beyond those of a child ends the child only.
 // The child has no environment, no network, reads nothing but the program, and can neither write nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import type { WorkerJob, WorkerMessage } from './limited-worker.ts';
 
@@ -51,6 +52,7 @@ export class WorkerProcess<Q, A> {
       // V8 writes a page about a lack of memory, which is no JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
+    yieldToRequests(this.#child);
     // It must not keep the process alive; a running job is waited for by its request.
     this.#child.unref();
     this.#child.channel?.unref();
@@ -119,5 +121,15 @@ export class WorkerProcess<Q, A> {
   #kill(): void {
     this.#isKilled = true;
     this.#child.kill('SIGKILL');
+  }
+}
+
+/** On a busy machine what tenants wrote gets a tenth of a processor: the process that serves people comes first. */
+function yieldToRequests({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // It has ended already, which its events tell.
   }
 }

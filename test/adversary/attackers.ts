@@ -1,6 +1,7 @@
 // The process of the adversaries, seen from the run: sends orders and waits for reports. It is a process of its own, so that
 // its work does not slow down the honest users' clock, and so that it can be ended whatever it holds.
 import { fork } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Order, Report } from './adversaries/attacker.ts';
@@ -16,6 +17,8 @@ const overtime = 60_000;
 
 export function startAttackers(addresses: Addresses): Attackers {
   const child = fork(join(import.meta.dirname, 'adversaries/attacker.ts'), { execArgv: [] });
+  // Adversaries have machines of their own: what they do to the product counts, and not what their work takes from this one.
+  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
   child.send(addresses);
   const waiting = new Map<number, (report: Report) => void>();
   let orders = 0;

@@ -35,8 +35,21 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
   return Object.entries(attacked).flatMap(([group, { count, p99 }]) => {
     const limit = Math.max(3 * (baseline[group]?.p99 ?? 0), floor);
     if (count === 0 || p99 <= limit) return [];
-    return [`p99 of ${group}: ${p99.toFixed(0)} ms with adversaries, ${baseline[group]?.p99.toFixed(0)} ms without`];
+    const slow = slowPhases(samples, (phase) => latencies(samples, (each) => each === phase)[group]?.p99 ?? 0, limit);
+    const without = baseline[group]?.p99.toFixed(0);
+    return [`p99 of ${group}: ${p99.toFixed(0)} ms with adversaries, ${without} ms without (${slow})`];
   });
+}
+
+/** The phases beyond the limit, the slowest first. */
+function slowPhases(samples: Sample[], p99Of: (phase: string) => number, limit: number): string {
+  return [...new Set(samples.map(({ phase }) => phase))]
+    .map((phase) => ({ phase, p99: p99Of(phase) }))
+    .filter(({ phase, p99 }) => p99 > limit && among(phase).length > 0)
+    .toSorted((one, other) => other.p99 - one.p99)
+    .slice(0, 5)
+    .map(({ phase, p99 }) => `${p99.toFixed(0)} ms: ${phase}`)
+    .join('; ');
 }
 
 export type Footprints = Map<Replica, Footprint>;
@@ -74,19 +87,29 @@ function compare({ place }: Replica, before: Footprint | undefined, after: Footp
 
 const mib = (bytes: number) => bytes / mebibyte;
 
+const readable = { tries: 5, pause: 1_000 };
+
 /** Every form still holds the data of its last acknowledged save. */
 export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise<string[]> {
   const { ask, close } = createAsker({ authorization: `Bearer ${addresses.tokens.administrator}` });
   const problems: string[] = [];
   for (const [id, possible] of ledger.entries()) {
-    const read = ask(`${addresses.fronts.forms}/form/v1/forms/${id}/data`);
-    const data = await read.then(
-      ({ json }) => (json as { data?: unknown }).data,
-      (error: Error) => error.message,
-    );
-    if (!possible.some((candidate) => isDeepStrictEqual(candidate, data)))
-      problems.push(`the form ${id} lost an acknowledged save`);
+    const answer = await readForm(id).catch((error: Error) => error);
+    if (answer instanceof Error) problems.push(`the form ${id} could not be read back: ${answer.message}`);
+    else if (!possible.some((candidate) => isDeepStrictEqual(candidate, answer.data)))
+      problems.push(`the form ${id} lost an acknowledged save: it holds ${JSON.stringify(answer.data).slice(0, 200)}`);
   }
   close();
   return problems;
+
+  async function readForm(id: string): Promise<{ data?: unknown }> {
+    for (let failures = 0; ; await delay(readable.pause))
+      try {
+        const { json } = await ask(`${addresses.fronts.forms}/form/v1/forms/${id}/data`);
+        return json as { data?: unknown };
+      } catch (error) {
+        failures += 1;
+        if (failures === readable.tries) throw error;
+      }
+  }
 }

@@ -86,7 +86,9 @@ async function writeReport(file: string, problems: string[]): Promise<void> {
 const mostKept = 5;
 
 async function keepSeed(seed: string): Promise<void> {
-  await writeFile(join(import.meta.dirname, 'seeds.json'), `${JSON.stringify([...kept, seed].slice(-mostKept))}\n`);
+  const list = [...kept, seed].slice(-mostKept).map((each) => JSON.stringify(each));
+  // As Biome formats it, so that the file can be committed as it is.
+  await writeFile(join(import.meta.dirname, 'seeds.json'), `[${list.join(', ')}]\n`);
   print(`The seed was added to test/adversary/seeds.json.\n`);
 }
 

@@ -1,6 +1,7 @@
 // A limited worker whose jobs do what hostile code could: loop, grow, crash, and reach for what they must not have.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { getPriority } from 'node:os';
 import { serveJobs } from '../../src/service/limited-worker.ts';
 
 export interface Deed {
@@ -43,6 +44,7 @@ const deeds = {
     });
   },
   refusal: () => refusal,
+  priority: () => getPriority(),
 };
 
 serveJobs<Deed, unknown>(({ deed }, { report }) => {

@@ -34,6 +34,7 @@ async function applyOnce(application: Application): Promise<void> {
     ask(base, { method: 'POST', body: { definitionId, applicant }, expect: 201 }),
   );
   const { id } = created.json as { id: string };
+  ledger.created(id);
   await think(around);
   await recorder.measure('send code', () =>
     ask(`${base}/${id}`, { method: 'POST', body: { operation: 'send-code' }, expect: 202 }),
