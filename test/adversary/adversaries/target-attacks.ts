@@ -105,7 +105,7 @@ export const downloadsAfterLogout: Adversary = {
   async run({ addresses, complain }) {
     const site = addresses.fronts['token-handler'];
     // With a share of the connections that no other adversary uses up.
-    const person = await signIn(site, 'eve@example.com');
+    const person = await signIn(site, 'erin@example.com');
     const socket = open(site);
     let received = 0;
     let head = '';

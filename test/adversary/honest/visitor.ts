@@ -5,13 +5,20 @@ import { createAsker, describeProblem } from './asking.ts';
 import { live, type Surroundings } from './persona.ts';
 import { mustSee, Unserved } from './recorder.ts';
 
-const patience = 20_000;
+const patience = 15_000;
 
 export async function liveAsVisitor(around: Surroundings, email: string): Promise<void> {
   const { recorder, world } = around;
   const site = world.addresses.fronts['token-handler'];
   await live(around, async () => {
-    const person = await recorder.measure('sign-in', () => inTime(signIn(site, email)));
+    const person = await signIn(site, email, 'demo', (step) => recorder.measure('sign-in', () => inTime(step()))).catch(
+      (error: Error) => {
+        // A step was recorded as such; what else may fail is the identity provider and its pages.
+        if (error instanceof Unserved) throw error;
+        recorder.fail({ kind: 'sign-in', what: error.message, status: 0, hasRetryAfter: false, isWrong: false });
+        throw error;
+      },
+    );
     const { ask, close } = createAsker({ cookie: person.cookie, 'x-forwarded-for': '10.4.0.1' });
     try {
       const sessions = `${site}/token-handler/v1/sessions`;
@@ -32,7 +39,7 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
 
 async function inTime<T>(signingIn: Promise<T>): Promise<T> {
   const late = delay(patience, undefined, { ref: false }).then(() => {
-    throw new Unserved(`a sign-in took longer than ${patience / 1_000} s`);
+    throw new Unserved(`a step of a sign-in took longer than ${patience / 1_000} s`);
   });
   try {
     return await Promise.race([signingIn, late]);

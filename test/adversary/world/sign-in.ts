@@ -25,19 +25,31 @@ export class SignInFailure extends Error {
   }
 }
 
+/** Runs a step that the token handler answers. */
+export type RunStep = (step: () => Promise<Visit>) => Promise<Visit>;
+
 /** The password of everybody is the part of the address before the @. */
-export async function signIn(site: string, email: string, tenant = 'demo'): Promise<Person> {
+export async function signIn(
+  site: string,
+  email: string,
+  tenant = 'demo',
+  run: RunStep = (step) => step(),
+): Promise<Person> {
   const browser = createSiteBrowser();
   const isCallback = (url: URL) => url.pathname.endsWith('/callback');
+  const visit = (name: string, url: string) =>
+    run(async () => {
+      const answer = await browser.request(url);
+      if (answer.status !== 302) throw new SignInFailure(name, answer);
+      return answer;
+    });
   const query = new URLSearchParams({ tenant, callbackUrl: callbackOf(site) });
-  const begun = await browser.request(`${site}/token-handler/clients/${clientId}/auth?${query}`);
-  if (begun.status !== 302) throw new SignInFailure('auth', begun);
+  const begun = await visit('auth', `${site}/token-handler/clients/${clientId}/auth?${query}`);
   const form = await browser.follow(begun, isCallback);
   const sent = await browser.submit(form, { username: email, password: email.split('@', 1)[0] ?? '' });
   const { location } = await browser.follow(sent, isCallback);
   if (!location) throw new Error(`The access service did not call back for ${email}.`);
-  const landed = await browser.request(location);
-  if (landed.status !== 302) throw new SignInFailure('callback', landed);
+  await visit('callback', location.href);
   const names = ['formgate_session', 'XSRF-TOKEN'];
   const cookies = names.map((name) => `${name}=${browser.cookie(site, name) ?? ''}`);
   return { email, cookie: cookies.join('; '), csrf: browser.cookie(site, 'XSRF-TOKEN') ?? '' };
