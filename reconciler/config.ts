@@ -9,50 +9,56 @@ const { ACCESS_SERVICE_URL } = accessFields;
 const { DATABASE_URL } = databaseFields;
 
 const settings = z.object({
-  DATABASE_URL: DATABASE_URL.describe('The form service’s database'),
+  DATABASE_URL: DATABASE_URL.describe('URL of the form service’s database'),
   LOG_LEVEL,
   URN_PREFIX,
   ACCESS_SERVICE_URL,
   ...platformFields,
   CLIENT_ID: platformFields.CLIENT_ID.describe(
-    'The account in realm core that definitions are read and core clients are written with; default the form service’s',
+    'Client id of the account in the realm core that reads form definitions and writes core clients; by default that of the form service',
   ),
   WARN_BEFORE: isoDuration('P3D').describe(
-    'How long before its lock the applicant is warned of it; P0D for no warning. Definitions may say otherwise',
+    'How long before the lock of a draft its applicant is warned; P0D sends no warning. A form definition may override this',
   ),
   LOCK_AFTER: isoDuration('P15D').describe(
-    'Time from the last access of a draft to its lock. Definitions may say otherwise',
+    'Time between the last access to a draft and its lock. A form definition may override this',
   ),
   DELETE_AFTER: isoDuration('P15D').describe(
-    'Time from the lock of a form to its deletion. Definitions may say otherwise',
+    'Time between the lock of a form and its deletion. A form definition may override this',
   ),
   BATCH_SIZE: integer(50, { min: 1, max: 10_000 }).describe(
-    'Forms in one statement. A larger one takes less time for each form and makes requests wait longer',
+    'Forms that one statement changes. Larger batches need less time for each form, but block concurrent requests for longer',
   ),
   TURN_LEASE: isoDuration('PT2M', { max: 'PT1H' }).describe(
-    'How long after the last sign of life of a run that died another one may take the turn',
+    'How long a run keeps its lease after the last renewal. After a run has died, the next one can start only when the lease has expired',
   ),
   KUBECONFIG: z
     .string()
     .optional()
-    .describe('Path of the file that names the cluster of the CoreClient resources; default the Pod’s own cluster'),
+    .describe(
+      'Path of the kubeconfig file for the cluster with the CoreClient resources; by default the cluster of the Pod',
+    ),
   NAMESPACE: z
     .string()
     .optional()
-    .describe('The namespace of the CoreClient resources; default that of the Pod, or of the context'),
+    .describe('Namespace of the CoreClient resources; by default that of the Pod, or of the kubeconfig context'),
   CORE_CLIENTS: z
     .enum(['cluster', 'off'])
     .default('cluster')
-    .describe('off where no cluster is to be asked for CoreClient resources, whatever KUBECONFIG says'),
+    .describe('Where CoreClient resources are read: in the cluster, or nowhere (off), even if KUBECONFIG is set'),
   CORE_CLIENTS_OWNER: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/, 'must be 1 to 200 letters, digits, dots, slashes and hyphens')
     .optional()
     .describe(
-      'Whose core clients these are in the record of the core configuration, where several clusters share a platform; default the namespace',
+      'Name under which the core configuration records which core clients this reconciler owns; by default the namespace. Clusters that share a platform need different owners',
     ),
-  BUILDER_APP_URL: httpUrl().optional().describe('Where the builder is; the client builder-preview is kept for it'),
-  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe('Whether redirect URIs of other hosts than this one may be http'),
+  BUILDER_APP_URL: httpUrl()
+    .optional()
+    .describe('Public URL of the builder; if set, the reconciler keeps the core client builder-preview up to date'),
+  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
+    'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
+  ),
 });
 
 export const configSchema = withRules(settings, orderRule('WARN_BEFORE', 'LOCK_AFTER'));

@@ -11,21 +11,25 @@ const settings = z.object({
   ...accessFields,
   ...databaseFields,
   DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
-    'Connections for requests; the outbox dispatcher has three more, and changes of registers up to six',
+    'Postgres connections that requests to this process share; the outbox dispatcher opens up to 3 more, changes of registers up to 6 more',
   ),
   ...platformFields,
   CODE_KEY: secret(32).describe(
-    'Key of the HMACs under which codes, addresses and idempotency keys are remembered; the same in every pod',
+    'Key of the HMACs under which codes, addresses and idempotency keys are stored: 32 characters or more, the same in every pod',
   ),
-  CODE_LIFETIME: isoDuration('PT10M').describe('How long the notification service’s codes live; answered by send-code'),
+  CODE_LIFETIME: isoDuration('PT10M').describe(
+    'Lifetime of the codes that the notification service sends. send-code returns the expiry that follows from it; the notification service itself decides when a code expires',
+  ),
   SUBSCRIBER_REMOVAL_DELAY: isoDuration('PT15M').describe(
-    'Time between a deleted form’s last notice and the removal of its subscriber',
+    'Time between the delivery of a form-deleted event and the deletion of the form’s subscriber at the notification service, which needs it to send the notice',
   ),
   ANONYMOUS_READ_LIMIT: integer(300, { min: 1 }).describe(
-    'Reads of open registers without a token of one client address in a window, in each pod',
+    'Register reads without a token that each pod allows one client address in ANONYMOUS_READ_WINDOW',
   ),
-  ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe('Window of ANONYMOUS_READ_LIMIT'),
-  DELETE_FILES: flag(false).describe('Whether files of a deleted form are deleted at the file service'),
+  ANONYMOUS_READ_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe(
+    'Length of the window in which ANONYMOUS_READ_LIMIT counts',
+  ),
+  DELETE_FILES: flag(false).describe('Whether the deletion of a form also deletes its files at the file service'),
 });
 
 export const configSchema = withRules(settings, ...processRules);

@@ -9,19 +9,31 @@ const settings = z.object({
   ...process,
   ...accessFields,
   ...databaseFields,
-  BODY_LIMIT: integer(4_194_304, { min: 1_024 }).describe('Largest request body, in bytes; registers come whole'),
+  DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
+    'Postgres connections that requests to this process share; jobs open up to WORKER_CONCURRENCY and 3 more',
+  ),
+  BODY_LIMIT: integer(4_194_304, { min: 1_024 }).describe('Largest request body, in bytes; a register is one body'),
   SMTP_URL: z
     .string()
     .regex(/^smtps?:\/\//, 'must be an smtp:// or smtps:// URL')
-    .describe('Mail server, with user and password where it wants them'),
+    .describe('URL of the mail server, with user and password if the server requires them'),
   MAIL_FROM: z
     .string()
     .regex(/^[^\r\n]*[^\s<>@]+@[A-Za-z0-9.-]+>?$/, 'must be an address such as Forms <forms@example.org>')
-    .describe('Sender of notices and codes'),
-  CODE_KEY: secret(32).describe('Key of the HMAC under which verify codes are stored'),
-  SEED_FILE: z.string().optional().describe('JSON file of tenants and directory entries, applied at each start'),
-  WORKER_CONCURRENCY: integer(4, { min: 1, max: 50 }).describe('Jobs that run at once'),
-  WORKER_STALE_AFTER: isoDuration('PT30S').describe('Silence after which the jobs of a process are taken over'),
+    .describe('Sender of notices and codes, such as Forms <forms@example.org>'),
+  CODE_KEY: secret(32).describe(
+    'Key of the HMAC under which verify codes are stored: 32 characters or more, the same in every pod',
+  ),
+  SEED_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'JSON file with tenants and directory entries. Each start adds and changes what the file says, and deletes nothing',
+    ),
+  WORKER_CONCURRENCY: integer(4, { min: 1, max: 50 }).describe('Jobs that this process runs at the same time'),
+  WORKER_STALE_AFTER: isoDuration('PT30S').describe(
+    'Time without a sign of life of a process after which other processes take over its jobs',
+  ),
 });
 
 export const configSchema = withRules(settings, ...processRules);

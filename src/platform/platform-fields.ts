@@ -3,9 +3,17 @@ import { z } from 'zod';
 import { httpUrl, isoDuration, secret } from '../service/config.ts';
 
 export const platformFields = {
-  DIRECTORY_URL: httpUrl().describe('The directory service, such as http://directory:8080/directory/v2'),
-  CLIENT_ID: z.string().min(1).optional().describe("The service's own account in realm core; default its URN"),
-  CLIENT_SECRET: secret(8).describe('Secret of that account'),
-  PLATFORM_CACHE_TTL: isoDuration('PT60S').describe('How long answers of platform services count as fresh'),
-  PLATFORM_TIMEOUT: isoDuration('PT10S').describe('Longest time of a call to a platform service, retries included'),
+  DIRECTORY_URL: httpUrl().describe('Base URL of the directory service, such as http://directory:8080/directory/v2'),
+  CLIENT_ID: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Client id of this service’s account in the realm core; by default the service’s URN'),
+  CLIENT_SECRET: secret(8).describe('Client secret of that account'),
+  PLATFORM_CACHE_TTL: isoDuration('PT60S').describe(
+    'Age up to which a cached response of a platform service is fresh; see “Cached responses” in docs/configuration.md',
+  ),
+  PLATFORM_TIMEOUT: isoDuration('PT10S').describe(
+    'Longest duration of a call to a platform service, including retries',
+  ),
 };

@@ -38,20 +38,25 @@ export const redisFields = {
     .string()
     .regex(/^rediss?:\/\/[^\s]+$/, 'must be a redis:// or rediss:// URL')
     .optional()
-    .describe('One Redis server; rediss:// for TLS'),
-  REDIS_SENTINELS: nodes(26_379).describe('host:port of Sentinels, in place of REDIS_URL'),
-  REDIS_SENTINEL_NAME: z.string().default('mymaster').describe('Name of the group that the Sentinels watch'),
-  REDIS_SENTINEL_USERNAME: z.string().optional().describe('ACL user at the Sentinels'),
-  REDIS_SENTINEL_PASSWORD: z.string().optional().describe('Password at the Sentinels'),
-  REDIS_CLUSTER_NODES: nodes(6_379).describe('host:port of some Cluster nodes, in place of REDIS_URL'),
-  REDIS_USERNAME: z.string().optional().describe('ACL user'),
-  REDIS_PASSWORD: z.string().optional().describe('Password of the ACL user, or of the server'),
-  REDIS_TLS: flag(false).describe('TLS to Sentinels and nodes; rediss:// implies it'),
+    .describe('URL of a single Redis server; rediss:// uses TLS'),
+  REDIS_SENTINELS: nodes(26_379).describe('host:port of the Redis Sentinels; replaces REDIS_URL'),
+  REDIS_SENTINEL_NAME: z
+    .string()
+    .default('mymaster')
+    .describe('Name under which the Sentinels monitor the Redis primary'),
+  REDIS_SENTINEL_USERNAME: z.string().optional().describe('ACL user for the Sentinels'),
+  REDIS_SENTINEL_PASSWORD: z.string().optional().describe('Password for the Sentinels'),
+  REDIS_CLUSTER_NODES: nodes(6_379).describe('host:port of some nodes of a Redis Cluster; replaces REDIS_URL'),
+  REDIS_USERNAME: z.string().optional().describe('ACL user for Redis, if REDIS_URL contains none'),
+  REDIS_PASSWORD: z.string().optional().describe('Password for Redis, if REDIS_URL contains none'),
+  REDIS_TLS: flag(false).describe('Uses TLS to Sentinels and Cluster nodes; a rediss:// URL needs no REDIS_TLS'),
   REDIS_TLS_CA: z
     .string()
     .includes('BEGIN CERTIFICATE', { message: 'must be a certificate in PEM' })
     .optional()
-    .describe('Certificate authority of Redis, in PEM'),
+    .describe(
+      'Certificate of the authority that issued Redis’s certificate, in PEM; by default the authorities that Node.js trusts',
+    ),
 };
 
 type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;

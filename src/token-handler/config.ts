@@ -16,14 +16,20 @@ const clientFields = {
       const problem = keyRingProblem(keys);
       if (problem !== undefined) context.addIssue(problem);
     })
-    .describe('name:base64,… of 32 bytes or more each; the first key seals, all of them open; the same in every pod'),
+    .describe(
+      'Keys that encrypt sessions and registrations, as name:base64,name:base64,… of 32 bytes or more each. The first key encrypts, every key decrypts; the same in every pod',
+    ),
   PUBLIC_URL: httpUrl()
     .optional()
-    .describe('Where the access service reaches this service, for back-channel logout; without it, there is none'),
+    .describe(
+      'Base URL at which the identity provider reaches this service for back-channel logout; without it, clients are registered without back-channel logout',
+    ),
   BUILDER_APP_URL: httpUrl()
     .optional()
-    .describe('Public URL of the builder; with it, the core client builder-preview is written at startup'),
-  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe('Lets redirect URIs be http for any host, not only for localhost'),
+    .describe('Public URL of the builder; if set, the process writes the core client builder-preview at startup'),
+  ALLOW_INSECURE_REDIRECT_URIS: flag(false).describe(
+    'Allows http redirect URIs for every host, not only for localhost, 127.0.0.1 and [::1]',
+  ),
 };
 
 // Sign-in and sessions
@@ -32,18 +38,24 @@ const sessionFields = {
   SESSION_STORE: z
     .enum(['redis', 'memory'])
     .default('redis')
-    .describe('memory only for one process and trials: its sessions end with it'),
+    .describe(
+      'Where sessions are stored. memory is for trials with a single process: the sessions end with the process',
+    ),
   SESSION_COOKIE: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,60}$/, 'must be the name of a cookie')
     .default('formgate_session')
-    .describe('Name of the session cookie; one that begins with __Host- needs https'),
-  SESSION_MAX_AGE: isoDuration('PT12H', { max: 'P30D' }).describe('Longest session, from its sign-in'),
-  SESSION_IDLE: isoDuration('PT60M', { max: 'P30D' }).describe('Longest time between two requests of a session'),
-  SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
-    'Requests to sign-in and callback of one client address in a window',
+    .describe('Name of the session cookie; a name that begins with __Host- requires https'),
+  SESSION_MAX_AGE: isoDuration('PT12H', { max: 'P30D' }).describe(
+    'Longest duration of a session, counted from the sign-in',
   ),
-  SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D' }).describe('Window of SIGN_IN_LIMIT'),
+  SESSION_IDLE: isoDuration('PT60M', { max: 'P30D' }).describe(
+    'Longest time between two requests of a session; GET /sessions counts as a request. A session also ends when its refresh token expires, which with Keycloak’s defaults is 30 minutes after the last refresh',
+  ),
+  SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
+    'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW',
+  ),
+  SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D' }).describe('Length of the window in which SIGN_IN_LIMIT counts'),
 };
 
 // Targets
@@ -53,36 +65,46 @@ const targetFields = {
     .optional()
     .transform((text, context) => (text === undefined ? undefined : parseAllowedDomains(text, context)))
     .describe(
-      'Hosts that targets outside the platform may lead to: api.example.ca, *.example.ca, host:8443; any without',
+      'Hosts that targets outside the platform namespace may use, such as api.example.ca, *.example.ca or host:8443; if not set, every host',
     ),
   TARGET_DROPPED_HEADERS: csv()
     .refine((names) => names.every(isHeaderPattern), 'must be a list of header names, each perhaps with a trailing *')
     .describe(
-      'Request headers that targets never get, besides those of docs/target-headers.md: X-Staff-Id, X-Internal-*',
+      'Request headers that the proxy drops in addition to those in docs/target-headers.md, such as X-Staff-Id, X-Internal-*',
     ),
-  UPSTREAM_TIMEOUT: isoDuration('PT60S', { max: 'PT5M' }).describe('Longest wait for the first byte of an upstream'),
+  UPSTREAM_TIMEOUT: isoDuration('PT60S', { max: 'PT5M' }).describe(
+    'Longest wait for the first byte of an upstream’s response',
+  ),
   UPSTREAM_CONNECTIONS: integer(256, { min: 1, max: 10_000 }).describe(
-    'Connections to one upstream that requests share',
+    'Connections to one upstream that proxied requests share; WebSockets and event streams have their own',
   ),
   UPSTREAM_PERSON_SHARE: integer(10, { min: 1, max: 100 }).describe(
-    'Percent of UPSTREAM_CONNECTIONS that one person may use at a time; at least eight connections',
+    'Percentage of UPSTREAM_CONNECTIONS that one person may use at a time; never less than eight connections',
   ),
   UPSTREAM_TENANT_SHARE: integer(50, { min: 1, max: 100 }).describe(
-    'Percent of UPSTREAM_CONNECTIONS that one tenant may use at a time',
+    'Percentage of UPSTREAM_CONNECTIONS that one tenant may use at a time',
   ),
   BODY_MIN_RATE: integer(1_024).describe(
-    'Bytes per second that a client must send or take of a proxied body; 0 for no minimum',
+    'Lowest rate, in bytes per second, at which a client must send or receive the body of a proxied request; 0 sets no minimum',
   ),
   BODY_RATE_WINDOW: isoDuration('PT30S', { max: 'PT10M' }).describe(
-    'Time of waiting for the client over which BODY_MIN_RATE is measured',
+    'Time over which BODY_MIN_RATE is measured; only time in which the proxy waits for the client counts',
   ),
   STREAMS: integer(10_000, { min: 1, max: 100_000 }).describe(
-    'Open WebSockets and event streams of this process; one tenant may have half of them',
+    'Most open WebSockets and event streams in this process; one tenant may have half of them',
   ),
-  SESSION_STREAMS: integer(32, { min: 1, max: 10_000 }).describe('Open WebSockets and event streams of one session'),
-  TARGET_SESSION_LIMIT: integer(1_200, { min: 1 }).describe('Target requests of one session in a window'),
-  TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe('Target requests of one client address in a window'),
-  TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe('Window of both limits'),
+  SESSION_STREAMS: integer(32, { min: 1, max: 10_000 }).describe(
+    'Most open WebSockets and event streams of one session',
+  ),
+  TARGET_SESSION_LIMIT: integer(1_200, { min: 1 }).describe(
+    'Proxied requests that all pods together allow one session in TARGET_WINDOW',
+  ),
+  TARGET_ADDRESS_LIMIT: integer(6_000, { min: 1 }).describe(
+    'Proxied requests that all pods together allow one client address in TARGET_WINDOW',
+  ),
+  TARGET_WINDOW: isoDuration('PT1M', { max: 'PT1H' }).describe(
+    'Length of the window in which TARGET_SESSION_LIMIT and TARGET_ADDRESS_LIMIT count',
+  ),
 };
 
 function parseAllowedDomains(text: string, context: z.RefinementCtx<string | undefined>): AllowedDomain[] {
@@ -98,6 +120,10 @@ const settings = z.object({
   ...processFields,
   ...accessFields,
   ...databaseFields,
+  BODY_LIMIT: processFields.BODY_LIMIT.describe('Largest request body, in bytes; does not apply to proxied requests'),
+  DATABASE_POOL_SIZE: databaseFields.DATABASE_POOL_SIZE.describe(
+    'Postgres connections that requests to this process share; changes of registrations open up to 3 more',
+  ),
   ...platformFields,
   ...clientFields,
   ...sessionFields,

@@ -20,12 +20,13 @@ export const processes: ConfiguredProcess[] = [
   { title: 'Token handler', about: '`node src/token-handler/main.ts`', schema: tokenHandlerSchema },
   {
     title: 'Platform server',
-    about: '`node src/platform-server/main.ts`, for clusters that have none of the platform’s services.',
+    about: '`node src/platform-server/main.ts`. It replaces the platform’s services in clusters that have none.',
     schema: platformServerSchema,
   },
   {
     title: 'Reconciler',
-    about: '`node reconciler/main.ts`, one pass over drafts and core clients; `--help` names its arguments.',
+    about:
+      '`node reconciler/main.ts` makes one pass over drafts and core clients, then exits. `--help` lists its arguments.',
     schema: reconcilerSchema,
   },
 ];
@@ -55,32 +56,60 @@ export function configurationReference(described: readonly ConfiguredProcess[]):
 
 const introduction = `# Configuration
 
-Every process reads its environment once, when it starts. If a value is invalid, or two settings contradict each other, it
-stops before it listens and names every problem at once, one on each line, never a value. It ignores variables that it does
-not know, and logs a warning where the name of one is nearly that of a setting.
+Every process reads its settings from environment variables when it starts. If a value is invalid, or two settings contradict
+each other, the process exits before it listens. It prints every problem with the name of the variable, one per line, and
+never prints a value. The process ignores unknown variables. It logs a warning if the name of one is nearly that of a setting.
 
-- \`NAME_FILE\` may be given in place of any \`NAME\`: the path of a file that holds the value, such as a mounted secret.
-  Giving both is a problem. An empty variable counts as not given.
+- Every variable \`NAME\` can be replaced by \`NAME_FILE\`, the path of a file that contains the value, such as a mounted
+  secret. The process drops white space at the end of the file. Setting both variables is an error.
+- An empty variable counts as not set.
 - Times are ISO 8601 durations in weeks, days, hours, minutes and seconds, such as \`P15D\` or \`PT1H30M\`.
-- Lists are separated by commas. Switches are \`true\` or \`false\`. Addresses are http or https, without credentials,
-  query or fragment.
+- Commas separate the items of a list.
+- Switches are \`true\` or \`false\`.
+- The URLs of HTTP services are http or https URLs without credentials, query or fragment.
+- "none" in the column "default" means that the setting is optional and has no default.
 
-This page is written by \`npm run docs\` from the schemas in \`src/*/config.ts\` and \`reconciler/config.ts\`; a test fails where it differs.`;
+The platform calls the identity provider the access service; hence the names of the variables that begin with
+\`ACCESS_SERVICE_\`.
+
+\`npm run docs\` writes this page from the schemas in \`src/*/config.ts\` and \`reconciler/config.ts\`. A test fails if they differ.`;
 
 const ending = `## Addresses of the platform's services
 
-A process that calls the platform finds its services in the directory. \`DIR_<NAMESPACE>_<SERVICE>[_<API>]\` gives the
-address of one instead, in capitals with underscores, and wins over the directory's entry:
+A process that calls the platform looks up the URLs of its services in the directory. The variable
+\`DIR_<NAMESPACE>_<SERVICE>[_<API>]\` replaces the directory's entry for one service or one API. Its name is in capitals, with
+underscores in place of hyphens:
 
 \`\`\`sh
 DIR_PLATFORM_CONFIGURATION_SERVICE_V2=http://configuration:8080/configuration/v2
 DIR_PLATFORM_EVENT_SERVICE_V1=http://events:8080/event/v1
 \`\`\`
 
+## Cached responses
+
+Every process caches the responses of the configuration, directory and tenant services. The age of a response decides how
+the process uses it:
+
+| age of the response | use |
+| --- | --- |
+| up to \`PLATFORM_CACHE_TTL\` | the process uses it without a request |
+| up to 5 minutes | the process uses it, and requests a new one in the background |
+| more than 5 minutes | the process waits for a new one |
+
+A change in the configuration service can therefore take up to 5 minutes to reach every pod. The response that something does
+not exist is fresh for 10 s at most. While a service fails, the process uses the last response until it is 24 hours old, or
+5 minutes old if it grants permission (roles, targets, open registers).
+
 ## npm start
 
-\`PORT\` (8080) is the one port that everything is reached at, \`FORMGATE_DATA\` (\`.formgate\` in the project) the folder
-where everything is kept, \`URN_PREFIX\` and \`LOG_LEVEL\` are those of the processes. \`--fresh\` starts over.`;
+| variable | default | meaning |
+| --- | --- | --- |
+| \`PORT\` | \`8080\` | The one port at which everything is reached |
+| \`FORMGATE_DATA\` | \`.formgate\` in the project | Folder of all data, logs and generated secrets |
+| \`URN_PREFIX\` | \`urn:example\` | As in the tables above, for all processes |
+| \`LOG_LEVEL\` | \`info\` | As in the tables above, for all services |
+
+\`npm start -- --fresh\` deletes all data first.`;
 
 function tableOf(settings: Setting[]): string {
   const rows = settings.map(
