@@ -75,8 +75,9 @@ describe('the check', () => {
   });
 
   it('allows fixed names, quotations, parts of longer words and ordinary words', () => {
-    const text = 'ACCESS_SERVICE_URL, "access service", `access service`, access-service, access serviceable, a turn';
+    const text = 'ACCESS_SERVICE_URL, "access\nservice", `access service`, access-service, access serviceable, a turn';
     expect(found(text)).toEqual([]);
+    expect(found('"access\nservice" access service')).toEqual(['2: access service']);
   });
 
   it('reads the comments of YAML and of templates, and nothing else of them', () => {

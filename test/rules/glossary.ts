@@ -77,9 +77,11 @@ function list(cell: string): string[] {
     .filter((term) => term !== '');
 }
 
-// Text in quotation marks or code spans names a term and does not use it. Blanks of the same length keep line numbers.
+// Text in quotation marks or code spans names a term and does not use it; it may contain one line break. Blanks of the
+// same length keep line numbers.
 function withoutMentions(text: string): string {
-  return text.replace(/"[^"\n]*"|“[^”\n]*”|`[^`\n]*`/g, (mention) => ' '.repeat(mention.length));
+  const mention = /"[^"\n]*\n?[^"\n]*"|“[^”\n]*\n?[^”\n]*”|`[^`\n]*\n?[^`\n]*`/g;
+  return text.replace(mention, (found) => found.replace(/[^\n]/g, ' '));
 }
 
 function pattern(term: string): RegExp {
