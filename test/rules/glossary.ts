@@ -1,0 +1,90 @@
+// Finds replaced terms of docs/glossary.md in prose: documents, and the comments of the chart. Only terms of the column
+// "replaces, always" count; the others are ordinary words, which need a reader's judgement.
+const columns = ['term', 'meaning', 'replaces, by context', 'replaces, always'];
+
+/** A term of the glossary with the words that may no longer be used for it. */
+export interface GlossaryRow {
+  term: string;
+  meaning: string;
+  byContext: string[];
+  always: string[];
+}
+
+export interface ReplacedTerm {
+  line: number;
+  found: string;
+  /** The term to use. */
+  instead: string;
+}
+
+/** The rows of all tables of the glossary. Throws if a table has other columns. */
+export function parseGlossary(page: string): GlossaryRow[] {
+  return page
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !line.startsWith('| ---'))
+    .map(cells)
+    .filter((row) => {
+      if (row.length !== columns.length)
+        throw new Error(`A glossary row has ${row.length} columns: ${row.join(' | ')}`);
+      return row.join() !== columns.join();
+    })
+    .map(([term = '', meaning = '', byContext = '', always = '']) => ({
+      term,
+      meaning,
+      byContext: list(byContext),
+      always: list(always),
+    }));
+}
+
+/** Every use of an unambiguous replaced term, also in the plural, in any case and across a line break. */
+export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): ReplacedTerm[] {
+  const text = withoutMentions(prose);
+  return glossary
+    .flatMap(({ term, always }) =>
+      always.flatMap((replaced) =>
+        [...text.matchAll(pattern(replaced))].map(({ index, 0: found }) => ({
+          line: text.slice(0, index).split('\n').length,
+          found: found.replace(/\s+/g, ' '),
+          instead: term,
+        })),
+      ),
+    )
+    .sort((a, b) => a.line - b.line);
+}
+
+/** The comments of a YAML file or Helm template, each on its line; everything else becomes blank. */
+export function commentsOf(source: string): string {
+  const withoutTemplateComments = source.replace(/\{\{-?\s*\/\*([\s\S]*?)\*\/\s*-?\}\}/g, (_, text: string) =>
+    text.replace(/^/gm, '# '),
+  );
+  return withoutTemplateComments
+    .split('\n')
+    .map((line) => /(?:^|\s)#+\s?(.*)$/.exec(line)?.[1] ?? '')
+    .join('\n');
+}
+
+function cells(line: string): string[] {
+  return line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+function list(cell: string): string[] {
+  return cell
+    .split(',')
+    .map((term) => term.trim())
+    .filter((term) => term !== '');
+}
+
+// Text in quotation marks or code spans names a term and does not use it; it may contain one line break. Blanks of the
+// same length keep line numbers.
+function withoutMentions(text: string): string {
+  const mention = /"[^"\n]*\n?[^"\n]*"|“[^”\n]*\n?[^”\n]*”|`[^`\n]*\n?[^`\n]*`/g;
+  return text.replace(mention, (found) => found.replace(/[^\n]/g, ' '));
+}
+
+function pattern(term: string): RegExp {
+  const words = term.split(' ').map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`(?<![\\w-])${words.join('\\s+')}s?(?![\\w-])`, 'gi');
+}
