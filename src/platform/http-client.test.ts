@@ -15,7 +15,7 @@ import {
   sendJson,
   startFaultServer,
 } from '../../test/support/fault-server.ts';
-import { createMetrics, type Metrics } from '../service/metrics.ts';
+import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { createPlatformClient, type PlatformClient, type PlatformClientOptions } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
