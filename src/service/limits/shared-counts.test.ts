@@ -24,6 +24,8 @@ describe.concurrent('a local rate limit among replicas', () => {
     return {
       session: limits.local({ name: 'session', most: 100, window }),
       address: limits.local({ name: 'address', most: 100, window }),
+      /** Resolves when it has the replies to what it has sent so far: they come in order. */
+      settled: () => connection.commands.get('any'),
       close() {
         limits.close();
         connection.close();
@@ -55,12 +57,14 @@ describe.concurrent('a local rate limit among replicas', () => {
     one.session.count('a');
     other.session.count('a');
     await untilTold('a', 92);
+    await one.settled();
     const { remaining } = one.session.count('a');
     expect([7, 8]).toContain(remaining);
     expect(count(one, 'a', 60)).toBe(remaining);
     await untilTold('a', 93 + remaining);
     other.session.count('a');
     await untilTold('a', 94 + remaining);
+    await other.settled();
     expect(other.session.count('a')).toMatchObject({ isAllowed: false });
     expect([one.session.count('b').remaining, one.address.count('a').remaining]).toEqual([99, 99]);
     one.close();
@@ -102,6 +106,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     for (const key of some) await untilTold(key, 2);
     for (let index = 0; index < 3_000; index += 1) other.session.count(`key ${index}`);
     for (const key of some) await untilTold(key, 3);
+    await other.settled();
     for (const key of some) expect(other.session.count(key).remaining).toBe(96);
     one.close();
     other.close();

@@ -186,7 +186,7 @@ describe.concurrent('a database error is to the client', () => {
   });
 
   it('503 where the server takes connections and never answers', async () => {
-    const silent = createServer().listen(0, '127.0.0.1');
+    const silent = createServer((socket) => void socket.resume()).listen(0, '127.0.0.1');
     await new Promise((resolve) => silent.once('listening', resolve));
     const waiting = createPool({
       url: `postgres://a@127.0.0.1:${(silent.address() as { port: number }).port}/a`,
