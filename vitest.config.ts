@@ -5,10 +5,11 @@ import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
   test: {
-    include: ['{src,reconciler,test}/**/*.test.ts'],
+    include: ['{src,reconciler,dev,test}/**/*.test.ts'],
     // Those need a cluster: npm run test:kubernetes, npm run test:cluster.
     exclude: ['**/node_modules/**', 'test/fixtures/**', 'test/{chart,cluster}/**', ...withoutCluster(), ...leftOut()],
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/leaks.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
     maxWorkers: 3,
     // Importing a file does nothing, and no module keeps anything: the files of a worker share what they import.

@@ -1,8 +1,8 @@
 // The configuration of the reconciler, from its environment.
 import { z } from 'zod';
 import { platformFields } from '../src/platform/platform-fields.ts';
-import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../src/service/config.ts';
-import { accessFields, databaseFields, processFields } from '../src/service/process-fields.ts';
+import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../src/service/operations/config.ts';
+import { accessFields, databaseFields, processFields } from '../src/service/operations/process-fields.ts';
 
 const { LOG_LEVEL, URN_PREFIX } = processFields;
 const { ACCESS_SERVICE_URL } = accessFields;

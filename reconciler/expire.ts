@@ -9,9 +9,9 @@ import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/
 import { type ExpiryStore, type Place, type Stage, stages } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
-import type { Logger } from '../src/service/log.ts';
-import { databaseRefusal } from '../src/service/quarantine.ts';
-import { putInQuarantine } from '../src/service/quarantine-store.ts';
+import type { Logger } from '../src/service/operations/log.ts';
+import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
+import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
 import { type IsolatedBatch, type Isolation, takeIsolated } from './isolate.ts';
 import { patiently } from './patience.ts';
 import type { Progress } from './progress.ts';

@@ -2,8 +2,8 @@
 // That form is locked or deleted without its outbox row; if this fails too, it is quarantined. A failure of the
 // infrastructure is never blamed on a form; it is thrown.
 import type { BareStage, Batch, Place, Stage } from '../src/forms/expiry/store.ts';
-import type { Logger } from '../src/service/log.ts';
-import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../src/service/quarantine.ts';
+import type { Logger } from '../src/service/operations/log.ts';
+import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../src/service/quarantine/quarantine.ts';
 
 export interface Isolation {
   stage: Stage;

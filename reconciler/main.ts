@@ -1,8 +1,8 @@
 // The reconciler's process: one run, one summary, an exit code.
-import { parseConfig } from '../src/service/config.ts';
-import { createLogger } from '../src/service/log.ts';
-import { warnOfMisspelt } from '../src/service/misspelt.ts';
-import { runMain } from '../src/service/run-main.ts';
+import { parseConfig } from '../src/service/operations/config.ts';
+import { createLogger } from '../src/service/operations/log.ts';
+import { warnOfMisspelt } from '../src/service/operations/misspelt.ts';
+import { runMain } from '../src/service/operations/run-main.ts';
 import { configSchema } from './config.ts';
 import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
 import { reconcile } from './start.ts';

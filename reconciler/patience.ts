@@ -1,9 +1,9 @@
 // Retries what failed because of the infrastructure: a deadlock, a lock or a statement that took too long, a broken
 // connection. What fails because of a row is not retried: it would fail again.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../src/service/log.ts';
-import { databaseProblem } from '../src/service/postgres.ts';
-import { databaseRefusal } from '../src/service/quarantine.ts';
+import type { Logger } from '../src/service/operations/log.ts';
+import { databaseProblem } from '../src/service/postgres/postgres.ts';
+import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
 export interface Patience {
   log: Logger;

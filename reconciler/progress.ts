@@ -1,7 +1,7 @@
 // Tells how far a run is: on a terminal one line that is written over, elsewhere a log line now and then. It decides
 // nothing and slows nothing down.
 import type { Clock } from '../src/service/clock.ts';
-import type { Logger } from '../src/service/log.ts';
+import type { Logger } from '../src/service/operations/log.ts';
 
 export interface Progress {
   /** `total` where it is known. */

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
-import { unsharedPool } from '../src/service/shared-pool.ts';
+import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 import { poison, poisons, refuseFormChanges, refuseOutboxRows } from '../test/support/poison.ts';
 import { exitCodeOf } from './summary.ts';

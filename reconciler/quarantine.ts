@@ -10,7 +10,7 @@ import {
   tidyQuarantine,
 } from '../src/forms/quarantine/store.ts';
 import type { Clock } from '../src/service/clock.ts';
-import { unsharedPool } from '../src/service/shared-pool.ts';
+import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { type Patience, patiently } from './patience.ts';
 import type { Writer } from './writer.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createChangeStore } from '../src/forms/forms/change-store.ts';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { transitions } from '../src/forms/forms/form.ts';
-import { unsharedPool } from '../src/service/shared-pool.ts';
+import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 
 let world: ExpiryWorld;

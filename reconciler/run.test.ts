@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRunStore } from '../src/forms/expiry/run-store.ts';
 import { createExpiryStore } from '../src/forms/expiry/store.ts';
-import { createMetrics } from '../src/service/metrics.ts';
-import { createPool } from '../src/service/postgres.ts';
+import { createMetrics } from '../src/service/operations/metrics.ts';
+import { createPool } from '../src/service/postgres/postgres.ts';
 import { dumpDatabase } from '../test/support/database-dump.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
 import { startTransactionPool } from '../test/support/transaction-pool.ts';

@@ -2,7 +2,7 @@
 // told at the end; what can be done without it is done. It decides nothing about single forms or clients.
 import type pg from 'pg';
 import { createRunStore, type RunRecord } from '../src/forms/expiry/run-store.ts';
-import type { Logger } from '../src/service/log.ts';
+import type { Logger } from '../src/service/operations/log.ts';
 import type { ClientSync } from './core-clients/sync.ts';
 import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
 import type { RunArguments } from './options.ts';

@@ -3,7 +3,7 @@
 // nothing. A holder that died loses it when its lease is over.
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
-import { withTransaction } from '../src/service/postgres.ts';
+import { withTransaction } from '../src/service/postgres/postgres.ts';
 
 /** Another run holds the turn now. */
 export class TurnLostError extends Error {

@@ -2,7 +2,7 @@
 // a release writes it.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
-import { unsharedPool } from '../src/service/shared-pool.ts';
+import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 import { refuseOutboxRows } from '../test/support/poison.ts';
 import { exitCodeOf } from './summary.ts';

@@ -2,8 +2,8 @@
 // by. Pure. Problems name fields and give reasons, and never repeat values.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/client-rules.ts';
-import { redirectUriProblem } from '../../src/service/redirect-uri.ts';
+import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
+import { redirectUriProblem } from '../../src/service/clients/redirect-uri.ts';
 import type { CoreClientResource } from './resource.ts';
 
 export interface CoreClientRules {

@@ -1,7 +1,7 @@
 // The core configuration of the token handler, and beside it the record of which clients in it are ours. Its writes name
 // single clients, so that what others write there meanwhile is kept. It does not judge what it reads or is given.
 import type { Configuration } from '../../src/platform/configuration.ts';
-import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/client-rules.ts';
+import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 
 /** Where the record stands: `{<owner>: {clients: {<id>: {since}}}}`. */
 export const recordName = 'token-handler-core-clients';

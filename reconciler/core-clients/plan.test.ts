@@ -1,7 +1,7 @@
 // Which resource gets which client, and what that takes: for any resources and any configuration.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { builderPreview } from '../../src/service/client-rules.ts';
+import { builderPreview } from '../../src/service/clients/client-rules.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';

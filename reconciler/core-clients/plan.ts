@@ -1,6 +1,6 @@
 // Decides which resource may have which client, and what has to be written for it: pure. It reads nothing and writes
 // nothing, and plans no change to a client that is not ours.
-import type { ClientEntry } from '../../src/service/client-rules.ts';
+import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';

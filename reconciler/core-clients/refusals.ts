@@ -2,10 +2,10 @@
 // quarantined and not tried again, until its resource changes, it is released, or there is a new version of the product.
 import type pg from 'pg';
 import type { Clock } from '../../src/service/clock.ts';
-import type { Logger } from '../../src/service/log.ts';
-import { productVersion } from '../../src/service/product-version.ts';
-import type { NewQuarantineItem } from '../../src/service/quarantine.ts';
-import { putInQuarantine } from '../../src/service/quarantine-store.ts';
+import type { Logger } from '../../src/service/operations/log.ts';
+import { productVersion } from '../../src/service/operations/product-version.ts';
+import type { NewQuarantineItem } from '../../src/service/quarantine/quarantine.ts';
+import { putInQuarantine } from '../../src/service/quarantine/quarantine-store.ts';
 
 export interface Refusal {
   kind: 'core-client' | 'core-client-status';

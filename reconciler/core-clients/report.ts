@@ -2,7 +2,7 @@
 // transitions. It never writes a status twice, and stops when the API server fails rather than fail a thousand times. A
 // status or an Event that the API server refuses holds up no other.
 import type { Clock } from '../../src/service/clock.ts';
-import type { Logger } from '../../src/service/log.ts';
+import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';
 import type { Verdict } from './plan.ts';

@@ -1,6 +1,6 @@
 // What a status says, and which transitions are told.
 import { describe, expect, it } from 'vitest';
-import type { ClientEntry } from '../../src/service/client-rules.ts';
+import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Change, Verdict } from './plan.ts';
 import { type CoreClientResource, parsePage } from './resource.ts';
 import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';

@@ -2,7 +2,7 @@
 // test/kubernetes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
-import { createMetrics } from '../../src/service/metrics.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';

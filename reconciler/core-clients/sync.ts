@@ -2,9 +2,9 @@
 // of the token handler. It touches no client that it does not own, and a run that lost its turn writes nothing more.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
-import { builderPreview, type ClientEntry } from '../../src/service/client-rules.ts';
+import { builderPreview, type ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Clock } from '../../src/service/clock.ts';
-import type { Logger } from '../../src/service/log.ts';
+import type { Logger } from '../../src/service/operations/log.ts';
 import type { Urns } from '../../src/service/urn.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';

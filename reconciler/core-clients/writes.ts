@@ -2,8 +2,8 @@
 // ours is recorded before it is written, and forgotten after it was removed. The first failure of the service ends it; a
 // client that the service refuses harms no other.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
-import type { ClientEntry } from '../../src/service/client-rules.ts';
-import type { Logger } from '../../src/service/log.ts';
+import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
+import type { Logger } from '../../src/service/operations/log.ts';
 import { hashEntry } from './core-client.ts';
 import type { ClientDocument, CoreDocument } from './document.ts';
 import type { Plan } from './plan.ts';

@@ -1,6 +1,6 @@
 // The form service's configuration: what it needs, and that every problem is told at once.
 import { describe, expect, it } from 'vitest';
-import { ConfigError, parseConfig } from '../service/config.ts';
+import { ConfigError, parseConfig } from '../service/operations/config.ts';
 import { configSchema } from './config.ts';
 
 const env = {

@@ -1,8 +1,8 @@
 // The configuration of the form service, from its environment.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { flag, integer, isoDuration, secret, withRules } from '../service/config.ts';
-import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
+import { flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
+import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 

@@ -2,7 +2,7 @@
 // It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
 import type { Platform } from '../platform/platform.ts';
 import { responds } from '../platform/responds.ts';
-import { canConnect } from '../service/fresh-connection.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Urns } from '../service/urn.ts';
 
 export function createHealthChecks(options: { config: { DATABASE_URL: string }; platform: Platform; urns: Urns }) {

@@ -2,15 +2,15 @@
 
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
-import type { Logger } from '../service/log.ts';
-import { createMetrics, type Metrics } from '../service/metrics.ts';
-import { migrate } from '../service/migrate.ts';
-import { createPool } from '../service/postgres.ts';
-import { watchReadiness } from '../service/process-readiness.ts';
-import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
-import { type RunningService, serve } from '../service/serve.ts';
-import { unsharedPool } from '../service/shared-pool.ts';
-import type { StartupPace } from '../service/startup-check.ts';
+import type { Logger } from '../service/operations/log.ts';
+import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
+import { watchReadiness } from '../service/operations/process-readiness.ts';
+import { type RunningService, serve } from '../service/operations/serve.ts';
+import type { StartupPace } from '../service/operations/startup-check.ts';
+import { migrate } from '../service/postgres/migrate.ts';
+import { createPool } from '../service/postgres/postgres.ts';
+import { unsharedPool } from '../service/postgres/shared-pool.ts';
+import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createFormsApp, requestPoolName } from './app.ts';
 import type { FormsConfig } from './config.ts';

@@ -2,12 +2,12 @@
 // handed over here, so that no noun's store knows another's.
 import type { Express } from 'express';
 import type pg from 'pg';
+import { createBearerVerifier } from '../service/auth/identity.ts';
 import type { Clock } from '../service/clock.ts';
-import { createHttpApp, type Route } from '../service/http-app.ts';
-import { createBearerVerifier } from '../service/identity.ts';
-import type { Logger } from '../service/log.ts';
-import type { Metrics } from '../service/metrics.ts';
-import { createOpenApi, documentRoutes } from '../service/openapi.ts';
+import { createHttpApp, type Route } from '../service/http/http-app.ts';
+import { createOpenApi, documentRoutes } from '../service/openapi/openapi.ts';
+import type { Logger } from '../service/operations/log.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';

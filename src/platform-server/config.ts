@@ -1,7 +1,7 @@
 // The configuration of the platform server, from its environment.
 import { z } from 'zod';
-import { integer, isoDuration, secret, withRules } from '../service/config.ts';
-import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
+import { integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
+import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 
 const { TENANT_HEADER: _unused, ...process } = processFields;
 

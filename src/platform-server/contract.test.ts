@@ -10,8 +10,8 @@ import { startTestPlatform, type TestPlatform } from '../../test/support/platfor
 import type { ConfigurationEntry } from '../platform/configuration-answers.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { PlatformError } from '../platform/platform-error.ts';
-import type { Tenant } from '../service/identity.ts';
-import { createMetrics } from '../service/metrics.ts';
+import type { Tenant } from '../service/auth/identity.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
 import { createUrns } from '../service/urn.ts';
 
 const { env } = process;

@@ -2,7 +2,7 @@
 // and errors end in logs and in the job table.
 import { createTransport } from 'nodemailer';
 import prom from 'prom-client';
-import type { Metrics } from '../service/metrics.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
 
 export interface Mail {
   to: { name: string; address: string };

@@ -1,7 +1,7 @@
 // How much waits and for how long, asked of the database when Prometheus asks.
 import prom from 'prom-client';
 import type { Clock } from '../service/clock.ts';
-import type { Metrics } from '../service/metrics.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
 
 interface Queue {
   count: number;

@@ -1,10 +1,10 @@
 // What every service of the platform shows of itself: a description with links, and its health as older clients ask
 // for it. Whether the process may get requests is told by /readyz on the metrics port instead.
 import { z } from 'zod';
-import { createHealth } from '../service/about-routes.ts';
 import type { Clock } from '../service/clock.ts';
-import { canConnect } from '../service/fresh-connection.ts';
-import { anonymous, type Route, route } from '../service/http-app.ts';
+import { anonymous, type Route, route } from '../service/http/http-app.ts';
+import { createHealth } from '../service/openapi/about-routes.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 
 const link = z.object({ href: z.string() });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
-import { ConfigError } from '../service/config.ts';
+import { ConfigError } from '../service/operations/config.ts';
 import { applySeed, readSeed, type Seed } from './seed.ts';
 import { migrationsDirectory } from './start.ts';
 

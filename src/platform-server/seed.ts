@@ -3,8 +3,8 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { z } from 'zod';
-import { ConfigError } from '../service/config.ts';
-import { withTransaction } from '../service/postgres.ts';
+import { ConfigError } from '../service/operations/config.ts';
+import { withTransaction } from '../service/postgres/postgres.ts';
 import { createDirectoryStore } from './directory/store.ts';
 import { tenantIdPattern } from './tenant-key.ts';
 import { createTenantStore } from './tenants/store.ts';

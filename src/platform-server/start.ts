@@ -1,14 +1,14 @@
 // Starts a platform server from its configuration: database, jobs, and the port it listens on.
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../service/clock.ts';
-import type { Logger } from '../service/log.ts';
-import { createMetrics } from '../service/metrics.ts';
-import { migrate } from '../service/migrate.ts';
-import { createPool } from '../service/postgres.ts';
-import { watchReadiness } from '../service/process-readiness.ts';
-import { registerQuarantineMetrics } from '../service/quarantine-metrics.ts';
-import { type RunningService, serve } from '../service/serve.ts';
-import type { StartupPace } from '../service/startup-check.ts';
+import type { Logger } from '../service/operations/log.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
+import { watchReadiness } from '../service/operations/process-readiness.ts';
+import { type RunningService, serve } from '../service/operations/serve.ts';
+import type { StartupPace } from '../service/operations/startup-check.ts';
+import { migrate } from '../service/postgres/migrate.ts';
+import { createPool } from '../service/postgres/postgres.ts';
+import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns } from '../service/urn.ts';
 import { createPlatformApp } from './app.ts';
 import type { PlatformServerConfig } from './config.ts';

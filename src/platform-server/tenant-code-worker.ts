@@ -1,6 +1,7 @@
 // The worker that executes what tenants write for the platform's services: schemas and templates.
-import { serveJobs } from '../service/limited-worker.ts';
-import type { FieldError } from '../service/problem.ts';
+
+import type { FieldError } from '../service/http/problem.ts';
+import { serveJobs } from '../service/workers/limited-worker.ts';
 import { createValidate, schemaFault } from './configuration/validation.ts';
 import type { Template } from './notifications/notification-type.ts';
 import {

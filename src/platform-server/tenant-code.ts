@@ -1,10 +1,11 @@
 // Executes what tenants write for the platform's services (schemas, patterns, templates) in limited workers, fairly by
 // tenant. Nothing of it ever runs in this process.
-import { createFairQueue } from '../service/fair-queue.ts';
-import { createLimitedWorkers } from '../service/limited-workers.ts';
-import type { Metrics } from '../service/metrics.ts';
-import type { FieldError } from '../service/problem.ts';
-import type { JobReply } from '../service/worker-process.ts';
+
+import type { FieldError } from '../service/http/problem.ts';
+import { createFairQueue } from '../service/limits/fair-queue.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
+import { createLimitedWorkers } from '../service/workers/limited-workers.ts';
+import type { JobReply } from '../service/workers/worker-process.ts';
 import type { Validation } from './configuration/validation.ts';
 import type { Template } from './notifications/notification-type.ts';
 import { RenderFailure } from './notifications/render-failure.ts';

@@ -2,8 +2,8 @@ import type pg from 'pg';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
-import { createMetrics } from '../service/metrics.ts';
-import { createPool } from '../service/postgres.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
+import { createPool } from '../service/postgres/postgres.ts';
 import { migrationsDirectory } from './start.ts';
 import { type JobWorker, migrateJobs, startWorker } from './worker.ts';
 

@@ -11,8 +11,8 @@ import {
   Logger as WorkerLogger,
 } from 'graphile-worker';
 import type pg from 'pg';
-import type { Logger } from '../service/log.ts';
-import { withTransaction } from '../service/postgres.ts';
+import type { Logger } from '../service/operations/log.ts';
+import { withTransaction } from '../service/postgres/postgres.ts';
 import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {

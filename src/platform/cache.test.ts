@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../test/support/captured-log.ts';
-import { createMetrics } from '../service/metrics.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
 import { cacheTimes, createCache } from './cache.ts';
 import { PlatformError } from './platform-error.ts';
 import { createPlatformMetrics, type PlatformMetrics } from './platform-metrics.ts';

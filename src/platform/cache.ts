@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
-import type { Logger } from '../service/log.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { isOutage } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 

@@ -2,7 +2,7 @@
 // through. Whatever an action throws counts as a failure, so an action throws only what says that the service is broken:
 // no connection, no answer in time, a broken answer, a 5xx. A service that answers 4xx works, and its answer is returned.
 import CircuitBreaker from 'opossum';
-import type { Logger } from '../service/log.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 

@@ -3,7 +3,7 @@
 // not exist is undefined and never an error, a service that fails is an error and never undefined.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
-import type { Logger } from '../service/log.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { type Cached, type CacheTimes, createCache, type ReadOptions } from './cache.ts';
 import {
   activeAnswer,

@@ -15,7 +15,7 @@ import {
   sendJson,
   startFaultServer,
 } from '../../test/support/fault-server.ts';
-import { createMetrics, type Metrics } from '../service/metrics.ts';
+import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { createPlatformClient, type PlatformClient, type PlatformClientOptions } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
@@ -124,7 +124,7 @@ describe('a failing service', () => {
   });
 
   it('that answers something other than HTTP is PlatformError failed', async () => {
-    const sockets = createTcpServer((socket) => socket.end('SSH-2.0-OpenSSH_9.9\r\n'));
+    const sockets = createTcpServer((socket) => socket.resume().end('SSH-2.0-OpenSSH_9.9\r\n'));
     await new Promise<void>((resolve) => sockets.listen(0, '127.0.0.1', resolve));
     const { port } = sockets.address() as { port: number };
     const wrong = createClient({ baseUrl: async () => `http://127.0.0.1:${port}` });

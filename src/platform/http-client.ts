@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
-import type { Logger } from '../service/log.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { createCircuit } from './circuit.ts';
 import { exchange, type RawAnswer } from './http-exchange.ts';
 import { answerError, assertTold, parseAnswer } from './platform-answer.ts';

@@ -1,7 +1,7 @@
 // Subscribes applicants, and sends and checks codes, at the notification service. It refuses to check an empty code
 // (the service would make a new one), and to call anything a wrong code that the service did not call wrong.
 import { z } from 'zod';
-import { Problem } from '../service/problem.ts';
+import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
 import { pathOf } from './url-path.ts';
 

@@ -1,7 +1,7 @@
 // Turns what a platform service answered into a value of the contract, or into the PlatformError that it amounts to.
 // It refuses answers that are not what the contract says; unknown fields pass.
 import { z } from 'zod';
-import { parseJson } from '../service/json-parser.ts';
+import { parseJson } from '../service/http/json-parser.ts';
 import type { RawAnswer } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 

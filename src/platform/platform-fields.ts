@@ -1,6 +1,6 @@
 // The configuration of the platform clients. A process spreads these into its own schema, beside accessFields.
 import { z } from 'zod';
-import { httpUrl, isoDuration, secret } from '../service/config.ts';
+import { httpUrl, isoDuration, secret } from '../service/operations/config.ts';
 
 export const platformFields = {
   DIRECTORY_URL: httpUrl().describe('Base URL of the directory service, such as http://directory:8080/directory/v2'),

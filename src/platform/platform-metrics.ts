@@ -1,6 +1,6 @@
 // What Prometheus learns about calls to the platform. Labels are names of services and kinds, never ids or URLs.
 import prom from 'prom-client';
-import type { Metrics } from '../service/metrics.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
 
 export interface PlatformMetrics {
   /** Failures of services, by kind (of PlatformError). */

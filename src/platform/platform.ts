@@ -1,8 +1,8 @@
 // Wires the clients of the platform's services from one configuration. Nothing is called until a client is used, or
 // `preload` runs; `close` ends every connection and timer.
 import { type Clock, systemClock } from '../service/clock.ts';
-import type { Logger } from '../service/log.ts';
-import type { Metrics } from '../service/metrics.ts';
+import type { Logger } from '../service/operations/log.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
 import type { Urns } from '../service/urn.ts';
 import { cacheTimes } from './cache.ts';
 import { type Configuration, createConfiguration } from './configuration.ts';

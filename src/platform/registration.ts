@@ -3,7 +3,7 @@
 // service whose registration waits for the platform serves meanwhile.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Logger } from '../service/log.ts';
+import type { Logger } from '../service/operations/log.ts';
 import type { Urns } from '../service/urn.ts';
 import type { Configuration } from './configuration.ts';
 import { PlatformError } from './platform-error.ts';

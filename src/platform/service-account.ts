@@ -3,8 +3,8 @@
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
-import type { Logger } from '../service/log.ts';
-import { WrongSetting } from '../service/startup-check.ts';
+import type { Logger } from '../service/operations/log.ts';
+import { WrongSetting } from '../service/operations/startup-check.ts';
 import { createPlatformClient, type TokenSource } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';

@@ -1,9 +1,9 @@
 // Knows the platform's tenants by realm, id and name. It refuses to take realm core for a tenant's, and to answer "no
 // such tenant" while it cannot ask: an outage is an error, not an absence.
 import { z } from 'zod';
+import type { Tenant, Tenants } from '../service/auth/identity.ts';
 import type { Clock } from '../service/clock.ts';
-import type { Tenant, Tenants } from '../service/identity.ts';
-import type { Logger } from '../service/log.ts';
+import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache } from './cache.ts';
 import type { PlatformClient } from './http-client.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';

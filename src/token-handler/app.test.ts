@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';
 import { call } from '../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../test/support/token-handler.ts';
-import { isGuarded, type Route } from '../service/http-app.ts';
+import { isGuarded, type Route } from '../service/http/http-app.ts';
 import { tokenHandlerRoutes } from './app.ts';
 import { assembleTokenHandler } from './start.ts';
 

@@ -1,7 +1,7 @@
 // What the token handler's environment may be.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, parseConfig } from '../service/config.ts';
+import { ConfigError, parseConfig } from '../service/operations/config.ts';
 import { configSchema } from './config.ts';
 
 const key = randomBytes(32).toString('base64');

@@ -2,10 +2,10 @@
 // the part's own section here; every problem of all of them is reported at once.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
-import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/config.ts';
-import { keyRingProblem } from '../service/key-ring.ts';
-import { accessFields, databaseFields, processFields, processRules } from '../service/process-fields.ts';
-import { redisFields } from '../service/redis-fields.ts';
+import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/operations/config.ts';
+import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
+import { redisFields } from '../service/redis/redis-fields.ts';
+import { keyRingProblem } from './keys/key-ring.ts';
 import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 

@@ -2,8 +2,8 @@
 // It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
 import type { Platform } from '../platform/platform.ts';
 import { responds } from '../platform/responds.ts';
-import { clientsName, clientsNamespace } from '../service/client-rules.ts';
-import { canConnect } from '../service/fresh-connection.ts';
+import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Urns } from '../service/urn.ts';
 import type { SessionParts } from './session-parts.ts';
 

@@ -1,9 +1,9 @@
 // The token handler's process.
-import { parseConfig } from '../service/config.ts';
-import { createLogger } from '../service/log.ts';
-import { warnOfMisspelt } from '../service/misspelt.ts';
-import { runMain } from '../service/run-main.ts';
-import { stopOnSignals } from '../service/serve.ts';
+import { parseConfig } from '../service/operations/config.ts';
+import { createLogger } from '../service/operations/log.ts';
+import { warnOfMisspelt } from '../service/operations/misspelt.ts';
+import { runMain } from '../service/operations/run-main.ts';
+import { stopOnSignals } from '../service/operations/serve.ts';
 import { configSchema } from './config.ts';
 import { startTokenHandler } from './start.ts';
 

@@ -1,21 +1,21 @@
 // Puts together what sessions are made of, for one process: the store, the reader, sign-in and logout. Where no Redis is
 // configured it refuses to start, unless told that the memory of one process will do.
 
+import type { Tenants } from '../service/auth/identity.ts';
+import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import type { Clock } from '../service/clock.ts';
-import { ConfigError } from '../service/config.ts';
-import type { Guard, Route } from '../service/http-app.ts';
-import type { Tenants } from '../service/identity.ts';
-import type { KeyRing } from '../service/key-ring.ts';
-import type { Logger } from '../service/log.ts';
-import type { Metrics } from '../service/metrics.ts';
-import { addressLimit, createRateLimits } from '../service/rate-limit.ts';
-import { createRedis, type Redis } from '../service/redis.ts';
-import { redisSettings } from '../service/redis-fields.ts';
-import { createSigningKeys } from '../service/signing-keys.ts';
+import type { Guard, Route } from '../service/http/http-app.ts';
+import { addressLimit, createRateLimits } from '../service/limits/rate-limit.ts';
+import { ConfigError } from '../service/operations/config.ts';
+import type { Logger } from '../service/operations/log.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
+import { createRedis, type Redis } from '../service/redis/redis.ts';
+import { redisSettings } from '../service/redis/redis-fields.ts';
 import type { AccessAddresses } from './access-addresses.ts';
 import type { ClientCatalog } from './clients/catalog.ts';
 import type { RegistrationStore } from './clients/registration-store.ts';
 import type { TokenHandlerConfig } from './config.ts';
+import type { KeyRing } from './keys/key-ring.ts';
 import { createLogoutTokens } from './logout/logout-token.ts';
 import { createProviderLogouts } from './logout/provider-logouts.ts';
 import { logoutRoutes } from './logout/routes.ts';

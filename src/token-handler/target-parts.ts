@@ -2,11 +2,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Directory } from '../platform/directory.ts';
 import type { Clock } from '../service/clock.ts';
-import type { Route } from '../service/http-app.ts';
-import type { Logger } from '../service/log.ts';
-import type { Metrics } from '../service/metrics.ts';
-import { addressLimit, createRateLimits, rateLimit } from '../service/rate-limit.ts';
-import type { Redis } from '../service/redis.ts';
+import type { Route } from '../service/http/http-app.ts';
+import { addressLimit, createRateLimits, rateLimit } from '../service/limits/rate-limit.ts';
+import type { Logger } from '../service/operations/log.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
+import type { Redis } from '../service/redis/redis.ts';
 import type { Urns } from '../service/urn.ts';
 import type { ClientCatalog } from './clients/catalog.ts';
 import type { TokenHandlerConfig } from './config.ts';

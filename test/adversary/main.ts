@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { placePostgres, startPostgres } from '../../src/embedded/postgres/postgres.ts';
+import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
 import { adversaries } from './adversaries/adversaries.ts';
 import { run } from './run.ts';
 import { planPass } from './schedule.ts';

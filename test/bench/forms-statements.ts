@@ -1,7 +1,7 @@
 // What all contenders of the forms bench do to the database: the form service's own statements.
 import type pg from 'pg';
 import { createDataStore } from '../../src/forms/forms/data-store.ts';
-import { unsharedPool } from '../../src/service/shared-pool.ts';
+import { unsharedPool } from '../../src/service/postgres/shared-pool.ts';
 
 export interface BenchForm {
   formId: string;

@@ -4,7 +4,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { createFormgate } from '../../src/embedded/start.ts';
+import { createFormgate } from '../../dev/start.ts';
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, type Forked, forkContender, serviceContender } from './contender.ts';
 import { makeDrafts } from './forms-drafts.ts';

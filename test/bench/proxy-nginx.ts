@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { findFreePort } from '../../src/embedded/listen.ts';
+import { findFreePort } from '../../dev/listen.ts';
 import type { Contender } from './contender.ts';
 import type { RelaySettings } from './proxy-relays.ts';
 

@@ -3,9 +3,9 @@
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { serviceSecretName } from '../../src/embedded/processes/environments.ts';
-import { openSecrets } from '../../src/embedded/secrets.ts';
-import { createFormgate } from '../../src/embedded/start.ts';
+import { serviceSecretName } from '../../dev/processes/environments.ts';
+import { openSecrets } from '../../dev/secrets.ts';
+import { createFormgate } from '../../dev/start.ts';
 import { startTestRedis } from '../support/redis.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';

@@ -1,6 +1,7 @@
 // The versions bench: does this checkout cost more than another one? `npm run bench -- versions /path/to/other/checkout`.
 // Each run starts both from nothing and measures them in turns, so that a drift of the machine affects both alike.
 // A run yields one ratio for each operation; the report is their mean with a 95 % confidence interval.
+import { existsSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -76,8 +77,14 @@ async function startProxy(checkout: string): Promise<World> {
   };
 }
 
+/** Before version 0.2.0 `npm start` was in src/embedded. */
+function startOf(checkout: string): string {
+  const start = join(checkout, 'dev/start.ts');
+  return existsSync(start) ? start : join(checkout, 'src/embedded/start.ts');
+}
+
 async function startForms(checkout: string): Promise<World> {
-  const { createFormgate } = await import(join(checkout, 'src/embedded/start.ts'));
+  const { createFormgate } = await import(startOf(checkout));
   const { makeDrafts } = await import(join(checkout, 'test/bench/forms-drafts.ts'));
   const directory = await mkdtemp(join(tmpdir(), 'formgate-bench-'));
   const silent = { done: () => undefined, warn: () => undefined };

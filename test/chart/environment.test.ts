@@ -1,7 +1,7 @@
 // The environment of each container is one that its process takes: every variable is known, and all of them together pass.
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseConfig } from '../../src/service/config.ts';
+import { parseConfig } from '../../src/service/operations/config.ts';
 import { chartParts } from '../rules/chart-values.ts';
 import { type Container, helms, podTemplates, render, valueSets } from './helm.ts';
 

@@ -3,9 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runConsoleDemo } from '../../src/embedded/demo/console-steps.ts';
-import { createConversation } from '../../src/embedded/demo/conversation.ts';
-import { runDemo } from '../../src/embedded/demo/steps.ts';
+import { runConsoleDemo } from '../../dev/demo/console-steps.ts';
+import { createConversation } from '../../dev/demo/conversation.ts';
+import { runDemo } from '../../dev/demo/steps.ts';
 import { clientAt, openPassage, type Passage } from './ingress.ts';
 import { runProbe } from './probe.ts';
 import { answers, createWorld, fullname, newestHelm, release, type World, writeWorldData } from './world.ts';

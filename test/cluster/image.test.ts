@@ -55,7 +55,7 @@ describe('the image', () => {
     expect(inside).toContain('app/src/forms/main.ts');
     expect(inside).toContain('app/reconciler/main.ts');
     const unwanted =
-      /\.test\.ts$|^app\/(src\/embedded|test|docs)\b|node_modules\/(typescript|vitest|oidc-provider)$|\.d\.ts$|_cacache/;
+      /\.test\.ts$|^app\/(dev|test|docs)\b|node_modules\/(typescript|vitest|oidc-provider)$|\.d\.ts$|_cacache/;
     expect(inside.filter((path) => unwanted.test(path))).toEqual([]);
   });
 

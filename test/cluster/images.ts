@@ -71,7 +71,7 @@ async function buildParts(runImage: string): Promise<string> {
       join(context, 'Dockerfile'),
       `FROM ${runImage}\nWORKDIR /app\nCOPY . ./\nUSER 65532:65532\nENTRYPOINT ["/nodejs/bin/node", "test/cluster/parts/main.ts"]\n`,
     );
-    for (const folder of ['src/service', 'src/embedded', 'test/cluster/parts'])
+    for (const folder of ['src/service', 'dev', 'test/cluster/parts'])
       cpSync(join(project, folder), join(context, folder), { recursive: true });
     const packages = new Set<string>();
     collectPackages(partsPackages, project, packages);

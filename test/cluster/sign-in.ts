@@ -1,7 +1,7 @@
 // Signs a person in through the token handler of a world, for load that needs a session.
 
-import { createDemoBrowser } from '../../src/embedded/demo/browser.ts';
-import { createConversation } from '../../src/embedded/demo/conversation.ts';
+import { createDemoBrowser } from '../../dev/demo/browser.ts';
+import { createConversation } from '../../dev/demo/conversation.ts';
 
 const client = '/token-handler/clients/demo-console';
 

@@ -2,7 +2,7 @@
 // that takes its time and whose refresh tokens are good for one use. One of the replicas dies in the middle.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningService } from '../../src/service/serve.ts';
+import type { RunningService } from '../../src/service/operations/serve.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { type Person, startTargetWorld, type TargetWorld } from '../support/targets.ts';
 import { startTokenDoor, type TokenDoor } from '../support/token-door.ts';

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningService } from '../../src/service/serve.ts';
+import type { RunningService } from '../../src/service/operations/serve.ts';
 import { cookieName } from '../support/sessions.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
 import { type Person, startTargetWorld, type TargetWorld } from '../support/targets.ts';

@@ -4,7 +4,7 @@
 // speak of.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningService } from '../../src/service/serve.ts';
+import type { RunningService } from '../../src/service/operations/serve.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { createSiteBrowser } from '../support/site-browser.ts';
 import { type Person, startTargetWorld, type TargetWorld } from '../support/targets.ts';

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createMemoryEntityStore } from '../../src/embedded/access/entity-store.ts';
+import { createMemoryEntityStore } from '../../dev/access/entity-store.ts';
 import { applySeed } from '../../src/platform-server/seed.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestAccess, type TestAccess } from '../support/access.ts';

@@ -2,8 +2,8 @@
 // made by its admin API. It touches no realm that a test has not made.
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { exportJWK, SignJWT } from 'jose';
-import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
-import type { RealmDefinition } from '../../src/embedded/access/realm.ts';
+import { defaultRealms } from '../../dev/access/default-realms.ts';
+import type { RealmDefinition } from '../../dev/access/realm.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { makeForeignToken } from '../support/foreign-token.ts';
 import { type TestAccess, testServiceSecret } from '../support/test-access.ts';

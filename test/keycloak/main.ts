@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { findFreePort } from '../../src/embedded/listen.ts';
+import { findFreePort } from '../../dev/listen.ts';
 import { createAdminApi, type KeycloakServer } from './admin-api.ts';
 import { variables } from './keycloak-of-run.ts';
 

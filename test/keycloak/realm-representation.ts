@@ -1,5 +1,5 @@
 // Writes a realm as the tests know it in Keycloak's words: what an administrator of a platform would click together.
-import type { RealmClient, RealmDefinition, RealmUser, Roles } from '../../src/embedded/access/realm.ts';
+import type { RealmClient, RealmDefinition, RealmUser, Roles } from '../../dev/access/realm.ts';
 
 /** Marks a realm as one of ours, which may be deleted. */
 export const ownMark = 'formgate-test';

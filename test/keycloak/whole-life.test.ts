@@ -2,7 +2,7 @@
 // `npm run test:keycloak` on a real Keycloak.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { findFreePort } from '../../src/embedded/listen.ts';
+import { findFreePort } from '../../dev/listen.ts';
 import { confirmLogout } from '../support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../support/sessions.ts';

@@ -4,7 +4,7 @@ import { findCluster } from '../../reconciler/core-clients/cluster.ts';
 import { recordName } from '../../reconciler/core-clients/document.ts';
 import { type ClientsOutcome, createClientSync } from '../../reconciler/core-clients/sync.ts';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
-import { createMetrics } from '../../src/service/metrics.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { registered } from '../../src/token-handler/platform-registration.ts';
 import { testServiceSecret } from '../support/access.ts';
 import { type CapturedLog, captureLog } from '../support/captured-log.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hashEntry } from '../../reconciler/core-clients/core-client.ts';
 import type { Condition } from '../../reconciler/core-clients/resource.ts';
-import { createMetrics } from '../../src/service/metrics.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createClientCatalog } from '../../src/token-handler/clients/catalog.ts';
 import { captureLog } from '../support/captured-log.ts';
 import { coreClientExamples } from './chart-parts.ts';

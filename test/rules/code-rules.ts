@@ -1,6 +1,6 @@
 // The rules about what a source file is called and contains, for what the linter has no rule of its own. It reads text,
 // line by line, and judges no imports: that is import-rules.ts.
-import { listFiles, type SourceFile } from './source-files.ts';
+import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
 /** One place that breaks a rule. */
 export interface CodeFinding {
@@ -103,7 +103,7 @@ const rules: CodeRule[] = [
   refuse('checkers-are-not-silenced', silence, { comments: true }),
   refuse('nouns-have-no-clock-and-no-environment', input, { applies: isNoun }),
   refuse('time-is-injected', time, {
-    applies: (path) => isProduction(path) && !path.startsWith('src/embedded/') && !clocks.includes(path),
+    applies: (path) => isProduction(path) && !path.startsWith('dev/') && !clocks.includes(path),
   }),
 ];
 
@@ -112,7 +112,7 @@ export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
 /** Every place under src, reconciler and test of a tree that breaks a code rule. */
 export function findCodeProblems(root: string): CodeFinding[] {
-  const files = ['.ts', '.sql'].flatMap((ending) => listFiles(root, ['src', 'reconciler', 'test'], ending));
+  const files = ['.ts', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
   return files.flatMap((file) =>
     rules
       .filter((rule) => rule.applies(file.path))

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { csv, flag, integer, isoDuration, secret } from '../../src/service/config.ts';
+import { csv, flag, integer, isoDuration, secret } from '../../src/service/operations/config.ts';
 import { configurationReference, processes, settingsOf } from './configuration-reference.ts';
 
 const root = join(import.meta.dirname, '../..');

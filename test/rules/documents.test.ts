@@ -3,10 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
+import { defaultRealms } from '../../dev/access/default-realms.ts';
 import { codeMail } from '../../src/platform-server/notifications/code-mail.ts';
 import { createUrns } from '../../src/service/urn.ts';
-import { listFiles } from './source-files.ts';
+import { listFiles, sourceFolders } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -15,7 +15,7 @@ const documents = [
   { path: 'CHANGELOG.md', text: readFileSync(join(root, 'CHANGELOG.md'), 'utf8') },
   ...listFiles(root, ['docs'], '.md'),
 ];
-const files = listFiles(root, ['src', 'reconciler', 'test', 'docs'], '').map(({ path }) => path);
+const files = listFiles(root, [...sourceFolders, 'docs'], '').map(({ path }) => path);
 
 test('every link of a document within the repository leads to a file', () => {
   const dead = documents.flatMap(({ path, text }) =>

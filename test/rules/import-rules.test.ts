@@ -3,14 +3,14 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { checkImports, findBlindSpots, importRuleNames } from './import-rules.ts';
-import { listFiles } from './source-files.ts';
+import { checkImports, findBlindSpots, importRuleModules, importRuleNames } from './import-rules.ts';
+import { listFiles, sourceFolders } from './source-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'test/fixtures/import-rules');
 
 function refusedImports(tree: string): string[] {
-  return listFiles(tree, ['src', 'reconciler', 'test'], '.ts').flatMap(({ path, text }) =>
+  return listFiles(tree, sourceFolders, '.ts').flatMap(({ path, text }) =>
     text
       .split('\n')
       .filter((line) => line.endsWith('// refused'))
@@ -52,7 +52,7 @@ test('an import that the checker cannot see is reported instead of passing unsee
 
 test('the checker sees every file of src, reconciler and test, and every import in them', async () => {
   const report = await checkImports(root);
-  const files = listFiles(root, ['src', 'reconciler', 'test'], '.ts');
+  const files = listFiles(root, sourceFolders, '.ts');
   expect(report.modules.size).toBeGreaterThanOrEqual(files.length);
   expect(findBlindSpots(root, report)).toEqual([]);
 });
@@ -60,4 +60,11 @@ test('the checker sees every file of src, reconciler and test, and every import 
 test('no file of this repository breaks an import rule', async () => {
   const { findings } = await checkImports(root);
   expect(findings).toEqual([]);
+});
+
+test('every folder with TypeScript is checked, and every module of src is named by a rule', () => {
+  const folders = listFiles(root, [''], '.ts').flatMap(({ path }) => (path.includes('/') ? path.split('/', 1) : []));
+  expect([...new Set(folders)].sort()).toEqual([...sourceFolders].sort());
+  const unnamed = readdirSync(join(root, 'src')).filter((name) => !importRuleModules.includes(name));
+  expect(unnamed).toEqual([]);
 });

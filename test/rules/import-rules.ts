@@ -1,7 +1,7 @@
 // Who may import whom, as rules of dependency-cruiser, and one function that checks a tree of files against them.
 // It decides nothing about what a file contains: that is code-rules.ts.
 import { cruise, type IFlattenedRuleSet, type IForbiddenRuleType } from 'dependency-cruiser';
-import { listFiles, type SourceFile } from './source-files.ts';
+import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
 /** One import that a rule refuses. Paths are relative to the checked tree. */
 export interface ImportFinding {
@@ -19,7 +19,9 @@ export interface ImportReport {
 }
 
 const tests = String.raw`^test/|\.test\.ts$`;
-const rooms = '(?:service|platform|forms|token-handler|platform-server)';
+/** The folders of src. */
+export const importRuleModules = ['service', 'platform', 'forms', 'token-handler', 'platform-server', 'image'];
+const modules = `(?:${importRuleModules.join('|')})`;
 const nounFolder = '^src/(?:forms|token-handler|platform-server)/[^/]+/';
 // forms/form.ts, registries/registry.ts, addresses/address.ts, sign-in/sign-in.ts
 const noun = String.raw`^src/(?:forms|token-handler|platform-server)/(?:([^/]+)s/\1|([^/]+)es/\2|([^/]+)ies/\3y|([^/]*[^/s])/\4)\.ts$`;
@@ -28,37 +30,37 @@ const named = (kind: string) => String.raw`${nounFolder}[^/]*\b${kind}\b[^/]*\.t
 
 const forbidden: IForbiddenRuleType[] = [
   {
-    name: 'service-imports-no-other-room',
+    name: 'service-imports-no-other-module',
     comment: 'src/service is what every process shares: it knows none of them.',
     from: { path: '^src/service/', pathNot: tests },
-    to: { path: [`^src/(?!service/)${rooms}/`, '^reconciler/'] },
+    to: { path: [`^src/(?!service/)${modules}/`, '^reconciler/'] },
   },
   {
     name: 'platform-imports-only-service',
-    comment: 'src/platform holds clients that any process may use: of our rooms it knows only src/service.',
+    comment: 'src/platform holds clients that any process may use: of our modules it knows only src/service.',
     from: { path: '^src/platform/', pathNot: tests },
-    to: { path: [`^src/(?!platform/|service/)${rooms}/`, '^reconciler/'] },
+    to: { path: [`^src/(?!platform/|service/)${modules}/`, '^reconciler/'] },
   },
   {
     name: 'processes-import-no-other-process',
     comment: 'forms, token-handler and platform-server talk over HTTP only; they share src/service and src/platform.',
     from: { path: '^src/(forms|token-handler|platform-server)/', pathNot: tests },
-    to: { path: [`^src/(?!$1/|service/|platform/)${rooms}/`, '^reconciler/'] },
+    to: { path: [`^src/(?!$1/|service/|platform/)${modules}/`, '^reconciler/'] },
   },
   {
     name: 'reconciler-imports-only-expiry-of-forms',
     comment: 'The reconciler uses service, platform, src/forms/expiry, which expires drafts, and src/forms/quarantine.',
     from: { path: '^reconciler/', pathNot: tests },
     to: {
-      path: `^src/${rooms}/`,
+      path: `^src/${modules}/`,
       pathNot: ['^src/(?:service|platform)/', '^src/forms/(?:expiry|quarantine)/'],
     },
   },
   {
-    name: 'nothing-imports-embedded',
-    comment: 'src/embedded is npm start. Only tests may use its parts.',
-    from: { path: '.', pathNot: `^src/embedded/|${tests}` },
-    to: { path: '^src/embedded/' },
+    name: 'nothing-imports-dev',
+    comment: 'dev/ holds npm start and its development stand-ins. Only tests may use them.',
+    from: { path: '.', pathNot: `^dev/|${tests}` },
+    to: { path: '^dev/' },
   },
   {
     name: 'only-tests-import-tests',
@@ -70,12 +72,12 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'nothing-imports-a-main',
     comment: 'A main starts a process when it is loaded; run it, do not import it.',
     from: { path: '.' },
-    to: { path: String.raw`^(?:src/[^/]+/|reconciler/)main\.ts$` },
+    to: { path: String.raw`^(?:src/[^/]+/|reconciler/|dev/)main\.ts$` },
   },
   {
     name: 'only-the-app-imports-routes',
     comment:
-      'Routes are at the top of a noun’s folder: only the app of the room, or other routes of the folder, use them.',
+      'Routes are at the top of a noun’s folder: only the app of the module, or other routes of the folder, use them.',
     from: { path: nounFolder, pathNot: [tests, named('routes')] },
     to: { path: named('routes') },
   },
@@ -105,7 +107,7 @@ const forbidden: IForbiddenRuleType[] = [
       path: [
         '(?:^|/)node_modules/(?:@types/)?(?:express|express-session|pg|redis|@redis|ioredis|connect-redis|undici|nodemailer|opossum|graphile-worker|prom-client|pino|http-proxy-middleware)/',
         '^(?:node:)?(?:process|fs|http|https|http2|net|tls|dgram|dns|child_process|cluster|worker_threads|timers|os|perf_hooks)(?:/|$)',
-        String.raw`^src/service/(?:clock|config|process-fields|postgres|migrate|redis|http-app|serve|run-main|log|metrics|openapi|.*-guards)\.ts$`,
+        String.raw`^src/service/(?:clock\.ts$|postgres/|redis/|operations/|openapi/|workers/|http/http-app\.ts$|.*-guards\.ts$)`,
         '^src/platform/',
       ],
     },
@@ -127,7 +129,7 @@ const forbidden: IForbiddenRuleType[] = [
     name: 'production-imports-only-dependencies',
     comment:
       'The image installs dependencies only: what runs there may not need a devDependency or an undeclared package.',
-    from: { path: [`^src/${rooms}/`, '^reconciler/'], pathNot: tests },
+    from: { path: [`^src/${modules}/`, '^reconciler/'], pathNot: tests },
     to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'npm-bundled'], dependencyTypesNot: ['type-only'] },
   },
   {
@@ -150,7 +152,7 @@ export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? ''
  * parser is swc, and the report names what was seen, for the caller to compare with the files on disk.
  */
 export async function checkImports(root: string): Promise<ImportReport> {
-  const files = listFiles(root, ['src', 'reconciler', 'test'], '.ts');
+  const files = listFiles(root, sourceFolders, '.ts');
   if (files.length === 0) throw new Error(`There is no .ts file under ${root}`);
   const { output } = await cruise(
     files.map((file: SourceFile) => file.path),
@@ -192,7 +194,7 @@ export async function checkImports(root: string): Promise<ImportReport> {
  * it cannot see is the type expression `import(…).Y`: write `import type` instead.
  */
 export function findBlindSpots(root: string, { modules }: ImportReport): string[] {
-  return listFiles(root, ['src', 'reconciler', 'test'], '.ts').flatMap(({ path, text }) => {
+  return listFiles(root, sourceFolders, '.ts').flatMap(({ path, text }) => {
     const seen = modules.get(path);
     if (seen === undefined) return [`${path}: not seen by the import checker`];
     const statements = text.matchAll(/^(?:import|export)\b[^'"`;]*?from '([^']+)'/gm);

@@ -9,6 +9,9 @@ export interface SourceFile {
   text: string;
 }
 
+/** Where TypeScript is. */
+export const sourceFolders = ['src', 'reconciler', 'dev', 'test'];
+
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage']);
 
 /** Every file with the ending under the folders ('' is the whole tree), sorted. A missing folder counts as empty. */

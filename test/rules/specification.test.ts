@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { listFiles } from './source-files.ts';
+import { listFiles, sourceFolders } from './source-files.ts';
 import { rulesOf } from './specification.ts';
 import { separator, testTitles } from './test-titles.ts';
 
@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..');
 const pages = ['docs/specification.md', 'docs/specification-token-handler.md'];
 const rulesOfPages = pages.map((page) => rulesOf(readFileSync(join(root, page), 'utf8')));
 const rules = rulesOfPages.flat();
-const files = listFiles(root, ['src', 'reconciler', 'test'], '.test.ts');
+const files = listFiles(root, sourceFolders, '.test.ts');
 const declared = new Set(
   files.flatMap(({ path, text }) => testTitles(text).map((title) => `${path}${separator}${title}`)),
 );

@@ -1,11 +1,11 @@
 // A real OpenID provider for a test: the embedded access service on a port of its own, with realms, accounts and clients
 // to the test's liking, and a way to sign tokens that no honest provider would issue. Where `npm run test:keycloak` runs
 // the test, it is a real Keycloak.
-import { type AccessService, createAccessService } from '../../src/embedded/access/access.ts';
-import { defaultRealms } from '../../src/embedded/access/default-realms.ts';
-import { createMemoryEntityStore, type EntityStore } from '../../src/embedded/access/entity-store.ts';
-import type { Realm, RealmClient, RealmDefinition } from '../../src/embedded/access/realm.ts';
-import { listen } from '../../src/embedded/listen.ts';
+import { type AccessService, createAccessService } from '../../dev/access/access.ts';
+import { defaultRealms } from '../../dev/access/default-realms.ts';
+import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
+import type { Realm, RealmClient, RealmDefinition } from '../../dev/access/realm.ts';
+import { listen } from '../../dev/listen.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { startKeycloakAccess } from '../keycloak/keycloak-access.ts';

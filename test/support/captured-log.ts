@@ -1,5 +1,5 @@
 // A real logger whose lines a test can read.
-import { createLogger, type Logger } from '../../src/service/log.ts';
+import { createLogger, type Logger } from '../../src/service/operations/log.ts';
 
 export interface CapturedLog {
   log: Logger;

@@ -1,7 +1,7 @@
 // A few routes of every shape, to make a document and a page of.
 import { z } from 'zod';
-import { aboutRoutes } from '../../src/service/about-routes.ts';
-import { anonymous, type Guard, route } from '../../src/service/http-app.ts';
+import { anonymous, type Guard, route } from '../../src/service/http/http-app.ts';
+import { aboutRoutes } from '../../src/service/openapi/about-routes.ts';
 
 const bearer: Guard = { name: 'bearer', admits: ['bearer'], check: () => undefined };
 const form = z

@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { placePostgres, startPostgres } from '../../src/embedded/postgres/postgres.ts';
+import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,8 +1,8 @@
 // An app of src/service on a port of its own, with its log and its metrics to look into.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createHttpApp, type HttpAppOptions, type Route } from '../../src/service/http-app.ts';
-import { createMetrics, type Metrics } from '../../src/service/metrics.ts';
+import { createHttpApp, type HttpAppOptions, type Route } from '../../src/service/http/http-app.ts';
+import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 
 export interface ListeningApp extends CapturedLog {

@@ -1,6 +1,6 @@
 // A real SMTP server for a test, and a way to wait for what it gets.
-import { openMailbox } from '../../src/embedded/mailbox/mailbox.ts';
-import type { Message } from '../../src/embedded/mailbox/message.ts';
+import { openMailbox } from '../../dev/mailbox/mailbox.ts';
+import type { Message } from '../../dev/mailbox/message.ts';
 import { systemClock } from '../../src/service/clock.ts';
 
 export interface TestMailbox {

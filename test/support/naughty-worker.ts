@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { getPriority } from 'node:os';
-import { serveJobs } from '../../src/service/limited-worker.ts';
+import { serveJobs } from '../../src/service/workers/limited-worker.ts';
 
 export interface Deed {
   deed: keyof typeof deeds;

@@ -13,7 +13,7 @@ import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createNotifications } from '../../src/platform/notifications.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
-import { createMetrics, type Metrics } from '../../src/service/metrics.ts';
+import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createUrns } from '../../src/service/urn.ts';
 
 export interface TestRelayOptions {

@@ -5,7 +5,7 @@ import { createPlatformClient, type PlatformClient } from '../../src/platform/ht
 import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createPlatformMetrics, type PlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import type { Clock } from '../../src/service/clock.ts';
-import { createMetrics, type Metrics } from '../../src/service/metrics.ts';
+import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 
 export interface PlatformCalls {

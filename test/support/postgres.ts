@@ -8,7 +8,7 @@ import pg from 'pg';
 import pino from 'pino';
 import { inject } from 'vitest';
 import { formMigrations } from '../../src/forms/expiry/migrations.ts';
-import { migrate } from '../../src/service/migrate.ts';
+import { migrate } from '../../src/service/postgres/migrate.ts';
 
 export interface TestDatabase {
   url: string;

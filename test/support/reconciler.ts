@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { configSchema } from '../../reconciler/config.ts';
 import type { RunResult } from '../../reconciler/run.ts';
 import { type ReconcilerOptions, reconcile } from '../../reconciler/start.ts';
-import { parseConfig } from '../../src/service/config.ts';
+import { parseConfig } from '../../src/service/operations/config.ts';
 import { testServiceSecret } from './access.ts';
 import { captureLog } from './captured-log.ts';
 import type { TestPlatform } from './platform.ts';

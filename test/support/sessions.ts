@@ -2,9 +2,9 @@
 // the frontend's site.
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
-import { createKeyRing } from '../../src/service/key-ring.ts';
-import { createMetrics } from '../../src/service/metrics.ts';
-import { createRedis } from '../../src/service/redis.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
+import { createRedis } from '../../src/service/redis/redis.ts';
+import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
 import { createSessions, type FoundSession } from '../../src/token-handler/sessions/sessions.ts';
 import type { TokenSet } from '../../src/token-handler/sessions/token-set.ts';

@@ -42,7 +42,7 @@ function isMissing({ programs }: SystemPart): boolean {
 
 /** Directly or through other files under test/. */
 export function testsThatImport(support: string): string[] {
-  const files = globSync('{src,reconciler,test}/**/*.ts', { cwd: root, exclude: ['test/fixtures/**'] });
+  const files = globSync('{src,reconciler,dev,test}/**/*.ts', { cwd: root, exclude: ['test/fixtures/**'] });
   const importers = new Map<string, string[]>();
   for (const file of files) {
     if (!file.startsWith('test/') && !file.endsWith('.test.ts')) continue;

@@ -9,11 +9,11 @@ import {
   request,
 } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { findFreePort } from '../../src/embedded/listen.ts';
+import { findFreePort } from '../../dev/listen.ts';
 import { createDirectoryStore } from '../../src/platform-server/directory/store.ts';
-import { createMetrics } from '../../src/service/metrics.ts';
-import { createPool } from '../../src/service/postgres.ts';
-import type { RunningService } from '../../src/service/serve.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
+import type { RunningService } from '../../src/service/operations/serve.ts';
+import { createPool } from '../../src/service/postgres/postgres.ts';
 import { captureLog } from './captured-log.ts';
 import { cookieName, type SessionWorld, type SessionWorldOptions, startSessionWorld } from './sessions.ts';
 import { startUpstream, type Upstream } from './upstream.ts';

@@ -1,6 +1,6 @@
 // What tests need of an access service, whichever it is: the embedded one, or a real Keycloak.
 import type { JWTPayload } from 'jose';
-import type { RealmClient, RealmDefinition, RealmUser } from '../../src/embedded/access/realm.ts';
+import type { RealmClient, RealmDefinition, RealmUser } from '../../dev/access/realm.ts';
 import type { Urns } from '../../src/service/urn.ts';
 import type { SiteBrowser, Visit } from './site-browser.ts';
 

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findFreePort } from '../../src/embedded/listen.ts';
+import { findFreePort } from '../../dev/listen.ts';
 
 export interface TokenHandlerProcess {
   url: string;

@@ -2,12 +2,12 @@
 // this process, wired as its main would.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Tenant } from '../../src/service/auth/identity.ts';
 import type { Clock } from '../../src/service/clock.ts';
-import { parseConfig } from '../../src/service/config.ts';
-import type { Tenant } from '../../src/service/identity.ts';
-import { createMetrics } from '../../src/service/metrics.ts';
-import { createPool } from '../../src/service/postgres.ts';
-import type { RunningService } from '../../src/service/serve.ts';
+import { parseConfig } from '../../src/service/operations/config.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
+import type { RunningService } from '../../src/service/operations/serve.ts';
+import { createPool } from '../../src/service/postgres/postgres.ts';
 import { configSchema, type TokenHandlerConfig } from '../../src/token-handler/config.ts';
 import { migrationsDirectory, type StartOptions, startTokenHandler } from '../../src/token-handler/start.ts';
 import { testServiceSecret } from './access.ts';

@@ -1,5 +1,5 @@
 // A real access service that tells which registered clients it has at the moment, so that a test can see orphans.
-import { createMemoryEntityStore, type EntityStore } from '../../src/embedded/access/entity-store.ts';
+import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestAccess, type TestAccess } from './access.ts';
 

@@ -1,7 +1,7 @@
 // Codes and their budgets: what is hashed and how, how many sends and how many wrong codes an hour allows. Pure. It
 // never keeps a code or an address: both become HMACs before anything is stored.
 import { createHmac } from 'node:crypto';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 
 const minute = 60_000;
 export const hour = 60 * minute;

@@ -4,9 +4,9 @@
 // Order of locks: the advisory locks, then the form's row, then the rows of its codes. A delete takes the last two in the
 // same order, because Postgres removes the rows of codes after the form's row.
 import type pg from 'pg';
-import type { Claim } from '../../service/fair-queue.ts';
-import { Problem } from '../../service/problem.ts';
-import type { SharedPool } from '../../service/shared-pool.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Claim } from '../../service/limits/fair-queue.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { abandoned, type BudgetKeys, hour, lockKeys, readSession, sendWait, tryWait, wrongLimit } from './code.ts';
 
 /** The service account that presents a code. */

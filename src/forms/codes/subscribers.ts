@@ -1,7 +1,7 @@
 // Gives a form its subscriber at the notification service, for the first code that is sent before the relay has done it.
 // The form's URN is the user id, so whoever comes first, there is one subscriber for each form.
 import type { Notifications } from '../../platform/notifications.ts';
-import type { SharedPool } from '../../service/shared-pool.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { Form } from '../forms/form.ts';
 import { subscriptionOf } from '../outbox/subscription.ts';

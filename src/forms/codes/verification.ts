@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { type Channel, codeChannel, type Form } from '../forms/form.ts';
 import { type BudgetKeys, type CodeHashes, tooManySends, tooManyWrongCodes } from './code.ts';
 import type { Account, CodeStore, CodeTry } from './store.ts';

@@ -2,7 +2,7 @@
 // know are left alone; one that it knows and cannot use makes the definition unusable, and says where.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { fieldErrors, Problem } from '../../service/problem.ts';
+import { fieldErrors, Problem } from '../../service/http/problem.ts';
 
 /** Ids as the configuration service allows them for names. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;

@@ -4,8 +4,8 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { schemaPatterns } from '../../service/linear-pattern.ts';
-import { type FieldError, jsonPointer } from '../../service/problem.ts';
+import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
+import { schemaPatterns } from '../../service/workers/linear-pattern.ts';
 
 /** Errors that are listed; `truncated` says that there are more, or that nobody looked for more. */
 const listedErrors = 20;

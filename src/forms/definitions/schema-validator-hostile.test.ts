@@ -3,7 +3,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
-import { createMetrics, type Metrics } from '../../service/metrics.ts';
+import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { parseDefinition } from './definition.ts';
 import { createSchemaValidator, type SchemaValidator, type SchemaValidatorOptions } from './schema-validator.ts';
 

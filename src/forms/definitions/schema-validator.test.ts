@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { systemClock } from '../../service/clock.ts';
-import { createMetrics } from '../../service/metrics.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 

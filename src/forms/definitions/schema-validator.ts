@@ -2,14 +2,14 @@
 // much time or memory costs its own request; if it does so for three forms, it is suspended and its tenant is told.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
-import { createLimitedWorkers } from '../../service/limited-workers.ts';
-import type { Logger } from '../../service/log.ts';
-import type { Metrics } from '../../service/metrics.ts';
-import { Problem } from '../../service/problem.ts';
-import { createSuspensions, type Suspension } from '../../service/suspensions.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import { createLimitedWorkers } from '../../service/workers/limited-workers.ts';
 import { type FormDefinition, unusable } from './definition.ts';
 import type { Findings } from './json-schema.ts';
 import type { SchemaAnswer, SchemaQuestion } from './schema-worker.ts';
+import { createSuspensions, type Suspension } from './suspensions.ts';
 
 export interface SchemaValidator {
   /**

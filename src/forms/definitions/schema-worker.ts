@@ -2,8 +2,8 @@
 // collects more of them, for a while, and the first one counts if that takes too much time or memory.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
-import { parseJson } from '../../service/json-parser.ts';
-import { type JobTools, serveJobs } from '../../service/limited-worker.ts';
+import { parseJson } from '../../service/http/json-parser.ts';
+import { type JobTools, serveJobs } from '../../service/workers/limited-worker.ts';
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 
 /** `schema` and `data` are JSON text; `key` names the schema of one definition. */

@@ -2,8 +2,8 @@
 // what their runs have recorded.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
-import type { Metrics } from '../../service/metrics.ts';
-import type { Queryable } from '../../service/postgres.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { createRunStore, type RunHistory } from './run-store.ts';
 
 interface Sample {

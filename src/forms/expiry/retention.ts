@@ -3,7 +3,7 @@
 // definition never holds up another.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
-import { parseDuration } from '../../service/config.ts';
+import { parseDuration } from '../../service/operations/config.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import type { Policy, Retention } from './expiry.ts';
 

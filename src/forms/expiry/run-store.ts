@@ -1,6 +1,6 @@
 // The records of the reconciler's runs, as the run writes them and the form service reads them. It keeps counts and
 // moments, nothing of any form.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface RunRecord {
   /** Of the turn; a bigint, as text. */

@@ -2,7 +2,7 @@
 // one statement in a transaction that the caller brings, because the caller must hold the turn in it. Answers of forms
 // never leave the database.
 import type pg from 'pg';
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { dueBounds, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {

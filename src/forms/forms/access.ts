@@ -1,9 +1,10 @@
 // How a request reaches a form: finds it in the caller's tenant and asks the policy in what part the caller comes. Every
 // route of a single form goes through here, but for the two statements of the data routes that hold the policy of an
 // intake application in their own conditions.
+
+import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import type { Caller } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import type { Form } from './form.ts';

@@ -1,6 +1,6 @@
 // Creates, moves, holds and removes forms. Each change is one statement together with the outbox rows that tell of it
 // and the idempotency record that answers for it: a crash leaves all of them or none.
-import type { SharedPool } from '../../service/shared-pool.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
 import { fileUrnsSql } from '../outbox/file-urns.ts';
 import { clearQuarantineSql } from '../quarantine/clear.ts';

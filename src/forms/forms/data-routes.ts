@@ -2,8 +2,8 @@
 // holds the policy in its conditions; only when that finds nothing are the reasons looked for.
 import type { Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';

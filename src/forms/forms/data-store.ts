@@ -1,6 +1,6 @@
 // Reads and writes answers, each in one statement that holds its own conditions: a read never rewrites answers, a save
 // never undoes what came between. Answers leave the database as the text of the response.
-import type { SharedPool } from '../../service/shared-pool.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { FormStatus } from './form.ts';
 
 /** Answers as they are sent: `{"data":…,"files":…}`. */

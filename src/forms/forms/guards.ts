@@ -1,7 +1,7 @@
 // Guards that need the form: they decide before the body is read and parsed, which costs more than the decision.
-import type { Guard } from '../../service/http-app.ts';
-import { invalidRequest } from '../../service/problem.ts';
-import { callerOf } from '../../service/request-context.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { invalidRequest } from '../../service/http/problem.ts';
+import { callerOf } from '../../service/http/request-context.ts';
 import type { FormAccess } from './access.ts';
 import { intakeRole } from './policy.ts';
 import { approachOf } from './request.ts';

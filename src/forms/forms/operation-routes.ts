@@ -1,8 +1,8 @@
 // The operations on a form: send-code and submit of the applicant's side, the others of administrators and assessors.
 import type { Request, Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';

@@ -1,7 +1,7 @@
 // Who may do what with a form, as one table. It reads nothing: the caller, the form and, where roles of the definition
 // could matter, the definition are handed in. What the table does not name is refused.
-import type { Caller } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
+import type { Caller } from '../../service/auth/identity.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { Form, FormStatus } from './form.ts';
 
 export const adminRole = 'form-admin';

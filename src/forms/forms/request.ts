@@ -1,8 +1,8 @@
 // What the form routes read of a request beside its validated parts: who approaches which form, the code, If-Match.
 import type { Request, Response } from 'express';
-import type { Caller } from '../../service/identity.ts';
-import { invalidRequest } from '../../service/problem.ts';
-import { callerOf, tenantOf } from '../../service/request-context.ts';
+import type { Caller } from '../../service/auth/identity.ts';
+import { invalidRequest } from '../../service/http/problem.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { Approach } from './access.ts';
 import { parseIfMatch } from './form.ts';
 

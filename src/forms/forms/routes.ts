@@ -1,11 +1,11 @@
 // Creates, lists, shows and deletes forms.
 import { randomUUIDv7 } from 'node:crypto';
 import type { Response } from 'express';
+import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import type { Caller } from '../../service/identity.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
-import { callerOf, tenantOf } from '../../service/request-context.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { DefinitionSource } from '../definitions/source.ts';

@@ -1,7 +1,7 @@
 // What the form endpoints take and answer. Unknown fields of bodies are refused. The same schemas make the OpenAPI
 // document, so descriptions and examples stand here.
 import { z } from 'zod';
-import { issueMessage } from '../../service/issue-message.ts';
+import { issueMessage } from '../../service/http/issue-message.ts';
 import { addressAsProblem, formStatuses } from './form.ts';
 
 const example = {

@@ -1,5 +1,5 @@
 // Finds and lists forms and what is left of deleted ones, always of one tenant. It changes nothing.
-import type { SharedPool } from '../../service/shared-pool.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Form, FormStatus } from './form.ts';
 import { type FormRow, formColumns, toForm } from './row.ts';
 

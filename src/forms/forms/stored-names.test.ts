@@ -1,7 +1,7 @@
 // Names in form data that Node 26 reads wrong after other names (nodejs/node#63785), over HTTP: refused, or kept as sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
-import { parseJson } from '../../service/json-parser.ts';
+import { parseJson } from '../../service/http/json-parser.ts';
 
 let forms: TestForms;
 beforeAll(async () => {

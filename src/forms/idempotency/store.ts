@@ -1,5 +1,5 @@
 // Finds idempotency records. They are written by the statements that do the work they answer for.
-import type { SharedPool } from '../../service/shared-pool.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { IdempotencyClaim } from './idempotency.ts';
 
 export interface IdempotencyStore {

@@ -1,6 +1,6 @@
 // Counts the mails about created drafts that were suppressed. It knows no address.
 import prom from 'prom-client';
-import type { Metrics } from '../../service/metrics.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 
 /** To be called for each of them. */
 export function countSuppressedNotices({ registry }: Pick<Metrics, 'registry'>): () => void {

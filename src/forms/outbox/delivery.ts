@@ -22,7 +22,7 @@
 // - The applicant's information is in no outbox row at any time, so a row that outlives its form tells nothing. The
 //   names of signed-in actors are taken out of the form's rows when form-deleted is accepted.
 import { PlatformError } from '../../platform/platform-error.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type EventDefinition, type FormEvent, renderEvent, wantsData } from './event.ts';
 import { isEventKind, type OutboxRow } from './outbox.ts';

@@ -2,10 +2,10 @@
 // go on, one when they end. It logs ids and kinds, never what was sent or what the service answered about it.
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
-import type { Logger } from '../../service/log.ts';
-import { databaseProblem } from '../../service/postgres.ts';
-import { Problem } from '../../service/problem.ts';
-import { databaseRefusal, type QuarantineCause, renderingFailure } from '../../service/quarantine.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import { databaseProblem } from '../../service/postgres/postgres.ts';
+import { databaseRefusal, type QuarantineCause, renderingFailure } from '../../service/quarantine/quarantine.ts';
 import type { FailureSide } from './gate.ts';
 import type { OutboxRow } from './outbox.ts';
 

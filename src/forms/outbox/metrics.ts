@@ -1,7 +1,7 @@
 // What Prometheus learns about the outbox. Labels are kinds, lanes and outcomes, never ids.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
-import type { Metrics } from '../../service/metrics.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Delivered } from './delivery.ts';
 import { type OutboxKind, outboxKinds } from './outbox.ts';
 import type { Backlog, OutboxStore } from './store.ts';

@@ -8,7 +8,7 @@ import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support
 import { quick } from '../../../test/support/outbox-relay.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { createPlatform, type Platform } from '../../platform/platform.ts';
-import { createMetrics } from '../../service/metrics.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import { registered } from '../registration.ts';
 import { createDelivery } from './delivery.ts';

@@ -11,7 +11,7 @@ import {
   startSink,
 } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
-import { unsharedPool } from '../../service/shared-pool.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { createChangeStore } from '../forms/change-store.ts';
 import { createFormsQuarantine } from '../quarantine/store.ts';
 

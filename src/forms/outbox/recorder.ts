@@ -2,7 +2,7 @@
 // crash loses is delivered again when its claim has run out. An outcome that Postgres refuses to store fails its own row.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
-import { databaseRefusal } from '../../service/quarantine.ts';
+import { databaseRefusal } from '../../service/quarantine/quarantine.ts';
 import type { FailureReport } from './failure.ts';
 import type { AcceptedRow, ClaimedRow, FailedRow, OutboxStore, RefusedRow } from './store.ts';
 

@@ -10,7 +10,7 @@ import {
   startSink,
 } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { eventKinds } from './outbox.ts';
 
 let database: OutboxDatabase;

@@ -3,7 +3,7 @@
 // being accepted; one that its service keeps refusing is quarantined, so that the later rows of its form go on.
 import { performance } from 'node:perf_hooks';
 import type { Clock } from '../../service/clock.ts';
-import type { Logger } from '../../service/log.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Deliver } from './delivery.ts';
 import { createFailureReport } from './failure.ts';
 import { createGate } from './gate.ts';

@@ -1,9 +1,9 @@
 // The outbox table: claims, outcomes, backlog. Claims are short statements, never open transactions; a claim that is not
 // settled runs out. A form's row waits until every earlier one is accepted or quarantined.
 import type { QueryResult } from 'pg';
-import type { Queryable } from '../../service/postgres.ts';
-import { productVersion } from '../../service/product-version.ts';
-import type { QuarantineCause } from '../../service/quarantine.ts';
+import { productVersion } from '../../service/operations/product-version.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
 import { acceptSql, failSql, quarantineSql } from './settle-statements.ts';
 import { backlogSql, claimSql, type Place } from './statements.ts';

@@ -1,8 +1,8 @@
 // Quarantined notices: forms that were locked or deleted without their outbox row, because Postgres refused that row. The
 // entry keeps what the row would have held; a release writes it.
 import type pg from 'pg';
-import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine.ts';
-import { putInQuarantine, type ReleasedItem } from '../../service/quarantine-store.ts';
+import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';
 import type { BareStage, UntoldForm } from '../expiry/store.ts';
 
 export function noticeEntry(

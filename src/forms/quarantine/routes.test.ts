@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { call } from '../../../test/support/platform.ts';
-import { putInQuarantine } from '../../service/quarantine-store.ts';
+import { putInQuarantine } from '../../service/quarantine/quarantine-store.ts';
 import { quarantineItem, quarantineList } from './schema.ts';
 
 let forms: TestForms;

@@ -1,7 +1,7 @@
 // Lists and releases quarantined items: an administrator those of the own tenant, a core user those of all tenants.
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
-import type { QuarantineStore } from '../../service/quarantine-store.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
 import { cursorOf } from '../forms/schema.ts';
 import {
   itemOperation,

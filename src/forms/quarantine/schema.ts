@@ -1,6 +1,6 @@
 // What the quarantine endpoints accept and return.
 import { z } from 'zod';
-import type { QuarantineItem } from '../../service/quarantine.ts';
+import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
 import { cursor, tenantQuery } from '../forms/schema.ts';
 
 const tenantId = tenantQuery.shape.tenantId.meta({

@@ -1,10 +1,10 @@
 // The quarantine of the form service's database: forms that the expiry cannot change, outbox rows that cannot be
 // delivered, and core clients that cannot be written.
 import type { Clock } from '../../service/clock.ts';
-import type { Queryable } from '../../service/postgres.ts';
-import { productVersion } from '../../service/product-version.ts';
-import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine-store.ts';
-import type { SharedPool } from '../../service/shared-pool.ts';
+import { productVersion } from '../../service/operations/product-version.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
 import { outboxKinds } from '../outbox/outbox.ts';
 import { resumeNotices } from './notices.ts';
 

@@ -1,6 +1,6 @@
 // Creates, patches and deletes registers, step by step, in an order in which each can fail and the request can simply be
 // repeated: what makes a register exist comes last when it is made, and goes first when it is removed.
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { type Parts, type Register, registerOf, toRegister } from './register.ts';
 import type { RegisterPlace, RegisterStore } from './store.ts';
 import type { Turn, Turns } from './turns.ts';

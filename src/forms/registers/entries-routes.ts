@@ -1,8 +1,8 @@
 // The entries of one register as a bare array, for form renderers: with a token as in every other register call, without
 // one only where the register's definition lets anybody read.
 import { createHash } from 'node:crypto';
-import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
-import { tenantOf } from '../../service/request-context.ts';
+import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
 import { isManager, refuseRead } from './policy.ts';

@@ -1,6 +1,6 @@
 // What a failure of the configuration service is to a client of the register API: its rejection is 400, all else 502.
 import { PlatformError } from '../../platform/platform-error.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 
 /** What the service understood and refused. Any other 4xx is a fault between the two services, not the client's. */
 const rejections = new Set([400, 409, 413, 422]);

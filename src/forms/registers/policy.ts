@@ -1,10 +1,10 @@
 // Who may do what with registers: administrators of forms or of configuration manage them; without a token one may read
 // the entries of registers that are open, and nothing else.
-import { anyRole, bearer, callTenant } from '../../service/bearer-guards.ts';
-import type { Guard } from '../../service/http-app.ts';
-import type { BearerVerifier, Caller, Tenants } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
-import { addressLimit, type RateLimiter } from '../../service/rate-limit.ts';
+import { anyRole, bearer, callTenant } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier, Caller, Tenants } from '../../service/auth/identity.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { addressLimit, type RateLimiter } from '../../service/limits/rate-limit.ts';
 import type { Urns } from '../../service/urn.ts';
 
 export interface RegisterPolicyOptions {

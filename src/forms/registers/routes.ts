@@ -3,8 +3,8 @@
 import type { Response } from 'express';
 import type pg from 'pg';
 import type { Configuration } from '../../platform/configuration.ts';
-import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
-import { tenantOf } from '../../service/request-context.ts';
+import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { createRegisterChanges, notFound, type RegisterChanges } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';

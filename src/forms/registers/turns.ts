@@ -3,10 +3,10 @@
 // transaction-pooling PgBouncer too. Each change holds a connection of a pool that requests for forms do not use, and
 // each has a deadline, which includes its waiting.
 import type pg from 'pg';
-import { type Claim, createFairQueue, type FairQueue } from '../../service/fair-queue.ts';
-import type { Metrics } from '../../service/metrics.ts';
-import { isLockTimeout } from '../../service/postgres.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { type Claim, createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
 export interface Turn {
   /**

@@ -1,8 +1,8 @@
 // The command `migrate`: brings the database of one process to the schema that this version needs, as the process itself
 // does when it starts. For whoever wants that to happen before the first pod does.
-import { parseConfig } from '../../service/config.ts';
-import { createLogger } from '../../service/log.ts';
-import { runMain } from '../../service/run-main.ts';
+import { parseConfig } from '../../service/operations/config.ts';
+import { createLogger } from '../../service/operations/log.ts';
+import { runMain } from '../../service/operations/run-main.ts';
 import { configSchema, migrateDatabase } from './migrate.ts';
 
 const name = 'migrate';

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
 import { migrateJobs } from '../../platform-server/worker.ts';
-import { ConfigError } from '../../service/config.ts';
-import type { Logger } from '../../service/log.ts';
-import { createMetrics } from '../../service/metrics.ts';
-import { migrate } from '../../service/migrate.ts';
-import { createPool } from '../../service/postgres.ts';
-import { databaseFields, processFields } from '../../service/process-fields.ts';
+import { ConfigError } from '../../service/operations/config.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
+import { databaseFields, processFields } from '../../service/operations/process-fields.ts';
+import { migrate } from '../../service/postgres/migrate.ts';
+import { createPool } from '../../service/postgres/postgres.ts';
 
 export const configSchema = z.object({
   LOG_LEVEL: processFields.LOG_LEVEL,

@@ -1,6 +1,6 @@
 // What the command `quarantine` is told by its arguments.
 import { parseArgs } from 'node:util';
-import type { ReleaseChoice } from '../../service/quarantine-store.ts';
+import type { ReleaseChoice } from '../../service/quarantine/quarantine-store.ts';
 
 export type QuarantineCommand =
   | { action: 'list'; kind: string | undefined; json: boolean }

@@ -1,9 +1,9 @@
 // The command `quarantine`: lists and releases quarantined items of one service's database.
-import { parseConfig } from '../../service/config.ts';
-import { createLogger } from '../../service/log.ts';
-import { createMetrics } from '../../service/metrics.ts';
-import { createPool } from '../../service/postgres.ts';
-import { runMain } from '../../service/run-main.ts';
+import { parseConfig } from '../../service/operations/config.ts';
+import { createLogger } from '../../service/operations/log.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
+import { runMain } from '../../service/operations/run-main.ts';
+import { createPool } from '../../service/postgres/postgres.ts';
 import { configSchema } from '../migrate/migrate.ts';
 import { help, parseQuarantineArguments, type QuarantineCommand, UsageError } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';

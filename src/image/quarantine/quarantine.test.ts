@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
-import { putInQuarantine } from '../../service/quarantine-store.ts';
+import { putInQuarantine } from '../../service/quarantine/quarantine-store.ts';
 import { migrateDatabase } from '../migrate/migrate.ts';
 import { parseQuarantineArguments, UsageError } from './arguments.ts';
 import { runQuarantine } from './quarantine.ts';

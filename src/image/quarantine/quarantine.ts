@@ -3,9 +3,9 @@ import type pg from 'pg';
 import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
 import { createNoticeQuarantine } from '../../platform-server/notifications/job-quarantine.ts';
 import { systemClock } from '../../service/clock.ts';
-import type { QuarantineItem } from '../../service/quarantine.ts';
-import type { QuarantinePosition, QuarantineStore } from '../../service/quarantine-store.ts';
-import { unsharedPool } from '../../service/shared-pool.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
+import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
+import type { QuarantinePosition, QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-quarantine.ts';
 import type { QuarantineCommand } from './arguments.ts';
 

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { loadLatePackages } from '../../service/late-packages.ts';
+import { loadLatePackages } from '../../service/operations/late-packages.ts';
 
 const project = join(import.meta.dirname, '../../..');
 const loaded = [

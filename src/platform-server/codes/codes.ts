@@ -1,7 +1,7 @@
 // Issues and checks codes. A code works once, for ten minutes, until its tenth failure, and until the next is issued.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import { withTransaction } from '../../service/postgres.ts';
+import { withTransaction } from '../../service/postgres/postgres.ts';
 import { type CodePlace, codeLifetime, digestCode, generateCode, judgeCode } from './code.ts';
 import { createCodeStore } from './store.ts';
 

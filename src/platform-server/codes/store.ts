@@ -1,5 +1,5 @@
 // Sent codes in Postgres, as digests. The row stays when a code is over, so that "none was sent" can be told apart.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 
 const place = 'subscriber_id = $1 AND channel = $2 AND address = $3';

@@ -5,9 +5,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import { createFairQueue } from '../../service/fair-queue.ts';
-import { type Queryable, withTransaction } from '../../service/postgres.ts';
-import { type FieldError, invalidRequest, Problem } from '../../service/problem.ts';
+import { type FieldError, invalidRequest, Problem } from '../../service/http/problem.ts';
+import { createFairQueue } from '../../service/limits/fair-queue.ts';
+import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import type { TenantCode } from '../tenant-code.ts';
 import { changedCode, type FindCode } from '../written-code.ts';
 import {

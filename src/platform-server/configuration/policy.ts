@@ -1,10 +1,10 @@
 // Who may do what with configuration, and whose configuration a call is about. Tokens are taken with any audience here:
 // the contract makes that exception for this service, and for no other.
-import { anyRole, bearer } from '../../service/bearer-guards.ts';
-import type { Guard } from '../../service/http-app.ts';
-import type { BearerVerifier, Tenant, Tenants } from '../../service/identity.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
-import { callerOf } from '../../service/request-context.ts';
+import { anyRole, bearer } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { callerOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { coreScope, type Scope } from './configuration.ts';

@@ -1,8 +1,8 @@
 // The configuration service's addresses. A configuration that does not exist is no 404: it reads as empty.
 import type { Response } from 'express';
-import { type Answer, type Route, route } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
-import { callerOf } from '../../service/request-context.ts';
+import { type Answer, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { callerOf } from '../../service/http/request-context.ts';
 import { toPage } from '../page.ts';
 import type { Actor, ConfigurationChanges } from './changes.ts';
 import { type ConfigurationKey, coreScope, type Revision } from './configuration.ts';

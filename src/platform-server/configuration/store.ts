@@ -1,5 +1,5 @@
 // Configurations in Postgres. Every write runs in the caller's transaction, behind the lock of the configuration's row.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
 

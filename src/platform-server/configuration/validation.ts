@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { LRUCache } from 'lru-cache';
-import { schemaPatterns } from '../../service/linear-pattern.ts';
+import { schemaPatterns } from '../../service/workers/linear-pattern.ts';
 
 export interface Valid {
   valid: true;

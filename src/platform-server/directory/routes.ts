@@ -1,8 +1,8 @@
 // The directory's addresses: what clients read. Entries change by the seed only; there is no write here.
 import { z } from 'zod';
-import { anonymous, type Route, route } from '../../service/http-app.ts';
-import type { Tenants } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
+import type { Tenants } from '../../service/auth/identity.ts';
+import { anonymous, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { platformNamespace, showEntry } from './entry.ts';
 import { apiParams, entryAnswer, namespaceParams } from './schema.ts';
 import type { DirectoryStore } from './store.ts';

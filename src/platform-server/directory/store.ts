@@ -1,5 +1,5 @@
 // The directory's entries in Postgres.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type Entry, normalizeUrl } from './entry.ts';
 
 export type DirectoryStore = ReturnType<typeof createDirectoryStore>;

@@ -1,5 +1,5 @@
 // What an event is, and what its definition asks of its payload.
-import { jsonPointer } from '../../service/problem.ts';
+import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
 
 export interface NewEvent {

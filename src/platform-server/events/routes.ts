@@ -1,11 +1,11 @@
 // The event service's address. 200 means that the event is stored and its routing is certain; a repeat with the same
 // `context.idempotencyKey` is 200 and does nothing.
-import { anyRole, bearer } from '../../service/bearer-guards.ts';
+import { anyRole, bearer } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier, Caller, Tenants } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { type Route, route } from '../../service/http-app.ts';
-import type { BearerVerifier, Caller, Tenants } from '../../service/identity.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
-import { callerOf } from '../../service/request-context.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { callerOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { payloadSchemaOf } from './event.ts';

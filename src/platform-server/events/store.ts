@@ -1,5 +1,5 @@
 // Accepted events in Postgres, each with the job that routes it: both commit, or neither.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import { idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
 
 interface EventRow {

@@ -1,6 +1,6 @@
 // What is still to be delivered, in Postgres: one row and one job for each event, type and subscriber. Neither holds an
 // address or a text.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface Delivery {
   /** The event's sequence. */

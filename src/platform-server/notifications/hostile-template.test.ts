@@ -11,7 +11,7 @@ import {
   startTestPlatform,
   type TestPlatform,
 } from '../../../test/support/platform.ts';
-import type { Tenant } from '../../service/identity.ts';
+import type { Tenant } from '../../service/auth/identity.ts';
 
 let platform: TestPlatform;
 let log: CapturedLog;

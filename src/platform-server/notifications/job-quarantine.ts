@@ -3,17 +3,21 @@
 
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import type { Logger } from '../../service/log.ts';
-import { databaseProblem, type Queryable, withTransaction } from '../../service/postgres.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import { databaseProblem, type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import {
   databaseRefusal,
   type NewQuarantineItem,
   type QuarantineCause,
   renderingFailure,
-} from '../../service/quarantine.ts';
-import { createQuarantineStore, putInQuarantine, type QuarantineStore } from '../../service/quarantine-store.ts';
-import { unsharedPool } from '../../service/shared-pool.ts';
+} from '../../service/quarantine/quarantine.ts';
+import {
+  createQuarantineStore,
+  putInQuarantine,
+  type QuarantineStore,
+} from '../../service/quarantine/quarantine-store.ts';
 import { MailError } from '../mail.ts';
 import type { Delivery } from './deliveries-store.ts';
 

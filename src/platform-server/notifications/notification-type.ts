@@ -1,7 +1,7 @@
 // Notification types: which events are told of, by which channels and templates. They are configuration, in
 // platform:notification-service; a tenant may override the templates of core's types and add types of its own.
 import { z } from 'zod';
-import { jsonPointer } from '../../service/problem.ts';
+import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
 
 const templateSchema = z.object({

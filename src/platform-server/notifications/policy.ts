@@ -1,9 +1,9 @@
 // Who may use the notification service. The contract answers 401 where creating, subscribing or unsubscribing is
 // refused, and 403 elsewhere.
-import { anyRole } from '../../service/bearer-guards.ts';
-import type { Guard } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
-import { callerOf } from '../../service/request-context.ts';
+import { anyRole } from '../../service/auth/bearer-guards.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { callerOf } from '../../service/http/request-context.ts';
 
 const [app, admin] = ['subscription-app', 'subscription-admin'];
 

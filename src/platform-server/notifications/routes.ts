@@ -1,9 +1,9 @@
 // The notification service's addresses for types and subscriptions.
-import { bearer, callTenant } from '../../service/bearer-guards.ts';
-import { type Answer, type Guard, type Route, route } from '../../service/http-app.ts';
-import type { BearerVerifier, Tenant, Tenants } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
-import { tenantOf } from '../../service/request-context.ts';
+import { bearer, callTenant } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
+import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { toPage } from '../page.ts';
 import { tenantKey } from '../tenant-key.ts';

@@ -1,6 +1,6 @@
 // Which address a tenant may send its mail from: one of the operator's domain, or of a domain that the operator lists for
 // the tenant. Any other is refused when it is written, and an older one is not used: the mail has the operator's sender.
-import type { FieldError } from '../../service/problem.ts';
+import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
 export interface SenderPolicy {

@@ -1,10 +1,10 @@
 // The notification service's addresses for one subscriber: read, remove, send a code, check a code. Codes go by mail;
 // there is no provider for text messages here, so every other channel is refused with 400.
-import { bearer, callTenant } from '../../service/bearer-guards.ts';
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import type { BearerVerifier, Tenant, Tenants } from '../../service/identity.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
-import { tenantOf } from '../../service/request-context.ts';
+import { bearer, callTenant } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { Mail } from '../mail.ts';
 import { tenantKey } from '../tenant-key.ts';

@@ -1,6 +1,6 @@
 // Subscribers and their addresses in Postgres. Removing one removes all that holds its address.
 import { randomBytes } from 'node:crypto';
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Channel, Subscriber } from './subscription.ts';
 
 export type SubscriberStore = ReturnType<typeof createSubscriberStore>;

@@ -2,8 +2,8 @@
 // subscriber, and the same criteria are not added twice, so that a repeat after a lost answer changes nothing.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import { withTransaction } from '../../service/postgres.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { withTransaction } from '../../service/postgres/postgres.ts';
 import type { NewSubscriber } from './schema.ts';
 import { createSubscriberStore } from './subscribers-store.ts';
 import { type Criterion, isEmpty, isSameMatch, normalizeAddress } from './subscription.ts';

@@ -1,5 +1,5 @@
 // Subscriptions and their criteria in Postgres.
-import type { Queryable } from '../../service/postgres.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Criterion, Subscription } from './subscription.ts';
 
 interface SubscriptionRow {

@@ -1,8 +1,8 @@
 // Who may see which tenants: core sees all, a tenant's users their own; an anonymous caller has to know what to ask for.
-import { bearer } from '../../service/bearer-guards.ts';
-import type { Guard } from '../../service/http-app.ts';
-import type { BearerVerifier, Caller } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
+import { bearer } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier, Caller } from '../../service/auth/identity.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { tenantKey } from '../tenant-key.ts';
 
 /** A bearer; or nobody, who must then give `name` or `realm`. */

@@ -1,8 +1,8 @@
 // The tenant service's addresses: list and by id. It is read only.
-import { bearer } from '../../service/bearer-guards.ts';
-import { type Route, route } from '../../service/http-app.ts';
-import type { BearerVerifier } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
+import { bearer } from '../../service/auth/bearer-guards.ts';
+import type { BearerVerifier } from '../../service/auth/identity.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { bearerOrNamed, onlyVisibleTenant } from './policy.ts';
 import { idParams, listAnswer, listQuery, tenantAnswer } from './schema.ts';

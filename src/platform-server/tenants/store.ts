@@ -1,6 +1,6 @@
 // Tenants in Postgres, and as the identity rules look them up.
-import type { Tenants } from '../../service/identity.ts';
-import type { Queryable } from '../../service/postgres.ts';
+import type { Tenants } from '../../service/auth/identity.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
 import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
 

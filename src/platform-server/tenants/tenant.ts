@@ -1,5 +1,5 @@
 // What a tenant is. Tenants come from the seed: nothing here makes or changes one.
-import type { Tenant } from '../../service/identity.ts';
+import type { Tenant } from '../../service/auth/identity.ts';
 import type { Urns } from '../../service/urn.ts';
 
 /** A tenant as it is stored: `id` is the last segment of its URN. */

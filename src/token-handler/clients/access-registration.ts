@@ -5,8 +5,8 @@ import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import { exchange, type RawAnswer } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { openidClient } from '../../service/late-packages.ts';
-import type { Metrics } from '../../service/metrics.ts';
+import { openidClient } from '../../service/operations/late-packages.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { ClientMetadata, Registration } from './registration.ts';
 

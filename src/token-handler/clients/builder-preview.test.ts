@@ -4,7 +4,7 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { call, roleToken } from '../../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 
 const expected = {
   id: 'builder-preview',

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { builderPreview, builderPreviewId, clientsName, clientsNamespace } from '../../service/client-rules.ts';
-import type { Logger } from '../../service/log.ts';
+import { builderPreview, builderPreviewId, clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Urns } from '../../service/urn.ts';
 
 export interface BuilderPreviewOptions {

@@ -5,7 +5,7 @@ import { type CapturedLog, captureLog } from '../../../test/support/captured-log
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { createPlatform, type Platform } from '../../platform/platform.ts';
-import { createMetrics, type Metrics } from '../../service/metrics.ts';
+import { createMetrics, type Metrics } from '../../service/operations/metrics.ts';
 import { type ClientCatalog, createClientCatalog } from './catalog.ts';
 
 let test: TestPlatform;

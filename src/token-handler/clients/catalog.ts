@@ -5,10 +5,10 @@ import prom from 'prom-client';
 import type { Cached } from '../../platform/cache.ts';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
-import { clientsName, clientsNamespace } from '../../service/client-rules.ts';
-import type { Tenant } from '../../service/identity.ts';
-import type { Logger } from '../../service/log.ts';
-import type { Metrics } from '../../service/metrics.ts';
+import type { Tenant } from '../../service/auth/identity.ts';
+import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type Client, type ParsedClient, parseClient } from './client.ts';
 

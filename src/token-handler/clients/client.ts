@@ -1,8 +1,8 @@
 // What a client is, and how one is read from configuration: pure. An entry that breaks a rule is no client; its problems
 // name fields and never repeat values.
 import { z } from 'zod';
-import { clientIdPattern, upstreamUrn } from '../../service/client-rules.ts';
-import { redirectUriProblem } from '../../service/redirect-uri.ts';
+import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
+import { redirectUriProblem } from '../../service/clients/redirect-uri.ts';
 
 /** An upstream that requests are relayed to. */
 export interface Target {

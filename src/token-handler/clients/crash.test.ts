@@ -15,7 +15,7 @@ import {
   type TestTokenHandler,
 } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
-import { createKeyRing } from '../../service/key-ring.ts';
+import { createKeyRing } from '../keys/key-ring.ts';
 import { type RegistrationRow, type StoredRegistration, toRegistration } from './registration-row.ts';
 
 const callback = 'https://permits.example.org/cb';

@@ -2,8 +2,8 @@
 
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
-import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine-store.ts';
-import { unsharedPool } from '../../service/shared-pool.ts';
+import { unsharedPool } from '../../service/postgres/shared-pool.ts';
+import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
 import { type LeftoverKind, tables } from './leftover-store.ts';
 
 /** Refusals that a released row starts with: it is quarantined again by its first. */

@@ -2,10 +2,10 @@
 // old key. Rows are claimed by pushing their next try into the future, so that many pods share the work, a crash loses
 // none, and no transaction is open during a call. A quarantined row waits until infinity.
 import type pg from 'pg';
-import { type KeyRing, KeyRingError } from '../../service/key-ring.ts';
-import { type Queryable, withTransaction } from '../../service/postgres.ts';
-import type { QuarantineCause } from '../../service/quarantine.ts';
-import { putInQuarantine } from '../../service/quarantine-store.ts';
+import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import { putInQuarantine } from '../../service/quarantine/quarantine-store.ts';
+import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import type { ManagedClient } from './access-registration.ts';
 import { type RegistrationRow, rowColumns, tokenContext, toRegistration, toRow } from './registration-row.ts';
 

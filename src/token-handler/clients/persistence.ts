@@ -1,7 +1,7 @@
 // Work that must still happen after its request has failed, such as storing what the access service has changed already:
 // repeated in this process until it succeeds or the process stops. What a stop interrupts is logged.
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../../service/log.ts';
+import type { Logger } from '../../service/operations/log.ts';
 
 export interface Persistence {
   /** Starts at once and returns. `about` names the matter in the log; it must hold no secret. */

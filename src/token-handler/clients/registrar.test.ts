@@ -5,7 +5,7 @@ import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/supp
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
-import { createKeyRing } from '../../service/key-ring.ts';
+import { createKeyRing } from '../keys/key-ring.ts';
 import { type RegistrationRow, toRegistration } from './registration-row.ts';
 
 const callback = 'https://permits.example.org/cb';

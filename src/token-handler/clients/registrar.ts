@@ -1,8 +1,9 @@
 // Registers clients and changes their redirect URIs: the access service and the store brought together, so that at every
 // step either the old or the new registration works.
+
+import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import type { Caller, Tenant } from '../../service/identity.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { type AccessRegistration, AccessRegistrationError, type ChangeOutcome } from './access-registration.ts';
 import type { Client } from './client.ts';
 import type { Persistence } from './persistence.ts';

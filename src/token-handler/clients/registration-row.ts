@@ -1,6 +1,6 @@
 // A registration as its table has it. Secret and token are sealed for the client at the access service that they belong
 // to: a row cannot be made to use those of another. It reads and writes nothing.
-import type { KeyRing } from '../../service/key-ring.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
 import type { Registration } from './registration.ts';
 
 export interface RegistrationRow {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
-import { createKeyRing, KeyRingError } from '../../service/key-ring.ts';
+import { createKeyRing, KeyRingError } from '../keys/key-ring.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createLeftoverStore } from './leftover-store.ts';
 import type { Registration } from './registration.ts';

@@ -2,8 +2,8 @@
 // uses what was stored last. A replacement and what is left to do about it are one transaction.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { KeyRing } from '../../service/key-ring.ts';
-import { type Queryable, withTransaction } from '../../service/postgres.ts';
+import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
 import type { Registration } from './registration.ts';
 import {
   type RegistrationRow,

@@ -1,6 +1,6 @@
 // What a registration is, and what the access service is asked for: pure.
 
-import { rootsOf } from '../../service/redirect-uri.ts';
+import { rootsOf } from '../../service/clients/redirect-uri.ts';
 import type { Client } from './client.ts';
 
 /** The client at the access service that stands for a configured client in a tenant's realm. */

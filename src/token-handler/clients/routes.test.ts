@@ -7,7 +7,7 @@ import {
   startTestTokenHandler,
   type TestTokenHandler,
 } from '../../../test/support/token-handler.ts';
-import { createKeyRing } from '../../service/key-ring.ts';
+import { createKeyRing } from '../keys/key-ring.ts';
 import { type RegistrationRow, toRegistration } from './registration-row.ts';
 
 const callback = 'https://permits.example.org/token-handler/clients/permits-web/callback';

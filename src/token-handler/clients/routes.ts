@@ -1,8 +1,9 @@
 // The endpoints for clients: list, register, update. They answer no secret and no token.
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import type { Tenant } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
-import { callerOf, tenantOf } from '../../service/request-context.ts';
+
+import type { Tenant } from '../../service/auth/identity.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { ClientCatalog } from './catalog.ts';
 import type { Client } from './client.ts';
 import type { Registrar } from './registrar.ts';

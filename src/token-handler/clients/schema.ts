@@ -1,7 +1,7 @@
 // What the client endpoints take and answer. Unknown fields of bodies are refused. The same schemas make the OpenAPI
 // document.
 import { z } from 'zod';
-import { redirectUriProblem } from '../../service/redirect-uri.ts';
+import { redirectUriProblem } from '../../service/clients/redirect-uri.ts';
 
 export const clientParams = z.object({
   clientId: z.string().meta({ description: 'Id of a client of the tenant or of core', examples: ['permits-web'] }),

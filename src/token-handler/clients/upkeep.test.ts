@@ -5,7 +5,7 @@ import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-pr
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 import { createLeftoverQuarantine } from './leftover-quarantine.ts';
 
 let access: TracedAccess;

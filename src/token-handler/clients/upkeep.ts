@@ -6,10 +6,10 @@ import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
-import type { Logger } from '../../service/log.ts';
-import type { Metrics } from '../../service/metrics.ts';
-import { databaseRefusal, type QuarantineCause } from '../../service/quarantine.ts';
-import type { QuarantineStore } from '../../service/quarantine-store.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
 import type { AccessRegistration } from './access-registration.ts';
 import type { Deletion, LeftoverKind, LeftoverStore, PendingEvent } from './leftover-store.ts';
 

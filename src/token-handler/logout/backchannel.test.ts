@@ -4,12 +4,12 @@
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort } from '../../../dev/listen.ts';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
-import { findFreePort } from '../../embedded/listen.ts';
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
 /** Claims of access tokens that logout tokens have not. */

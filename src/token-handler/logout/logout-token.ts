@@ -1,10 +1,10 @@
 // Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). Whatever is in doubt is refused.
 import { z } from 'zod';
+import type { Tenant, Tenants } from '../../service/auth/identity.ts';
+import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
-import type { Tenant, Tenants } from '../../service/identity.ts';
-import { jose } from '../../service/late-packages.ts';
-import { Problem } from '../../service/problem.ts';
-import { isTokenFault, type SigningKeys } from '../../service/signing-keys.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { jose } from '../../service/operations/late-packages.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderLogout } from './provider-logouts.ts';

@@ -2,10 +2,10 @@
 // (OpenID Connect Back-Channel Logout 1.0). Tokens are discarded and not revoked: Keycloak would end the single sign-on
 // session with a refresh token, and that stays unless the client says otherwise.
 import type { Request } from 'express';
-import { readBodyBytes } from '../../service/body-bytes.ts';
-import { anonymous, type Guard, type Route, route } from '../../service/http-app.ts';
-import type { Tenants } from '../../service/identity.ts';
-import type { Logger } from '../../service/log.ts';
+import type { Tenants } from '../../service/auth/identity.ts';
+import { readBodyBytes } from '../../service/http/body-bytes.ts';
+import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import { clearCsrfCookie } from '../sessions/csrf.ts';

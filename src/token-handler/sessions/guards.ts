@@ -2,8 +2,8 @@
 // same question can be asked of a bare request.
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
-import type { Guard } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { checkCsrf } from './csrf.ts';
 import type { LiveSession, SessionReader } from './live-session.ts';
 import { checkSessionTenant, type TenantLookup } from './request-tenant.ts';

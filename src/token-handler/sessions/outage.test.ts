@@ -8,7 +8,7 @@ import {
   startSessionWorld,
 } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: SessionWorld;
 let replica: RunningService;

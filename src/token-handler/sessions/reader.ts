@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { EndWatch } from './end-watch.ts';
 import type { LiveSession, SessionReader } from './live-session.ts';
 import { isUsable, type Refresher } from './refresh.ts';

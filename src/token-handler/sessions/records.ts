@@ -2,7 +2,7 @@
 // store signs nobody in. It knows no tokens.
 import { hash } from 'node:crypto';
 import { type SessionData, Store } from 'express-session';
-import type { KeyRing } from '../../service/key-ring.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
 import type { Session as SignedInSession } from './session.ts';
 
 declare module 'express-session' {

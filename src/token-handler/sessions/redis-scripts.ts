@@ -1,6 +1,6 @@
 // The steps on a session in Redis that must not be taken apart, in Lua. KEYS[1] holds the tokens, KEYS[2] the record;
 // both are in one slot of a Cluster. Times are milliseconds, and come from the caller's clock.
-import { defineScript } from '../../service/redis.ts';
+import { defineScript } from '../../service/redis/redis.ts';
 
 // ARGV: now, idle
 const expire = `

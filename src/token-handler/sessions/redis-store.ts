@@ -1,7 +1,7 @@
 // Sessions in Redis: `{sess:<handle>}` is what connect-redis writes for express-session, `{sess:<handle>}:tokens` the
 // token set and what is known of it. Both end by themselves, at the session's own time.
 import { RedisStore } from 'connect-redis';
-import type { Redis } from '../../service/redis.ts';
+import type { Redis } from '../../service/redis/redis.ts';
 import { recordSeconds, recordSerializer } from './records.ts';
 import * as scripts from './redis-scripts.ts';
 import type { Marks, SessionIndex, SessionStore, StoredTokens, TokenStore } from './store.ts';

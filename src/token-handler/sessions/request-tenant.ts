@@ -1,8 +1,8 @@
 // The tenant that a request names: by the header, which a proxy sets to keep a domain to one tenant, or else by the
 // query. The header wins, so that a link cannot leave the domain's tenant.
 import type { IncomingMessage } from 'node:http';
-import type { Tenant, Tenants } from '../../service/identity.ts';
-import { Problem } from '../../service/problem.ts';
+import type { Tenant, Tenants } from '../../service/auth/identity.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { Session } from './session.ts';
 
 export type TenantLookup = Pick<Tenants, 'byId' | 'byName'>;

@@ -1,9 +1,9 @@
 // The endpoints for sessions: list and revoke, for the person whose they are and for the tenant's administrators. They
 // show neither tokens nor what cookies hold.
 import type { Response } from 'express';
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
-import { tenantOf } from '../../service/request-context.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { tenantOf } from '../../service/http/request-context.ts';
 import { clearCsrfCookie, issueCsrfCookie } from './csrf.ts';
 import { type SessionGuardOptions, sessionOf, sessionOrAdministrator } from './guards.ts';
 import { deletedAnswer, sessionListAnswer, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';

@@ -2,7 +2,7 @@
 // public name of the session, and never what the cookie holds.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { KeyRing } from '../../service/key-ring.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
 import { handleOf } from './records.ts';
 
 export interface SessionCookie {

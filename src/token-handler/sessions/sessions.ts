@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
-import type { KeyRing } from '../../service/key-ring.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
 import { openRecord } from './records.ts';
 import { hardLimit, type Session, type SessionLimits } from './session.ts';
 import { expiryOf, type SealedTokens, type SessionIndex, type SessionStore, type StoredTokens } from './store.ts';

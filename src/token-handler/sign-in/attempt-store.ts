@@ -1,7 +1,7 @@
 // Where a browser's open attempts to sign in are kept, in Redis or in memory. Each is its own entry, so that many tabs
 // can sign in at once, and its secret is handed out once. It holds sealed texts and opens none.
 import type { Clock } from '../../service/clock.ts';
-import { defineScript, type Redis } from '../../service/redis.ts';
+import { defineScript, type Redis } from '../../service/redis/redis.ts';
 
 export interface SealedAttempt {
   /** What redeeming the code takes; gone once taken. */

@@ -2,8 +2,8 @@
 // verifier are made here and stored sealed; the state only as a digest.
 import { hash, randomBytes } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
-import type { KeyRing } from '../../service/key-ring.ts';
-import { openidClient } from '../../service/late-packages.ts';
+import { openidClient } from '../../service/operations/late-packages.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
 import type { AttemptStore } from './attempt-store.ts';
 import { attemptLifetime, attemptMemory } from './sign-in.ts';
 

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
-import type { Guard } from '../../service/http-app.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { cookieValue, type SessionCookie } from '../sessions/session-cookie.ts';
 
 /** Sets `request.session`. Problem `unavailable` when the store cannot be had. */

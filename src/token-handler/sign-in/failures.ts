@@ -1,7 +1,8 @@
 // What a failed answer of the access service means to the person who signs in. No text of the access service is passed
 // on, and no code or token.
-import { openidClient } from '../../service/late-packages.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { openidClient } from '../../service/operations/late-packages.ts';
 
 /** Errors that the person, or what the sign-in asked for, brought about (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([

@@ -5,8 +5,8 @@ import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
-import { createKeyRing } from '../../service/key-ring.ts';
 import { type RegistrationRow, type StoredRegistration, toRegistration, toRow } from '../clients/registration-row.ts';
+import { createKeyRing } from '../keys/key-ring.ts';
 
 let platform: TestPlatform;
 let tap: HttpTap;

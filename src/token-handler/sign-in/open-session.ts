@@ -2,10 +2,10 @@
 // access service has ended meanwhile opens none.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
+import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import type { Tenant } from '../../service/identity.ts';
-import type { Logger } from '../../service/log.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Client } from '../clients/client.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { issueCsrfCookie } from '../sessions/csrf.ts';

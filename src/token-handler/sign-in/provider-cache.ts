@@ -2,7 +2,7 @@
 // Fetched when first needed and every hour; an older one serves while the access service is away.
 import { LRUCache } from 'lru-cache';
 import type * as oidc from 'openid-client';
-import { openidClient } from '../../service/late-packages.ts';
+import { openidClient } from '../../service/operations/late-packages.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 
 export interface ProviderCache {

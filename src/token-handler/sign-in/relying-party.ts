@@ -3,8 +3,8 @@
 // token a second time.
 import type * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
-import { openidClient } from '../../service/late-packages.ts';
-import type { Metrics } from '../../service/metrics.ts';
+import { openidClient } from '../../service/operations/late-packages.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RefreshOutcome } from '../sessions/refresh.ts';

@@ -1,10 +1,10 @@
 // Sign-in and its callback: begins an attempt at the access service, and turns its answer into a session. It never
 // redirects a browser to another origin because a request says so.
 import type { Request, Response } from 'express';
+import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { anonymous, type Guard, type Route, route } from '../../service/http-app.ts';
-import type { Tenant } from '../../service/identity.ts';
-import { invalidRequest, Problem } from '../../service/problem.ts';
+import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';

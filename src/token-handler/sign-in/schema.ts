@@ -1,6 +1,6 @@
 // Shapes of the sign-in endpoints.
 import { z } from 'zod';
-import { clientIdPattern } from '../../service/client-rules.ts';
+import { clientIdPattern } from '../../service/clients/client-rules.ts';
 import { isLocalPath } from './sign-in.ts';
 
 export const clientParams = z.strictObject({

@@ -2,8 +2,8 @@
 // are divided fairly: one person and one tenant hold at most their share, wait in a bounded queue beyond it, and a request
 // to a full upstream is refused at once. It closes connections to upstreams that are no longer used, and never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/fair-queue.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
 
 /** A way to an upstream. */
 export interface Lease {

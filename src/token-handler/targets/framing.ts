@@ -1,8 +1,8 @@
 // Refuses messages whose framing undici or Node would change or lose on the way: pure. What passes here is forwarded with
 // the same length, the same coding and the same protocol (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { Problem } from '../../service/problem.ts';
-import { upgradeOf } from '../../service/upgrades.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { upgradeOf } from '../../service/http/upgrades.ts';
 import { connectionNames } from './request-headers.ts';
 
 /**

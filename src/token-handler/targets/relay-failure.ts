@@ -1,6 +1,6 @@
 // What it means when an exchange with an upstream fails, and whether the request may be sent again.
 import { errors } from 'undici';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { TargetMetrics } from './target-metrics.ts';
 
 type Failures = Pick<TargetMetrics, 'dependencyFailures' | 'aborted'>;

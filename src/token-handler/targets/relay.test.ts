@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { answerWhenRead } from '../../../test/support/upstream.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: TargetWorld;
 /** With short time-outs and few connections. */

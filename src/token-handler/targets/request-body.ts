@@ -2,7 +2,7 @@
 // takes the client's connection with it, because the answer may still be on its way.
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import type { PassingBuffers } from './passing-buffers.ts';
 import type { ReadAhead } from './read-ahead.ts';
 import type { PacedBody } from './transfer-rate.ts';

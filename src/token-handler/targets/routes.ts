@@ -3,9 +3,9 @@
 // token (RFC 9110 section 9.3.8).
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
-import { type Guard, type Route, route } from '../../service/http-app.ts';
-import { Problem } from '../../service/problem.ts';
-import { upgradeOf } from '../../service/upgrades.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { upgradeOf } from '../../service/http/upgrades.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import { sessionOf } from '../sessions/guards.ts';

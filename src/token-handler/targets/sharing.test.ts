@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Person, type Started, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { answerWhenRead } from '../../../test/support/upstream.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 import { createConnections, type Lease } from './connections.ts';
 
 let world: TargetWorld;

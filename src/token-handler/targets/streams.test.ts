@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { basePath, type Person, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: TargetWorld;
 /** Two streams for each session. */

@@ -1,9 +1,9 @@
 // Ends long responses and upgraded connections with their session, and limits how many streams a session, a person, a tenant
 // and the process have open. It keeps no session alive.
 import prom from 'prom-client';
-import { type Claim, createFairQueue } from '../../service/fair-queue.ts';
-import type { Metrics } from '../../service/metrics.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { type Claim, createFairQueue } from '../../service/limits/fair-queue.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { LiveSession } from '../sessions/live-session.ts';
 
 export interface Streams {

@@ -1,6 +1,6 @@
 // The metrics of proxied requests. No label names a tenant, a person or an upstream.
 import prom from 'prom-client';
-import type { Metrics } from '../../service/metrics.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Connections } from './connections.ts';
 
 export interface TargetMetrics extends Pick<Metrics, 'dependencyFailures'> {

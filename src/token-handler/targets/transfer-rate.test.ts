@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Started, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { answerWhenRead } from '../../../test/support/upstream.ts';
-import type { RunningService } from '../../service/serve.ts';
+import type { RunningService } from '../../service/operations/serve.ts';
 
 const window = 1_200;
 let world: TargetWorld;

@@ -3,8 +3,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request, Response } from 'express';
-import { STATUS_CODES } from '../../service/node-http.ts';
-import { upgradeOf } from '../../service/upgrades.ts';
+import { STATUS_CODES } from '../../service/http/node-http.ts';
+import { upgradeOf } from '../../service/http/upgrades.ts';
 import { type AnswerHeaders, answerHeaders } from './response-headers.ts';
 
 export interface Upgraded {

@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { Problem } from '../../service/problem.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
 
 export interface Upstream {

@@ -1,6 +1,6 @@
 // What honest users and adversaries know of the world: addresses, tokens and sessions, as plain data that a process can be
 // sent.
-import type { Tenant } from '../../../src/service/identity.ts';
+import type { Tenant } from '../../../src/service/auth/identity.ts';
 import type { Service } from './replica.ts';
 import type { Person } from './sign-in.ts';
 

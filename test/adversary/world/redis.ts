@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findFreePort } from '../../../src/embedded/listen.ts';
+import { findFreePort } from '../../../dev/listen.ts';
 import { missingRedis } from '../../support/redis.ts';
 
 export interface RestartingRedis {

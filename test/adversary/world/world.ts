@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { findFreePort, listen } from '../../../src/embedded/listen.ts';
+import { findFreePort, listen } from '../../../dev/listen.ts';
 import { startTestAccess, type TestAccess } from '../../support/access.ts';
 import { startTestMailbox, type TestMailbox } from '../../support/mailbox.ts';
 import type { Addresses } from './addresses.ts';

@@ -3,11 +3,11 @@
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
 import express from 'express';
-import { createAccessService } from '../../../src/embedded/access/access.ts';
-import { defaultRealms } from '../../../src/embedded/access/default-realms.ts';
-import { createMemoryEntityStore } from '../../../src/embedded/access/entity-store.ts';
-import { openMailbox } from '../../../src/embedded/mailbox/mailbox.ts';
-import { createMailboxRoutes } from '../../../src/embedded/mailbox/routes.ts';
+import { createAccessService } from '../../../dev/access/access.ts';
+import { defaultRealms } from '../../../dev/access/default-realms.ts';
+import { createMemoryEntityStore } from '../../../dev/access/entity-store.ts';
+import { openMailbox } from '../../../dev/mailbox/mailbox.ts';
+import { createMailboxRoutes } from '../../../dev/mailbox/routes.ts';
 import { systemClock } from '../../../src/service/clock.ts';
 import { createUrns } from '../../../src/service/urn.ts';
 

@@ -1,0 +1,73 @@
+// Where the access service keeps registered clients, sessions, grants, tokens and signing keys. Two implementations
+// pass one contract suite: in memory here, in Postgres beside it.
+import type { JWK } from 'jose';
+import type { AdapterPayload } from 'oidc-provider';
+import type { Clock } from '../../src/service/clock.ts';
+
+/** `kind` is the model's name, such as `RefreshToken`. */
+export interface EntityKey {
+  realm: string;
+  kind: string;
+  id: string;
+}
+
+export interface EntityStore {
+  /** `lifetime` in seconds; without one the entity stays. */
+  save(key: EntityKey, payload: AdapterPayload, lifetime: number | undefined): Promise<void>;
+  find(key: EntityKey): Promise<AdapterPayload | undefined>;
+  /** By the member `uid` of the payload, which only sessions have. */
+  findByUid(realm: string, kind: string, uid: string): Promise<AdapterPayload | undefined>;
+  /** Marks a code or token as used: its payload answers `consumed` in seconds since 1970. */
+  consume(key: EntityKey): Promise<void>;
+  remove(key: EntityKey): Promise<void>;
+  removeByGrant(realm: string, kind: string, grantId: string): Promise<void>;
+  /** The realm's private signing key; `create` is called when it has none, and of two racing keys one wins. */
+  signingKey(realm: string, create: () => Promise<JWK>): Promise<JWK>;
+  removeExpired(): Promise<void>;
+}
+
+interface Entry {
+  key: EntityKey;
+  payload: AdapterPayload;
+  /** Milliseconds since 1970. */
+  expires: number;
+}
+
+export function createMemoryEntityStore(clock: Clock): EntityStore {
+  const entries = new Map<string, Entry>();
+  const signingKeys = new Map<string, Promise<JWK>>();
+  const nameOf = ({ realm, kind, id }: EntityKey) => JSON.stringify([realm, kind, id]);
+  const isAlive = (entry: Entry | undefined) => entry !== undefined && entry.expires > clock().getTime();
+  const findBy = (realm: string, kind: string, matches: (payload: AdapterPayload) => boolean) =>
+    [...entries.values()].filter(
+      (entry) => entry.key.realm === realm && entry.key.kind === kind && matches(entry.payload) && isAlive(entry),
+    );
+  return {
+    save: async (key, payload, lifetime) => {
+      const expires = lifetime === undefined ? Number.POSITIVE_INFINITY : clock().getTime() + lifetime * 1000;
+      entries.set(nameOf(key), { key, payload: structuredClone(payload), expires });
+    },
+    find: async (key) => {
+      const entry = entries.get(nameOf(key));
+      return isAlive(entry) ? structuredClone(entry?.payload) : undefined;
+    },
+    findByUid: async (realm, kind, uid) =>
+      structuredClone(findBy(realm, kind, (payload) => payload.uid === uid)[0]?.payload),
+    consume: async (key) => {
+      const entry = entries.get(nameOf(key));
+      if (entry) entry.payload.consumed = Math.floor(clock().getTime() / 1000);
+    },
+    remove: async (key) => void entries.delete(nameOf(key)),
+    removeByGrant: async (realm, kind, grantId) => {
+      for (const { key } of findBy(realm, kind, (payload) => payload.grantId === grantId)) entries.delete(nameOf(key));
+    },
+    signingKey: async (realm, create) => {
+      const key = signingKeys.get(realm) ?? create();
+      signingKeys.set(realm, key);
+      return key;
+    },
+    removeExpired: async () => {
+      for (const [name, entry] of entries) if (!isAlive(entry)) entries.delete(name);
+    },
+  };
+}

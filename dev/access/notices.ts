@@ -1,0 +1,51 @@
+// The access service's pages that are not the sign-in form: signing out, and errors that no client may be told of.
+import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
+import { html, Markup } from '../../src/service/openapi/html.ts';
+import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
+
+/**
+ * Asks before signing out, unless the client proved by an ID token who is signed in: then the form sends itself, and
+ * the button is for browsers without JavaScript. `form` is the library's, with its XSRF token.
+ */
+export function askToLogOut(ctx: KoaContextWithOIDC, form: string): void {
+  const isProven = ctx.oidc.entities.IdTokenHint !== undefined;
+  const submit = "document.getElementById('yes').click();";
+  answer(ctx, {
+    title: 'Sign out',
+    width: 'narrow',
+    body: html`<main class="card">
+<h1>${isProven ? 'Signing you out…' : 'Sign out?'}</h1>
+<p class="quiet">${isProven ? 'If nothing happens, press the button.' : 'You stay signed in with this account until you sign out.'}</p>
+${new Markup(form)}
+<div class="actions">
+<button class="main" id="yes" type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button>
+${!isProven && html`<button type="submit" form="op.logoutForm">Stay signed in</button>`}
+</div></main>`,
+    ...(isProven && { script: submit }),
+  });
+}
+
+export function confirmLogOut(ctx: KoaContextWithOIDC): void {
+  answer(ctx, {
+    title: 'Signed out',
+    width: 'narrow',
+    body: html`<main class="card"><h1>You are signed out</h1><p class="quiet">You can close this page.</p></main>`,
+  });
+}
+
+/** An error that cannot be sent to the client, because its address is not known to be the client's. */
+export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
+  answer(ctx, {
+    title: 'Sign-in is not possible',
+    width: 'narrow',
+    body: html`<main class="card"><h1>Sign-in is not possible</h1>
+<p>${out.error_description ?? 'The access service refused the request.'}</p>
+<p class="quiet small">Error: <code>${out.error}</code></p></main>`,
+  });
+}
+
+function answer(ctx: KoaContextWithOIDC, page: Page): void {
+  ctx.set(pageHeaders(page));
+  ctx.type = 'html';
+  ctx.body = renderPage(page);
+}

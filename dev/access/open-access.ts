@@ -1,0 +1,85 @@
+// The access service as `npm start` runs it: the default realms, kept in Postgres, on a loopback port of its own for the
+// services and mounted in the gateway for browsers.
+import { join } from 'node:path';
+import type express from 'express';
+import { systemClock } from '../../src/service/clock.ts';
+import { createLogger } from '../../src/service/operations/log.ts';
+import { createMetrics } from '../../src/service/operations/metrics.ts';
+import { migrate } from '../../src/service/postgres/migrate.ts';
+import { createPool, isReachable } from '../../src/service/postgres/postgres.ts';
+import type { Urns } from '../../src/service/urn.ts';
+import { listen } from '../listen.ts';
+import { type AccessService, createAccessService } from './access.ts';
+import { defaultRealms } from './default-realms.ts';
+import { createPostgresEntityStore } from './postgres-entity-store.ts';
+
+export interface RunningAccess {
+  app: express.Express;
+  /** `http://127.0.0.1:<port>/auth`, for the services. */
+  url: string;
+  /** Whether its database answers. */
+  isReady(): Promise<boolean>;
+  /** An access token of a client's service account. */
+  token(realm: string, clientId: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface AccessOptions {
+  databaseUrl: string;
+  /** Ends in `/auth`. */
+  publicUrl: string;
+  cookieKey: string;
+  urns: Urns;
+  /** The secret of a platform service's account in `core`. */
+  serviceSecret(clientId: string): Promise<string>;
+}
+
+const cleaningInterval = 10 * 60_000;
+
+export async function openAccess(options: AccessOptions): Promise<RunningAccess> {
+  const log = createLogger({ name: 'access', level: 'error' });
+  await migrate({ url: options.databaseUrl, directory: join(import.meta.dirname, 'migrations'), log });
+  const pool = createPool({ url: options.databaseUrl, size: 5, log, metrics: createMetrics() });
+  const store = createPostgresEntityStore(pool, systemClock);
+  const service = await createAccessService({ publicUrl: options.publicUrl, store, cookieKeys: [options.cookieKey] });
+  const listening = await listen(service.app);
+  const url = `http://127.0.0.1:${listening.port}/auth`;
+  await addDefaultRealms(service.addRealm, options);
+  const cleaning = setInterval(() => void store.removeExpired().catch(() => undefined), cleaningInterval).unref();
+  return {
+    app: service.app,
+    url,
+    isReady: () => isReachable(pool),
+    token: async (realm, clientId) => {
+      const client_secret = service.realm(realm)?.client(clientId)?.secret ?? '';
+      const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret });
+      const response = await fetch(`${url}/realms/${realm}/protocol/openid-connect/token`, { method: 'POST', body });
+      const answer: { access_token?: string } = JSON.parse(await response.text());
+      if (answer.access_token === undefined)
+        throw new Error(`The access service answered ${response.status} to ${clientId}.`);
+      return answer.access_token;
+    },
+    close: async () => {
+      clearInterval(cleaning);
+      await listening.close();
+      await pool.end();
+    },
+  };
+}
+
+async function addDefaultRealms(
+  addRealm: AccessService['addRealm'],
+  { urns, serviceSecret }: AccessOptions,
+): Promise<void> {
+  const secrets = new Map<string, string>();
+  for (const name of ['form-service', 'token-handler']) {
+    const clientId = urns.service(name);
+    secrets.set(clientId, await serviceSecret(clientId));
+  }
+  const secretOf = (clientId: string) => {
+    const secret = secrets.get(clientId);
+    if (secret === undefined) throw new Error(`There is no secret for ${clientId}.`);
+    return secret;
+  };
+  await Promise.all(defaultRealms({ urns, serviceSecret: secretOf }).map(addRealm));
+}

@@ -1,0 +1,69 @@
+// The demo's register, created through the register API of a real form service.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createUrns } from '../../src/service/urn.ts';
+import { startTestForms, type TestForms } from '../../test/support/forms.ts';
+import { call, roleToken } from '../../test/support/platform.ts';
+import { businessLicence, exampleAnswers } from './business-licence.ts';
+import { countries, countriesName, createCountriesRegister } from './countries.ts';
+
+let forms: TestForms;
+let token: string;
+
+beforeAll(async () => {
+  forms = await startTestForms();
+  const roles = { 'form-service': ['form-admin'], 'configuration-service': ['configuration-admin'] };
+  token = await tokenOf(roles);
+});
+
+afterAll(() => forms.close());
+
+/** The clock of the form service is ahead: the token outlives that. */
+function tokenOf(roles: Record<string, string[]>): Promise<string> {
+  const claims = { exp: Math.floor(forms.now().getTime() / 1000) + 600 };
+  return roleToken(forms.platform.access, roles, { realm: 'demo', claims });
+}
+
+const create = () => createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token });
+const registerUrl = () => `${forms.url}/form/v1/registers/${countriesName}`;
+
+describe('The register of countries', () => {
+  it('holds the 249 countries of ISO 3166-1, each with a name in English and in French, and no user-assigned code', () => {
+    expect(countries).toHaveLength(249);
+    expect(new Set(countries.map(({ value }) => value)).size).toBe(249);
+    for (const { value, label, labelFr } of countries) {
+      expect(value).toMatch(/^[A-Z]{2}$/);
+      expect(label).not.toBe('');
+      expect(labelFr).not.toBe('');
+    }
+    expect(countries).toContainEqual({ value: 'DE', label: 'Germany', labelFr: 'Allemagne' });
+    expect(countries.map(({ value }) => value)).not.toContain('XK');
+  });
+
+  it('is what the demo form names by URN, and holds the country of its example answers', () => {
+    const urn = 'urn:example:platform:configuration:v2:/configuration/data-register/countries';
+    expect(JSON.stringify(businessLicence(createUrns('urn:example')))).toContain(`"register":{"urn":"${urn}"}`);
+    expect(countries.map(({ value }) => value)).toContain(exampleAnswers.complete.address.country);
+  });
+
+  it('is created through the API, and applicants without an account may read it', async () => {
+    await create();
+    expect((await call(registerUrl(), { token })).body).toMatchObject({ name: countriesName, entries: countries });
+    const tenantId = encodeURIComponent(forms.platform.tenant.id);
+    const answer = await call(`${registerUrl()}/entries?tenantId=${tenantId}`);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual(countries);
+  });
+
+  it('is left as it is when it exists', async () => {
+    await create();
+    await call(registerUrl(), { method: 'PATCH', token, body: { entries: ['Utopia'] } });
+    await create();
+    expect((await call(registerUrl(), { token })).body).toMatchObject({ entries: ['Utopia'] });
+  });
+
+  it('fails loudly where it cannot be created', async () => {
+    const other = await tokenOf({ 'form-service': [] });
+    const failing = createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token: other });
+    await expect(failing).rejects.toThrow('403 to POST');
+  });
+});

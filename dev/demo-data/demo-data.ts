@@ -1,0 +1,105 @@
+// What `npm start` comes with: the tenant, the directory, a form and a client of the token handler. Written only where nothing is, so that nobody's
+// changes are lost at a restart. The register of countries is in countries.ts.
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Urns } from '../../src/service/urn.ts';
+import type { Targets } from '../gateway.ts';
+import { businessLicence, businessLicenceId } from './business-licence.ts';
+
+const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
+
+/** Platform services by name, with the API of each and its path. */
+const platformApis = {
+  'configuration-service': ['v2', '/configuration/v2'],
+  'tenant-service': ['v2', '/api/tenant/v2'],
+  'event-service': ['v1', '/event/v1'],
+  'notification-service': ['v1', '/subscription/v1'],
+} as const;
+
+/** The seed file of the platform server. `targets` are the addresses of the processes. */
+export function platformSeed(targets: Targets): object {
+  const entry = (service: string, url: string) => ({ namespace: 'platform', service, url });
+  const platform = Object.entries(platformApis).flatMap(([service, [version, path]]) => [
+    entry(service, targets.platformServer),
+    entry(`${service}:${version}`, `${targets.platformServer}${path}`),
+  ]);
+  return {
+    tenants: [{ id: demoTenantId, name: 'Demo', realm: 'demo', adminEmail: 'admin@example.com' }],
+    directory: [
+      ...platform,
+      entry('form-service', targets.forms),
+      entry('form-service:v1', `${targets.forms}/form/v1`),
+      entry('token-handler', targets.tokenHandler),
+      entry('token-handler:v1', `${targets.tokenHandler}/token-handler/v1`),
+    ],
+  };
+}
+
+/**
+ * Writes form and client over HTTP as the client demo-admin does. Throws when an answer is not a success.
+ * `publicUrl`: of the gateway, for redirect URIs.
+ */
+export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
+  const { urns, publicUrl } = options;
+  await writeMember(options, 'form-service', businessLicenceId, businessLicence(urns));
+  await writeDemoConsole(options, publicUrl);
+}
+
+/**
+ * Waits until the form service has registered its notification type, which it does in the background: before that
+ * nobody can be sent a code. Throws after 30 s.
+ */
+export async function waitForNotices(connection: Connection): Promise<void> {
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
+    const types = await call(connection, 'GET', 'platform/notification-service/latest?core=true');
+    if (types && typeof types === 'object' && 'form-status-updates' in types) return;
+  }
+  throw new Error('The form service has not registered its notification type within 30 s.');
+}
+
+export const demoConsoleId = 'demo-console';
+
+/** The client, unless it is there; its redirect URI too, because the port may be another one than last time. */
+async function writeDemoConsole(connection: Connection, publicUrl: string): Promise<void> {
+  const redirectUri = `${publicUrl}/token-handler/clients/${demoConsoleId}/callback`;
+  const latest = await call(connection, 'GET', 'platform/token-handler/latest');
+  const clients = memberOf(latest, 'clients');
+  const present = memberOf(clients, demoConsoleId);
+  const uris = memberOf(present, 'redirectUris');
+  const redirectUris = Array.isArray(uris) ? uris : [];
+  if (redirectUris.includes(redirectUri)) return;
+  const client = {
+    id: demoConsoleId,
+    name: 'Demo console',
+    description: 'A frontend on this machine, as npm run demo plays it.',
+    targets: ['form-service', 'configuration-service'],
+    ...(typeof present === 'object' && present),
+    redirectUris: [...redirectUris, redirectUri],
+  };
+  const update = { clients: { [demoConsoleId]: client } };
+  await call(connection, 'PATCH', 'platform/token-handler', { operation: 'UPDATE', update });
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return value && typeof value === 'object' ? new Map<string, unknown>(Object.entries(value)).get(name) : undefined;
+}
+
+type Connection = { url: string; token: string };
+
+/** Sets one member of the tenant's `platform:<name>`, unless it has it. */
+async function writeMember(connection: Connection, name: string, member: string, value: object): Promise<void> {
+  const present = await call(connection, 'GET', `platform/${name}/latest`);
+  if (present && typeof present === 'object' && member in present) return;
+  await call(connection, 'PATCH', `platform/${name}`, { operation: 'UPDATE', update: { [member]: value } });
+}
+
+async function call({ url, token }: Connection, method: string, path: string, body?: object): Promise<unknown> {
+  const response = await fetch(`${url}/configuration/v2/configuration/${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  if (!response.ok)
+    throw new Error(`The configuration service answered ${response.status} to ${method} ${path}: ${text}`);
+  return text === '' ? undefined : JSON.parse(text);
+}

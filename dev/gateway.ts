@@ -1,0 +1,135 @@
+// The one port of `npm start`: does what an ingress does in a cluster, upgrades and the token handler's rewrite included,
+// and answers for this machine only.
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import express from 'express';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { html } from '../src/service/openapi/html.ts';
+import { homePage } from './home-page.ts';
+import type { MessageStore } from './mailbox/message-store.ts';
+import { createMailboxRoutes } from './mailbox/routes.ts';
+import { type Page, pageHeaders, renderPage } from './pages/layout.ts';
+
+/** Where the child processes listen, such as `http://127.0.0.1:41234`. */
+export interface Targets {
+  platformServer: string;
+  forms: string;
+  tokenHandler: string;
+}
+
+export interface GatewayOptions {
+  /** Answers `/auth`. */
+  access: express.Express;
+  messages: MessageStore;
+  targets: Targets;
+  /** Each part by name, and whether it is ready. */
+  parts(): Promise<Record<string, boolean>>;
+  /** `http://localhost:8080` */
+  publicUrl: string;
+}
+
+const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
+const formPaths = ['/form/v1', '/docs', '/openapi.json', '/swagger'];
+const tokenHandlerPaths = ['/token-handler'];
+/** `/docs` and the like are the form service's: the token handler's are found below its own path. */
+const tokenHandlerDocuments = ['/token-handler/docs', '/token-handler/openapi.json', '/token-handler/swagger'];
+
+export interface Gateway {
+  app: express.Express;
+  /** Of the server's event `upgrade`. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
+export function createGateway(gateway: GatewayOptions): Gateway {
+  const tokenHandler = forward(gateway.targets.tokenHandler, tokenHandlerPaths, withVersion);
+  return {
+    app: createApp(gateway, tokenHandler),
+    upgrade: (request, socket, head) => {
+      // Whoever asked is gone: nobody is left to tell.
+      socket.on('error', () => socket.destroy());
+      const isOurs = isLocalHost(request.headers.host) && leadsTo(request.url ?? '', tokenHandlerPaths);
+      if (isOurs) tokenHandler.upgrade(request as express.Request, socket as Socket, head);
+      else socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n');
+    },
+  };
+}
+
+function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.use(refuseForeignHosts);
+  app.get('/health', async (_req, res) => {
+    const parts = await gateway.parts();
+    res
+      .set('Cache-Control', 'no-store')
+      .status(Object.values(parts).every(Boolean) ? 200 : 503)
+      .json(parts);
+  });
+  app.get('/', async (_req, res) => {
+    const page = homePage({ publicUrl: gateway.publicUrl, parts: await gateway.parts() });
+    res.set(pageHeaders(page)).send(renderPage(page));
+  });
+  app.use('/mailbox', createMailboxRoutes(gateway.messages));
+  app.use(
+    forward(gateway.targets.platformServer, platformPaths),
+    forward(gateway.targets.forms, formPaths),
+    forward(gateway.targets.tokenHandler, tokenHandlerDocuments, (path) => path.replace('/token-handler', '')),
+    tokenHandler,
+  );
+  app.use(gateway.access);
+  app.use((_req, res) => {
+    const body = html`<main class="card"><h1>There is nothing here</h1><p><a href="/">What is here</a></p></main>`;
+    const page: Page = { title: 'Not found', width: 'narrow', body };
+    res.status(404).set(pageHeaders(page)).send(renderPage(page));
+  });
+  return app;
+}
+
+/** The frontends' `/token-handler/...` is the service's `/token-handler/v1/...`, which is also taken as it is. */
+function withVersion(path: string): string {
+  return path.replace(/^\/token-handler(?!\/v1(?:[/?]|$))/, '/token-handler/v1');
+}
+
+function leadsTo(path: string, prefixes: string[]): boolean {
+  const [written = ''] = path.split('?');
+  return prefixes.some((prefix) => written === prefix || written.startsWith(`${prefix}/`));
+}
+
+function forward(target: string, paths: string[], pathRewrite?: (path: string) => string) {
+  return createProxyMiddleware<express.Request, express.Response>({
+    target,
+    pathFilter: (path) => leadsTo(path, paths),
+    ...(pathRewrite && { pathRewrite }),
+    xfwd: true,
+    on: {
+      error: (_error, req, res) => {
+        // Of an upgrade, only the socket is there; of an answer that broke off, the head is gone already.
+        if (!('writeHead' in res) || res.headersSent) return void res.destroy();
+        const body = {
+          type: 'urn:formgate:problem:unavailable',
+          title: 'Service unavailable',
+          status: 503,
+          detail: 'The service is starting or restarting. Try again in a moment.',
+          instance: req.originalUrl.split('?')[0],
+        };
+        res
+          .writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '2' })
+          .end(JSON.stringify(body));
+      },
+    },
+  });
+}
+
+/**
+ * A page elsewhere can have its own host name resolve to 127.0.0.1 and read what answers there, the mailbox included
+ * (DNS rebinding): only names that always mean this machine are served.
+ */
+function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {
+  if (isLocalHost(req.headers.host)) next();
+  else res.status(421).type('text/plain').send('Formgate answers as localhost only.\n');
+}
+
+function isLocalHost(host: string | undefined): boolean {
+  return /^(localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(host ?? '');
+}

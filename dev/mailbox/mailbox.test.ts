@@ -1,0 +1,108 @@
+// The mailbox over SMTP and HTTP.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import express from 'express';
+import nodemailer from 'nodemailer';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../src/service/clock.ts';
+import { startTestMailbox } from '../../test/support/mailbox.ts';
+import { type Listening, listen } from '../listen.ts';
+import { type Mailbox, openMailbox } from './mailbox.ts';
+import { createMailboxRoutes } from './routes.ts';
+
+let directory: string;
+let mailbox: Mailbox;
+let web: Listening;
+let url: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'formgate-mailbox-'));
+  await open();
+});
+afterEach(async () => {
+  await close();
+  await rm(directory, { recursive: true });
+});
+
+async function open(): Promise<void> {
+  mailbox = await openMailbox({ directory, clock: systemClock });
+  web = await listen(express().use('/mailbox', createMailboxRoutes(mailbox.messages)));
+  url = `http://127.0.0.1:${web.port}/mailbox`;
+}
+
+async function close(): Promise<void> {
+  await Promise.all([mailbox.close(), web.close()]);
+}
+
+const send = (message: { to?: string; subject?: string; text?: string; html?: string }) =>
+  nodemailer
+    .createTransport({ host: '127.0.0.1', port: mailbox.port })
+    .sendMail({ from: 'forms@example.com', to: 'ana@example.org', subject: 'Your code', text: 'K2TPX4', ...message });
+const list = async (): Promise<{ id: string; subject: string }[]> => (await fetch(`${url}/messages`)).json() as never;
+
+it('a message sent by SMTP is listed as JSON with id, to, subject, text and received, newest first', async () => {
+  await send({});
+  await send({ subject: 'Second', to: 'ana@example.org, bob@example.org', text: 'Grüße 🙂' });
+  expect(await list()).toEqual([
+    expect.objectContaining({ subject: 'Second', to: 'ana@example.org, bob@example.org', text: 'Grüße 🙂' }),
+    {
+      id: expect.any(String),
+      to: 'ana@example.org',
+      subject: 'Your code',
+      text: 'K2TPX4',
+      received: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+    },
+  ]);
+});
+
+it('messages survive a restart, and DELETE empties the mailbox for good', async () => {
+  await send({});
+  await close();
+  await open();
+  expect(await list()).toHaveLength(1);
+  expect((await fetch(`${url}/messages`, { method: 'DELETE' })).status).toBe(204);
+  expect(await list()).toEqual([]);
+  await close();
+  await open();
+  expect(await list()).toEqual([]);
+});
+
+it('the pages show a message as text that the browser cannot take for markup', async () => {
+  await send({ subject: '<script>alert(1)</script>', text: '<img src=x onerror=alert(2)>' });
+  const [message] = await list();
+  for (const address of [url, `${url}/${message?.id}`]) {
+    const page = await (await fetch(address)).text();
+    expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+    expect(page).not.toContain('<script>alert(1)');
+    expect(page).not.toContain('<img src=x');
+  }
+});
+
+it('the HTML of a message is served into a sandbox that runs and loads nothing', async () => {
+  await send({ html: '<p>Hello</p><script>alert(1)</script>' });
+  const [message] = await list();
+  const page = await fetch(`${url}/${message?.id}`);
+  expect(await page.text()).toContain('<iframe title="The message as it was designed" sandbox="allow-popups');
+  const frame = await fetch(`${url}/${message?.id}/html`);
+  const policy = frame.headers.get('Content-Security-Policy');
+  expect(policy).toMatch(/^sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'/);
+  expect(policy).not.toContain('allow-scripts');
+  expect(await frame.text()).toContain('<p>Hello</p>');
+});
+
+it('an unknown message is 404', async () => {
+  expect((await fetch(`${url}/nothing`)).status).toBe(404);
+  expect((await fetch(`${url}/nothing/html`)).status).toBe(404);
+});
+
+it('a mailbox of a test waits for the message it is asked for, and says what it has when none comes', async () => {
+  const test = await startTestMailbox();
+  const waiting = test.waitFor(({ subject }) => subject === 'Two');
+  const transport = nodemailer.createTransport(test.url);
+  for (const subject of ['One', 'Two'])
+    await transport.sendMail({ from: 'a@example.com', to: 'b@example.com', subject, text: 'x' });
+  expect((await waiting).to).toBe('b@example.com');
+  await expect(test.waitFor(({ subject }) => subject === 'Three', 50)).rejects.toThrow('there are: ["Two","One"]');
+  await test.close();
+});

@@ -1,0 +1,78 @@
+// A real SMTP server on loopback that keeps what it gets and passes nothing on.
+import { randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { simpleParser } from 'mailparser';
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server';
+import type { Clock } from '../../src/service/clock.ts';
+import { type MessageStore, openMessageStore } from './message-store.ts';
+
+export interface Mailbox {
+  /** SMTP, on 127.0.0.1. */
+  port: number;
+  messages: MessageStore;
+  /** Calls back for each new message, until the function that it answers is called. */
+  onMessage(listener: () => void): () => void;
+  close(): Promise<void>;
+}
+
+export interface MailboxOptions {
+  clock: Clock;
+  /** Where messages are kept; in memory only without it. */
+  directory?: string;
+  /** Any free port without it. */
+  port?: number;
+}
+
+const largestMessage = 10 * 1024 * 1024;
+
+export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
+  const messages = await openMessageStore(options.directory);
+  const listeners = new Set<() => void>();
+  const server = new SMTPServer({
+    // Nobody has to sign in, and whoever does may: clients are tried with the settings of their real server.
+    authOptional: true,
+    onAuth: (auth, _session, done) => done(null, { user: auth.username ?? 'anyone' }),
+    hideSTARTTLS: true,
+    disableReverseLookup: true,
+    size: largestMessage,
+    onData: (stream, session, done) => {
+      receive(stream, session, messages, options.clock).then(
+        () => {
+          done();
+          for (const listener of listeners) listener();
+        },
+        (error: Error) => done(error),
+      );
+    },
+  });
+  server.on('error', () => undefined);
+  await new Promise<void>((done, fail) => {
+    server.server.once('error', fail);
+    server.listen(options.port ?? 0, '127.0.0.1', done);
+  });
+  const address = server.server.address() as AddressInfo;
+  return {
+    port: address.port,
+    messages,
+    onMessage: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close: () => new Promise((done) => server.close(() => done())),
+  };
+}
+
+async function receive(stream: SMTPServerDataStream, session: SMTPServerSession, messages: MessageStore, clock: Clock) {
+  const parsed = await simpleParser(stream);
+  if (stream.sizeExceeded) throw Object.assign(new Error('The message is too large.'), { responseCode: 552 });
+  const { mailFrom, rcptTo } = session.envelope;
+  await messages.add({
+    id: randomUUID(),
+    from: mailFrom ? mailFrom.address : '',
+    to: rcptTo.map(({ address }) => address).join(', '),
+    subject: parsed.subject ?? '',
+    text: (parsed.text ?? '').trimEnd(),
+    ...(typeof parsed.html === 'string' && { html: parsed.html }),
+    received: clock().toISOString(),
+  });
+}

@@ -1,0 +1,83 @@
+// The mailbox's pages.
+import { html } from '../../src/service/openapi/html.ts';
+import type { Page } from '../pages/layout.ts';
+import type { Message } from './message.ts';
+
+// Looks every two seconds, and changes the page only when a message came or the mailbox was emptied.
+const refresh = `
+const newest = () => document.querySelector('[data-id]')?.dataset.id;
+const list = () => document.getElementById('messages');
+setInterval(async () => {
+  if (document.hidden) return;
+  try {
+    const messages = await (await fetch('/mailbox/messages')).json();
+    if (messages[0]?.id === newest()) return;
+    const page = new DOMParser().parseFromString(await (await fetch('/mailbox')).text(), 'text/html');
+    list().replaceWith(page.getElementById('messages'));
+    document.getElementById('count').textContent = page.getElementById('count').textContent;
+  } catch { /* the server is restarting: the next round tries again */ }
+}, 2000);
+const clear = document.getElementById('clear');
+clear.hidden = false;
+clear.addEventListener('click', async () => {
+  await fetch('/mailbox/messages', { method: 'DELETE' });
+  location.reload();
+});
+`;
+
+export function listPage(messages: readonly Message[]): Page {
+  const count = messages.length === 1 ? '1 message' : `${messages.length} messages`;
+  return {
+    title: 'Mailbox',
+    body: html`<nav aria-label="Breadcrumb" class="small"><a href="/">Formgate</a></nav>
+<main>
+<div class="head"><div><h1>Mailbox</h1>
+<p class="quiet">Everything that Formgate sends while it runs here ends up on this page. <span id="count" role="status">${count}</span></p></div>
+<button id="clear" type="button" hidden>Empty the mailbox</button></div>
+<div id="messages">${
+      messages.length === 0
+        ? html`<div class="card"><p>There is no mail yet.</p>
+<p class="quiet">Run <code>npm run demo</code> in another terminal: its code arrives here.</p></div>`
+        : html`<ul class="card list">${messages.map(row)}</ul>`
+    }</div>
+<noscript><p class="quiet small">Reload the page to see new messages.</p></noscript>
+</main>`,
+    script: refresh,
+  };
+}
+
+function row(message: Message) {
+  return html`<li><a href="/mailbox/${message.id}" data-id="${message.id}">
+<strong>${message.subject || '(no subject)'}</strong><time class="quiet small" datetime="${message.received}">${readableTime(message.received)}</time>
+<span class="line small">To ${message.to}</span>
+<span class="line quiet small">${message.text.slice(0, 200)}</span></a></li>`;
+}
+
+export function messagePage(message: Message): Page {
+  return {
+    title: `${message.subject || '(no subject)'} – Mailbox`,
+    body: html`<nav aria-label="Breadcrumb" class="small"><a href="/">Formgate</a> / <a href="/mailbox">Mailbox</a></nav>
+<main>
+<h1>${message.subject || '(no subject)'}</h1>
+<dl class="small"><dt>From</dt><dd>${message.from}</dd><dt>To</dt><dd>${message.to}</dd>
+<dt>Received</dt><dd><time datetime="${message.received}">${readableTime(message.received)}</time></dd></dl>
+${
+  message.html !== undefined &&
+  html`<iframe title="The message as it was designed" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/mailbox/${message.id}/html"></iframe>
+<h2>Plain text</h2>`
+}
+<div class="card"><pre>${message.text}</pre></div>
+</main>`,
+  };
+}
+
+export function missingPage(): Page {
+  return {
+    title: 'No such message',
+    body: html`<main class="card"><h1>No such message</h1><p>It was deleted. <a href="/mailbox">Back to the mailbox</a></p></main>`,
+  };
+}
+
+function readableTime(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+}

@@ -1,0 +1,44 @@
+// What `npm start` and `npm run demo` are told, by arguments and environment.
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+export interface StartOptions {
+  port: number;
+  /** Where everything is kept. */
+  directory: string;
+  fresh: boolean;
+  help: boolean;
+  urnPrefix: string;
+}
+
+/** A mistake of whoever typed the command: told in one line, without a stack. */
+export class UsageError extends Error {}
+
+const project = join(import.meta.dirname, '..');
+
+export function parseStartOptions(args: string[], env: NodeJS.ProcessEnv): StartOptions {
+  const { fresh = false, help = false } = parseFlags(args, ['fresh', 'help']);
+  return {
+    fresh,
+    help,
+    port: parsePort(env),
+    directory: resolve(env.FORMGATE_DATA || join(project, '.formgate')),
+    urnPrefix: env.URN_PREFIX || 'urn:example',
+  };
+}
+
+export function parseFlags(args: string[], names: string[]): Record<string, boolean | undefined> {
+  try {
+    const options = Object.fromEntries(names.map((name) => [name, { type: 'boolean' as const }]));
+    return parseArgs({ args, options, strict: true }).values;
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
+  }
+}
+
+export function parsePort(env: NodeJS.ProcessEnv): number {
+  const text = env.PORT || '8080';
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new UsageError(`PORT must be a number up to 65535, not ${JSON.stringify(text)}.`);
+}

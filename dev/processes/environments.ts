@@ -1,0 +1,96 @@
+// The environment of each of the product's processes on this machine. A cluster's chart sets the same names.
+import type { Urns } from '../../src/service/urn.ts';
+import type { Secrets } from '../secrets.ts';
+
+export interface Surroundings {
+  urns: Urns;
+  secrets: Secrets;
+  /** Ends in `/auth`; where processes call. Browsers see the gateway's. */
+  accessUrl: string;
+  /** Of each process: its database, port and metrics port. */
+  platformServer: Place;
+  forms: Place;
+  tokenHandler: Place;
+  smtpPort: number;
+  /** Of the gateway. */
+  publicUrl: string;
+  seedFile: string;
+}
+
+export interface Place {
+  databaseUrl: string;
+  port: number;
+  metricsPort: number;
+}
+
+type Environment = Record<string, string>;
+
+export async function processEnvironments(
+  around: Surroundings,
+): Promise<Record<'platformServer' | 'forms' | 'tokenHandler' | 'reconciler', Environment>> {
+  const { urns, secrets } = around;
+  const directory = `http://127.0.0.1:${around.platformServer.port}/directory/v2`;
+  return {
+    platformServer: {
+      ...common(around, around.platformServer),
+      SMTP_URL: `smtp://127.0.0.1:${around.smtpPort}`,
+      MAIL_FROM: 'Formgate <no-reply@example.com>',
+      CODE_KEY: await secrets.get('platform-server-code-key'),
+      SEED_FILE: around.seedFile,
+    },
+    forms: {
+      ...common(around, around.forms),
+      DIRECTORY_URL: directory,
+      CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
+      CODE_KEY: await secrets.get('form-service-code-key'),
+    },
+    tokenHandler: {
+      ...common(around, around.tokenHandler),
+      DIRECTORY_URL: directory,
+      CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('token-handler'))),
+      KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
+      // Of the gateway, because it is registered with each client and has to outlive this process.
+      PUBLIC_URL: around.publicUrl,
+      SESSION_STORE: 'memory',
+    },
+    reconciler: {
+      URN_PREFIX: urns.prefix,
+      ACCESS_SERVICE_URL: around.accessUrl,
+      DATABASE_URL: around.forms.databaseUrl,
+      DIRECTORY_URL: directory,
+      CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
+      // A cluster that somebody works with is not this one's.
+      CORE_CLIENTS: 'off',
+    },
+  };
+}
+
+/** Under which name the secrets hold the secret of a platform service's account. */
+export function serviceSecretName(clientId: string): string {
+  return `client:${clientId}`;
+}
+
+function keyRing(secret: string): string {
+  return `embedded:${Buffer.from(secret, 'hex').toString('base64')}`;
+}
+
+function common({ urns, accessUrl, publicUrl }: Surroundings, place: Place): Environment {
+  return {
+    HOST: '127.0.0.1',
+    PORT: String(place.port),
+    METRICS_PORT: String(place.metricsPort),
+    LOG_LEVEL: process.env.LOG_LEVEL || 'info',
+    URN_PREFIX: urns.prefix,
+    ACCESS_SERVICE_URL: accessUrl,
+    ACCESS_SERVICE_PUBLIC_URL: `${publicUrl}/auth`,
+    DATABASE_URL: place.databaseUrl,
+    DRAIN_DEADLINE: 'PT5S',
+  };
+}
+
+/** An environment as `node --env-file` reads it. */
+export function environmentFile(environment: Environment): string {
+  return Object.entries(environment)
+    .map(([name, value]) => `${name}='${value}'\n`)
+    .join('');
+}

@@ -1,0 +1,220 @@
+// `npm start` and `npm run demo` as a newcomer uses them: from nothing, again, after being killed, and from the beginning.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { listen } from './listen.ts';
+
+const longestStart = 60_000;
+let directory: string;
+let port: number;
+let running: Started | undefined;
+
+interface Started {
+  child: ChildProcess;
+  output(): string;
+  /** Sends the signal; the exit code, or the signal that ended it. */
+  end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'formgate-start-'));
+  // Root's Postgres runs as another account, which has to get in.
+  await chmod(directory, 0o755);
+  port = await findQuietPort();
+});
+afterEach(async () => {
+  await running?.end('SIGTERM');
+  running = undefined;
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A free port that no system gives to programs which ask for any: between two starts nothing holds it. */
+async function findQuietPort(): Promise<number> {
+  for (;;) {
+    const listening = await listen(() => undefined, 20_000 + Math.floor(Math.random() * 10_000)).catch(() => undefined);
+    if (!listening) continue;
+    await listening.close();
+    return listening.port;
+  }
+}
+
+function run(script: string, args: string[] = [], env: Record<string, string> = {}, flags: string[] = []): Started {
+  const child = spawn(process.execPath, [...flags, join(import.meta.dirname, script), ...args], {
+    env: { ...process.env, PORT: String(port), FORMGATE_DATA: join(directory, 'data'), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const ended = new Promise<number | NodeJS.Signals | null>((done) => {
+    child.on('close', (code, signal) => done(code ?? signal));
+  });
+  return {
+    child,
+    output: () => output,
+    end: (signal) => {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+async function until(holds: () => boolean | Promise<boolean>, what: () => string, timeoutMs: number): Promise<void> {
+  for (const deadline = Date.now() + timeoutMs; !(await holds()); await delay(50)) {
+    if (Date.now() > deadline) throw new Error(what());
+  }
+}
+
+async function start(args: string[] = []): Promise<Started> {
+  const started = run('main.ts', args);
+  running = started;
+  const isSettled = () => started.output().includes('Ctrl-C stops everything') || started.child.exitCode !== null;
+  await until(isSettled, started.output, longestStart);
+  expect(started.output()).toContain('Formgate is ready');
+  return started;
+}
+
+const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+const mail = async () => ((await (await ask('/mailbox/messages')).json()) as unknown[]).length;
+
+async function demo(): Promise<{ code: number | null; output: string }> {
+  const started = run('demo.ts');
+  await new Promise((done) => started.child.on('close', done));
+  return { code: started.child.exitCode, output: started.output() };
+}
+
+describe('npm start', { timeout: 2 * longestStart }, () => {
+  it('starts from nothing, prints where everything is, leads a draft through its whole life, and a person through a sign-in', async () => {
+    const started = await start();
+    for (const told of [
+      `http://localhost:${port}/docs`,
+      'alice@example.com',
+      'demo-intake-secret',
+      'Token handler',
+      'npm run demo',
+    ]) {
+      expect(started.output()).toContain(told);
+    }
+    expect((await ask('/health')).status).toBe(200);
+    const { code, output } = await demo();
+    expect(output).toContain('Everything went as it should');
+    expect(code).toBe(0);
+    // Where the token handler takes part: registration, sign-in, a target, CSRF, logout.
+    for (const line of ['"registered": true', 'Set-Cookie: XSRF-TOKEN=', '← 403 Forbidden', '← 401 Unauthorized'])
+      expect(output).toContain(line);
+    expect(output).not.toMatch(/eyJ[\w-]{20}/);
+    expect(output).not.toMatch(/(?:code|state|nonce)=[\w%-]{20}|(?:formgate_session|XSRF-TOKEN)=[\w%.-]{20}/);
+    expect(await started.end('SIGINT')).toBe(0);
+    expect(started.output()).toContain('Stopped.');
+    await expect(ask('/health')).rejects.toThrow();
+  });
+
+  it('keeps its data over a restart, and the demo passes again', async () => {
+    await start();
+    const before = await mail();
+    expect(before).toBeGreaterThanOrEqual(2);
+    expect((await demo()).code).toBe(0);
+    expect(await mail()).toBeGreaterThan(before);
+  });
+
+  it('lets npm run reconcile find everything while it runs, and nothing afterwards', async () => {
+    const started = await start();
+    const file = join(directory, 'data/reconciler.env');
+    const reconcile = async () => {
+      const once = run('../reconciler/main.ts', [], {}, [`--env-file-if-exists=${file}`]);
+      await new Promise((done) => once.child.on('close', done));
+      return { code: once.child.exitCode, output: once.output() };
+    };
+    expect(await reconcile()).toEqual({
+      code: 0,
+      output: expect.stringMatching(/"outcome":"succeeded".*Succeeded in/),
+    });
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await started.end('SIGINT')).toBe(0);
+    const after = await reconcile();
+    expect(after).toEqual({ code: 1, output: expect.stringContaining('DATABASE_URL: is required') });
+  });
+
+  it('restarts a form service that is killed', async () => {
+    const started = await start();
+    const [pid] = await childPids(started.child.pid ?? 0, 'forms/main.ts');
+    process.kill(Number(pid), 'SIGKILL');
+    await until(async () => (await ask('/health')).status === 503, started.output, 10_000);
+    await until(async () => (await ask('/health')).status === 200, started.output, 20_000);
+    expect(started.output()).toContain('The form service died (SIGKILL)');
+    expect((await demo()).code).toBe(0);
+  });
+
+  it('goes on when a backend of its Postgres crashes, and takes all other connections with it', async () => {
+    const started = await start();
+    const file = join(directory, 'data/postgres/data/postmaster.pid');
+    const [postmaster] = (await readFile(file, 'utf8')).split('\n');
+    const [backend] = await childPids(Number(postmaster), 'formgate platform');
+    process.kill(Number(backend), 'SIGKILL');
+    await until(async () => isGone(Number(backend)), started.output, 10_000);
+    await until(async () => (await ask('/health')).status === 200, started.output, 20_000);
+    expect((await demo()).code).toBe(0);
+    expect(started.output()).not.toContain('died');
+    expect(started.child.exitCode).toBeNull();
+  });
+
+  it('starts again after it was killed itself, and leaves no process behind', async () => {
+    const started = await start();
+    const before = await mail();
+    const pids = await childPids(started.child.pid ?? 0, 'main.ts');
+    expect(pids).toHaveLength(3);
+    await started.end('SIGKILL');
+    await start();
+    // And what was on its way arrives.
+    expect(await mail()).toBeGreaterThanOrEqual(before);
+    await until(
+      async () => (await Promise.all(pids.map(isGone))).every(Boolean),
+      () => 'children are left',
+      10_000,
+    );
+  });
+
+  it('forgets everything with --fresh', async () => {
+    await start(['--fresh']);
+    expect(await mail()).toBe(0);
+    expect((await demo()).code).toBe(0);
+  });
+});
+
+it('a port that is in use is told in one clear line', async () => {
+  const taken = await listen(() => undefined);
+  const started = run('main.ts', [], { PORT: String(taken.port) });
+  await new Promise((done) => started.child.on('close', done));
+  await taken.close();
+  expect(started.child.exitCode).toBe(1);
+  expect(started.output().trim().split('\n').at(-1)).toMatch(
+    /^Port \d+ is in use\. Stop what uses it, or choose another: PORT=\d+ npm start$/,
+  );
+});
+
+it('the demo without a running start says so in one clear line, and exits with 1', async () => {
+  const { code, output } = await demo();
+  expect(code).toBe(1);
+  expect(output).toBe(`Nothing answers at http://localhost:${port}. Start Formgate first: npm start\n`);
+});
+
+/** Process ids of the children whose command line holds `words`. */
+async function childPids(parent: number, words: string): Promise<number[]> {
+  const listing = spawn('ps', ['-A', '-o', 'pid=,ppid=,args='], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let text = '';
+  listing.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  await new Promise((done) => listing.on('close', done));
+  return text.split('\n').flatMap((line) => {
+    const [, pid, ppid, args = ''] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    return Number(ppid) === parent && args.includes(words) ? [Number(pid)] : [];
+  });
+}
+
+/** Gone, or a zombie that nobody has collected. */
+async function isGone(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  return status === undefined || / Z /.test(status);
+}

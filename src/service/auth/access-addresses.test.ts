@@ -1,0 +1,36 @@
+// The access service has two addresses: the one that tokens and browsers see, and the one that calls go to.
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { type KeyServer, signToken, startKeyServer } from '../../../test/support/key-server.ts';
+import { createMetrics } from '../operations/metrics.ts';
+import { createBearerVerifier } from './identity.ts';
+
+const audience = 'urn:example:platform:form-service';
+const accessPublicUrl = 'https://access.example.org/auth';
+
+let server: KeyServer;
+beforeAll(async () => {
+  server = await startKeyServer();
+});
+afterAll(() => server.close());
+
+it('issuers are of the public address, and keys are fetched at the address for calls', async () => {
+  const key = await server.addKey('core');
+  const { log } = captureLog();
+  const tenants = { byRealm: async () => undefined };
+  const metrics = createMetrics();
+  const verifier = createBearerVerifier({
+    accessUrl: server.url,
+    accessPublicUrl,
+    tenants,
+    clientId: audience,
+    log,
+    metrics,
+  });
+  const exp = Math.floor(Date.now() / 1000) + 300;
+  const verify = async (iss: string) =>
+    verifier.verify(`Bearer ${await signToken(key, { iss, sub: 'somebody', aud: audience, exp })}`, [audience]);
+  expect(await verify(`${accessPublicUrl}/realms/core`)).toMatchObject({ subject: 'somebody', isCore: true });
+  expect(server.asked).toEqual(['/auth/realms/core/protocol/openid-connect/certs']);
+  await expect(verify(server.issuer('core'))).rejects.toMatchObject({ status: 401 });
+});

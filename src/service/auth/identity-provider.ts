@@ -1,0 +1,88 @@
+// Checks at startup that the identity provider is the configured one, and that it accepts this service's own account.
+import { z } from 'zod';
+import type { Logger } from '../operations/log.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { type StartupCheck, type StartupPace, startupCheck, WrongSetting } from '../operations/startup-check.ts';
+
+export interface IdentityProviderConfig {
+  ACCESS_SERVICE_URL: string;
+  ACCESS_SERVICE_PUBLIC_URL?: string | undefined;
+}
+
+export interface IdentityProviderOptions {
+  config: IdentityProviderConfig;
+  /** Absent for a process without a service account. Throws WrongSetting for rejected credentials. */
+  account?: { authenticate(): Promise<void> } | undefined;
+  log: Logger;
+  metrics: Metrics;
+  pace?: Partial<StartupPace> | undefined;
+}
+
+/** Milliseconds for the discovery document. */
+const longestWait = 10_000;
+const discoverySchema = z.looseObject({ issuer: z.string() });
+/** TLS that cannot work with these settings. An expired certificate is not among them: its owner renews it. */
+const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;
+
+export function checkIdentityProvider(options: IdentityProviderOptions): StartupCheck {
+  const { config, account, log, metrics, pace } = options;
+  return startupCheck({
+    ...{ what: 'the identity provider', log, metrics, pace },
+    async check() {
+      await checkIssuer(config);
+      await account?.authenticate();
+    },
+  });
+}
+
+/**
+ * Compares the issuer of the realm core with the one that tokens are checked for (OpenID Connect Discovery section 4.3).
+ * Throws WrongSetting where they differ, or where what answers is no identity provider with that realm.
+ */
+async function checkIssuer(config: IdentityProviderConfig): Promise<void> {
+  const { status, text } = await fetchDiscovery(`${config.ACCESS_SERVICE_URL}/realms/core`);
+  if (status >= 500 || status === 408 || status === 429)
+    throw new Error(`the identity provider answered with ${status}`);
+  const found = status === 200 ? discoverySchema.safeParse(parseJson(text)).data : undefined;
+  if (!found)
+    throw new WrongSetting('no identity provider with the realm core answers at ACCESS_SERVICE_URL; check it', {
+      status,
+    });
+  const expected = `${config.ACCESS_SERVICE_PUBLIC_URL ?? config.ACCESS_SERVICE_URL}/realms/core`;
+  if (found.issuer !== expected)
+    throw new WrongSetting("the identity provider's issuer is another one; check ACCESS_SERVICE_PUBLIC_URL", {
+      ...{ issuer: found.issuer, expected },
+    });
+}
+
+async function fetchDiscovery(realm: string): Promise<{ status: number; text: string }> {
+  try {
+    const signal = AbortSignal.timeout(longestWait);
+    const response = await fetch(`${realm}/.well-known/openid-configuration`, { redirect: 'manual', signal });
+    return { status: response.status, text: await response.text() };
+  } catch (error) {
+    const code = codeOf(error);
+    // The name server knows that there is no such host; EAI_AGAIN would say that it does not know.
+    if (code === 'ENOTFOUND')
+      throw new WrongSetting('the host of ACCESS_SERVICE_URL does not exist; check it', { code });
+    if (untrusted.test(code))
+      throw new WrongSetting('the identity provider has no trusted TLS; check ACCESS_SERVICE_URL and the CAs', {
+        code,
+      });
+    throw error;
+  }
+}
+
+/** `fetch` wraps the error of the network. */
+function codeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,433 @@
+// Who counts as a caller: tokens signed with keys that a real HTTP server publishes.
+import { createHmac } from 'node:crypto';
+import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../../test/support/key-server.ts';
+import { Problem } from '../http/problem.ts';
+import { createMetrics, type Metrics } from '../operations/metrics.ts';
+import { type BearerVerifier, createBearerVerifier, type Tenant } from './identity.ts';
+
+const audience = 'urn:example:platform:form-service';
+const start = new Date('2026-09-01T12:00:00.000Z');
+const tenants: Record<string, Tenant> = {
+  demo: { id: 'urn:example:platform:tenant-service:v2:/tenants/demo', name: 'Demo', realm: 'demo' },
+  other: { id: 'urn:example:platform:tenant-service:v2:/tenants/other', name: 'Other', realm: 'other' },
+};
+
+let server: KeyServer;
+let key: RealmKey;
+let now: Date;
+let metrics: Metrics;
+let realmsAsked: string[];
+let verifier: BearerVerifier;
+const { log, text } = captureLog();
+
+beforeEach(async () => {
+  server = await startKeyServer();
+  key = await server.addKey('demo');
+  now = start;
+  metrics = createMetrics();
+  realmsAsked = [];
+  verifier = createBearerVerifier({
+    accessUrl: server.url,
+    accessPublicUrl: server.url,
+    clientId: audience,
+    log,
+    metrics,
+    clock: () => now,
+    tenants: {
+      byRealm: async (realm) => {
+        realmsAsked.push(realm);
+        return tenants[realm];
+      },
+    },
+  });
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await server.close();
+});
+
+const seconds = (date: Date) => Math.floor(date.getTime() / 1000);
+const claims = (changes: Record<string, unknown> = {}): JWTPayload => ({
+  iss: server.issuer('demo'),
+  sub: '9d1c7e2a',
+  aud: [audience],
+  iat: seconds(start),
+  exp: seconds(start) + 300,
+  typ: 'Bearer',
+  azp: 'demo-app',
+  ...changes,
+});
+const token = (changes: Record<string, unknown> = {}) => signToken(key, claims(changes));
+const verify = async (jwt: string, audiences: string[] | 'any' = [audience]) =>
+  verifier.verify(`Bearer ${jwt}`, audiences);
+
+async function refusal(attempt: Promise<unknown>): Promise<Problem> {
+  const error = await attempt.then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  if (error instanceof Problem) return error;
+  throw new Error('the token was not refused by a problem', { cause: error });
+}
+
+async function expectUnauthenticated(attempt: Promise<unknown>): Promise<void> {
+  const problem = await refusal(attempt);
+  expect([problem.status, problem.headers['WWW-Authenticate']]).toEqual([
+    401,
+    `Bearer error="invalid_token", error_description="${problem.detail}"`,
+  ]);
+}
+
+function unsigned(header: object, payload: JWTPayload, signature = ''): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part(header)}.${part(payload)}.${signature}`;
+}
+
+describe('a valid token', () => {
+  it('is a caller with subject, name, e-mail, issuer, realm, client and tenant', async () => {
+    const jwt = await token({ name: 'Alice', preferred_username: 'alice', email: 'alice@example.org' });
+    expect(await verify(jwt)).toEqual({
+      subject: '9d1c7e2a',
+      name: 'Alice',
+      email: 'alice@example.org',
+      issuer: server.issuer('demo'),
+      realm: 'demo',
+      clientId: 'demo-app',
+      isCore: false,
+      tenant: tenants.demo,
+      roles: new Set(),
+    });
+  });
+
+  it('is named by preferred_username without a name, and by the subject without either', async () => {
+    expect((await verify(await token({ preferred_username: 'alice' }))).name).toBe('alice');
+    expect((await verify(await token())).name).toBe('9d1c7e2a');
+  });
+
+  it('of realm core is a core caller without a tenant, and no tenant is asked for', async () => {
+    const coreKey = await server.addKey('core');
+    const caller = await verify(await signToken(coreKey, claims({ iss: server.issuer('core') })));
+    expect([caller.isCore, caller.tenant, realmsAsked]).toEqual([true, undefined, []]);
+  });
+
+  it.each(['RS256', 'PS256', 'ES256', 'EdDSA'])('may be signed by %s', async (alg) => {
+    key = await server.addKey('demo', alg);
+    expect((await verify(await token())).subject).toBe('9d1c7e2a');
+  });
+
+  it('has realm roles as they are, client roles as <client>:<role>, and the own client roles also unqualified', async () => {
+    const jwt = await token({
+      realm_access: { roles: ['staff'] },
+      resource_access: {
+        [audience]: { roles: ['form-admin'] },
+        'urn:example:platform:configuration-service': { roles: ['configuration-admin'] },
+        account: {},
+      },
+    });
+    expect((await verify(jwt)).roles).toEqual(
+      new Set([
+        'staff',
+        'form-admin',
+        `${audience}:form-admin`,
+        'urn:example:platform:configuration-service:configuration-admin',
+      ]),
+    );
+  });
+
+  it('may name its one audience as a string, and one of several accepted audiences is enough', async () => {
+    expect(await verify(await token({ aud: audience }))).toBeDefined();
+    expect(await verify(await token({ aud: 'b' }), ['a', 'b'])).toBeDefined();
+    expect(await verify(await token({ aud: undefined }), 'any')).toBeDefined();
+  });
+
+  it('may be written with the scheme in any case', async () => {
+    const jwt = await token();
+    for (const scheme of ['bearer', 'BEARER', 'Bearer  '])
+      expect(await verifier.verify(`${scheme} ${jwt}`, 'any')).toBeDefined();
+  });
+
+  it('may say in its header that it is an access token', async () => {
+    for (const typ of ['at+jwt', 'application/at+jwt', 'jwt', undefined])
+      expect(await verify(await signToken(key, claims(), { typ } as { typ: string }))).toBeDefined();
+  });
+});
+
+describe('a token is refused with 401', () => {
+  it('from another issuer', async () => {
+    for (const iss of [
+      'https://evil.example.org/auth/realms/demo',
+      `${server.url}/demo`,
+      `${server.url}x/realms/demo`,
+      '',
+      'demo',
+    ])
+      await expectUnauthenticated(verify(await token({ iss })));
+    await expectUnauthenticated(verify(await token({ iss: undefined })));
+    expect(realmsAsked).toEqual([]);
+  });
+
+  it('from an issuer that is no string', async () => {
+    for (const iss of [1, null, true, ['a'], { a: 1 }]) await expectUnauthenticated(verify(await token({ iss })));
+  });
+
+  it('from the realm of no tenant, without asking for its keys', async () => {
+    await expectUnauthenticated(verify(await token({ iss: server.issuer('unknown') })));
+    expect([realmsAsked, server.asked]).toEqual([['unknown'], []]);
+  });
+
+  it('from a hostile realm name, which never reaches a URL or the tenants', async () => {
+    const hostile = [
+      '..',
+      '.',
+      '../demo',
+      'demo/../other',
+      'demo?x=',
+      'demo#',
+      'demo%2f..',
+      '..%2fcore',
+      'de mo',
+      '',
+      'demo\n',
+      '@evil',
+      'a'.repeat(51),
+      'demo/',
+    ];
+    for (const realm of hostile) await expectUnauthenticated(verify(await token({ iss: server.issuer(realm) })));
+    expect([realmsAsked, server.asked]).toEqual([[], []]);
+  });
+
+  it('of one realm signed by the key of another', async () => {
+    const otherKey = await server.addKey('other');
+    await expectUnauthenticated(verify(await signToken(otherKey, claims({ iss: server.issuer('demo') }))));
+    await expectUnauthenticated(verify(await signToken({ ...otherKey, kid: key.kid }, claims())));
+  });
+
+  it('for another audience, also when it was verified for its own before', async () => {
+    const jwt = await token({ aud: ['urn:example:platform:tenant-service', 'account'] });
+    await expectUnauthenticated(verify(jwt));
+    expect(await verify(jwt, ['account'])).toBeDefined();
+    await expectUnauthenticated(verify(jwt));
+    await expectUnauthenticated(verify(await token({ aud: undefined })));
+    await expectUnauthenticated(verify(await token({ aud: [] })));
+  });
+
+  it('without a signature (alg none)', async () => {
+    for (const alg of ['none', 'None', 'NONE', ''])
+      await expectUnauthenticated(verify(unsigned({ alg, typ: 'JWT', kid: key.kid }, claims())));
+  });
+
+  it('signed by HMAC with the public key as the secret', async () => {
+    const spki = await exportSPKI(key.publicKey);
+    for (const [alg, digest] of [
+      ['HS256', 'sha256'],
+      ['HS512', 'sha512'],
+    ] as const) {
+      const signed = unsigned({ alg, typ: 'JWT', kid: key.kid }, claims()).slice(0, -1);
+      const signature = createHmac(digest, spki).update(signed).digest('base64url');
+      await expectUnauthenticated(verify(`${signed}.${signature}`));
+    }
+  });
+
+  it.each(['RS384', 'RS512', 'PS384', 'PS512', 'ES384', 'ES512'])(
+    'signed by %s, though the realm publishes that key',
+    async (alg) => {
+      key = await server.addKey('demo', alg);
+      await expectUnauthenticated(verify(await token()));
+    },
+  );
+
+  it('whose header names another algorithm than it was signed with', async () => {
+    const jwt = await token();
+    const [, payload, signature] = jwt.split('.');
+    for (const alg of ['PS256', 'ES256', 'EdDSA']) {
+      const header = Buffer.from(JSON.stringify({ alg, kid: key.kid })).toString('base64url');
+      await expectUnauthenticated(verify(`${header}.${payload}.${signature}`));
+    }
+  });
+
+  it('with a changed payload, a changed signature or a cut one', async () => {
+    const [header, , signature = ''] = (await token()).split('.');
+    const [, payload] = (await token({ sub: 'somebody else' })).split('.');
+    await expectUnauthenticated(verify(`${header}.${payload}.${signature}`));
+    await expectUnauthenticated(verify(`${header}.${(await token()).split('.')[1]}.${signature.slice(0, -8)}`));
+    await expectUnauthenticated(verify(`${header}.${payload}.`));
+  });
+
+  it('that brings a key of its own in its header', async () => {
+    const own = await generateKeyPair('RS256', { extractable: true });
+    const jwk = { kty: 'RSA', n: 'AQAB', e: 'AQAB' };
+    const header = { alg: 'RS256', kid: key.kid, jwk, jku: 'http://127.0.0.1:1/keys', x5u: 'http://127.0.0.1:1/' };
+    const jwt = await new SignJWT(claims()).setProtectedHeader(header).sign(own.privateKey);
+    await expectUnauthenticated(verify(jwt));
+  });
+
+  it('without exp or sub, or with one of a wrong type', async () => {
+    for (const changes of [
+      { exp: undefined },
+      { sub: undefined },
+      { sub: '' },
+      { sub: 7 },
+      { exp: 'soon' },
+      { nbf: 'x' },
+      { exp: null },
+    ])
+      await expectUnauthenticated(verify(await token(changes)));
+  });
+
+  it('that is an ID token, a refresh token, an offline token or a logout token', async () => {
+    for (const typ of ['ID', 'Refresh', 'Offline', 'Logout']) await expectUnauthenticated(verify(await token({ typ })));
+    await expectUnauthenticated(verify(await token({ typ: undefined, at_hash: 'abc' })));
+    for (const typ of ['logout+jwt', 'dpop+jwt', 'id+jwt'])
+      await expectUnauthenticated(verify(await signToken(key, claims(), { typ })));
+  });
+
+  it('that is garbage', async () => {
+    for (const jwt of [
+      'x',
+      'a.b.c',
+      '..',
+      'a.b',
+      'a.b.c.d.e',
+      'eyJhbGciOiJSUzI1NiJ9.e30.AA',
+      '='.repeat(100),
+      'a'.repeat(8_000),
+    ])
+      await expectUnauthenticated(verify(jwt));
+  });
+
+  it('that is not sent as one bearer token', async () => {
+    const jwt = await token();
+    const headers = [
+      undefined,
+      '',
+      'Bearer',
+      'Bearer ',
+      jwt,
+      `Basic ${jwt}`,
+      `Bearer ${jwt} ${jwt}`,
+      `Bearer ${jwt}, Bearer ${jwt}`,
+      `Bearer, ${jwt}`,
+      `Bearer "${jwt}"`,
+      `Bearer\t${jwt}`,
+      `DPoP ${jwt}`,
+    ];
+    for (const header of headers) await expectUnauthenticated((async () => verifier.verify(header, 'any'))());
+  });
+});
+
+describe('the time of a token', () => {
+  it('ends 5 s after exp, whether it was verified before or not', async () => {
+    const jwt = await token({ exp: seconds(start) + 10 });
+    const fresh = await token({ exp: seconds(start) + 10, jti: 'another' });
+    await verify(jwt);
+    now = new Date(start.getTime() + 14_999);
+    expect(await verify(jwt)).toBeDefined();
+    expect(await verify(await token({ exp: seconds(start) + 10, jti: 'third' }))).toBeDefined();
+    now = new Date(start.getTime() + 15_000);
+    await expectUnauthenticated(verify(jwt));
+    await expectUnauthenticated(verify(fresh));
+    await expectUnauthenticated(verify(jwt));
+  });
+
+  it('begins 5 s before nbf', async () => {
+    const nbf = seconds(start) + 60;
+    now = new Date((nbf - 6) * 1000);
+    await expectUnauthenticated(verify(await token({ nbf })));
+    now = new Date((nbf - 5) * 1000);
+    expect(await verify(await token({ nbf }))).toBeDefined();
+  });
+});
+
+describe('a verified token', () => {
+  it('is remembered: it needs no keys and no tenant again', async () => {
+    const jwt = await token();
+    await verify(jwt);
+    await server.close();
+    expect((await verify(jwt)).subject).toBe('9d1c7e2a');
+    expect([realmsAsked, server.asked.length]).toEqual([['demo'], 1]);
+  });
+
+  it('lends nothing to a token that differs in one character', async () => {
+    const jwt = await token();
+    await verify(jwt);
+    const last = jwt.at(-2) === 'A' ? 'B' : 'A';
+    await expectUnauthenticated(verify(jwt.slice(0, -2) + last + jwt.at(-1)));
+    await expectUnauthenticated(verify(`${jwt}=`));
+  });
+});
+
+describe('the keys of a realm', () => {
+  it('are fetched once for many tokens at the same time', async () => {
+    const tokens = await Promise.all(Array.from({ length: 20 }, (_, jti) => token({ jti: String(jti) })));
+    await Promise.all(tokens.map((jwt) => verify(jwt)));
+    expect(server.asked).toEqual(['/auth/realms/demo/protocol/openid-connect/certs']);
+  });
+
+  it('are fetched again for an unknown kid, at most every 30 s', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: start });
+    await verify(await token());
+    const rotated = await server.addKey('demo');
+    const byRotated = await signToken(rotated, claims());
+    await expectUnauthenticated(verify(byRotated));
+    expect(server.asked).toHaveLength(1);
+    vi.setSystemTime(start.getTime() + 30_001);
+    expect(await verify(byRotated)).toBeDefined();
+    expect(server.asked).toHaveLength(2);
+    for (let attempt = 0; attempt < 10; attempt += 1)
+      await expectUnauthenticated(verify(await signToken({ ...rotated, kid: `guess-${attempt}` }, claims())));
+    expect(server.asked).toHaveLength(2);
+  });
+
+  it('keep serving while the endpoint is down', async () => {
+    await verify(await token());
+    server.mode = 'hanging up';
+    expect(await verify(await token({ jti: 'another' }))).toBeDefined();
+  });
+
+  it.each(['failing', 'garbage', 'hanging up'] as const)(
+    'that cannot be fetched (%s) are a 503 with Retry-After and a counted failure, and the verifier recovers by itself',
+    async (mode) => {
+      server.mode = mode;
+      const jwt = await token();
+      const problem = await refusal(verify(jwt));
+      expect([problem.slug, problem.status, problem.headers['Retry-After']]).toEqual(['unavailable', 503, '5']);
+      expect(await metrics.registry.metrics()).toContain(
+        'dependency_failures_total{dependency="access-service",kind="keys"} 1',
+      );
+      server.mode = 'up';
+      expect(await verify(jwt)).toBeDefined();
+    },
+  );
+
+  it('are not asked for when the tenant cannot be looked up: that failure is told as it is, not as a 401', async () => {
+    const down = new Problem('dependency-failed');
+    const broken = createBearerVerifier({
+      accessUrl: server.url,
+      accessPublicUrl: server.url,
+      clientId: audience,
+      log,
+      metrics,
+      clock: () => now,
+      tenants: { byRealm: () => Promise.reject(down) },
+    });
+    expect(await refusal((async () => broken.verify(`Bearer ${await token()}`, 'any'))())).toBe(down);
+    expect(server.asked).toEqual([]);
+  });
+
+  it('meant for encryption sign nothing', async () => {
+    const { publicKey } = key;
+    server.publish('demo', [{ ...(await exportJWK(publicKey)), kid: key.kid, use: 'enc' }]);
+    await expectUnauthenticated(verify(await token()));
+  });
+});
+
+it('no token, and no part of one, is in the log', async () => {
+  const jwt = await token();
+  await verify(jwt);
+  server.mode = 'failing';
+  await refusal(verify(await signToken(key, claims({ iss: server.issuer('other') }))));
+  for (const part of jwt.split('.')) expect(text()).not.toContain(part);
+});

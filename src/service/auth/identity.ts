@@ -1,0 +1,215 @@
+// Who calls: verifies bearer access tokens of the access service (Keycloak's claims) for the realms of known tenants
+// and for core. Deny by default: any doubt about a token is a 401. It decides no permissions beyond "has a role".
+import { hash } from 'node:crypto';
+import type { JWTVerifyResult } from 'jose';
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { type Clock, systemClock } from '../clock.ts';
+import { Problem } from '../http/problem.ts';
+import { jose } from '../operations/late-packages.ts';
+import type { Logger } from '../operations/log.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { createSigningKeys, isTokenFault } from './signing-keys.ts';
+
+export interface Tenant {
+  /** URN */
+  id: string;
+  name: string;
+  realm: string;
+}
+
+export interface Tenants {
+  byRealm(realm: string): Promise<Tenant | undefined>;
+  /** By full URN. */
+  byId(urn: string): Promise<Tenant | undefined>;
+  /** By name in any case or in kebab-case. */
+  byName(name: string): Promise<Tenant | undefined>;
+}
+
+/** A verified bearer. */
+export interface Caller {
+  subject: string;
+  /** `name`, else `preferred_username`, else the subject. */
+  name: string;
+  email?: string;
+  issuer: string;
+  realm: string;
+  /** The client that the token was issued to (`azp`). */
+  clientId: string;
+  isCore: boolean;
+  /** Absent for core callers. */
+  tenant?: Tenant;
+  /** Realm roles bare, client roles as `<client>:<role>`, roles of the verifying service's own client also bare. */
+  roles: ReadonlySet<string>;
+}
+
+export interface BearerVerifier {
+  /**
+   * Verifies an `Authorization` header. `audiences`: one of these must be in `aud`, `'any'` skips the check.
+   * Throws Problem `unauthenticated`, or `unavailable` when the access service's keys cannot be had. A token that is
+   * known is verified at once: a promise would cost more than the look.
+   */
+  verify(authorization: string | undefined, audiences: readonly string[] | 'any'): Caller | Promise<Caller>;
+}
+
+export interface BearerVerifierOptions {
+  /** Where keys are fetched, such as `http://keycloak:8080/auth`. */
+  accessUrl: string;
+  /** What issuers begin with, such as `https://access.example.org/auth`. */
+  accessPublicUrl: string;
+  tenants: Pick<Tenants, 'byRealm'>;
+  /** The verifying service's client id (its URN). */
+  clientId: string;
+  log: Logger;
+  metrics: Metrics;
+  clock?: Clock;
+}
+
+interface VerifiedToken {
+  caller: Caller;
+  audiences: readonly string[];
+  /** Seconds since 1970. */
+  expires: number;
+}
+
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** Seconds by which clocks may differ. */
+const leeway = 5;
+const coreRealm = 'core';
+// The contract's names of realms; nothing in them has a meaning in a URL, and none is a dot segment.
+const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
+const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
+const claimsSchema = z.object({
+  sub: z.string().min(1),
+  exp: z.number(),
+  typ: z.string().optional(),
+  at_hash: z.undefined().optional(),
+  azp: z.string().optional(),
+  name: z.string().optional(),
+  preferred_username: z.string().optional(),
+  email: z.string().optional(),
+  aud: z.union([z.string().transform((one) => [one]), z.array(z.string())]).default([]),
+  realm_access: rolesSchema.optional(),
+  resource_access: z.record(z.string(), rolesSchema).optional(),
+});
+
+/** A verified token is remembered by its SHA-256 until it expires; at most 10,000 of them. */
+export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
+  const clock = options.clock ?? systemClock;
+  const issuerBase = `${options.accessPublicUrl}/realms/`;
+  const keys = createSigningKeys(options.accessUrl);
+  const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
+
+  return {
+    verify(authorization, audiences) {
+      const token = bearerToken(authorization);
+      const digest = hash('sha256', token, 'base64');
+      const known = verified.get(digest);
+      if (known) return callerOf(digest, known, audiences);
+      return verifyToken(token).then((entry) => {
+        verified.set(digest, entry);
+        return callerOf(digest, entry, audiences);
+      });
+    },
+  };
+
+  function callerOf(digest: string, entry: VerifiedToken, audiences: readonly string[] | 'any'): Caller {
+    if (entry.expires + leeway <= clock().getTime() / 1000) {
+      verified.delete(digest);
+      throw unauthenticated('The token has expired.');
+    }
+    if (audiences !== 'any' && !audiences.some((audience) => entry.audiences.includes(audience)))
+      throw unauthenticated('The token is for another audience.');
+    return entry.caller;
+  }
+
+  async function verifyToken(token: string): Promise<VerifiedToken> {
+    const issuer = unverifiedIssuer(token);
+    const realm = issuer.startsWith(issuerBase) ? issuer.slice(issuerBase.length) : '';
+    if (!realmPattern.test(realm)) throw unauthenticated('The token is from another issuer.');
+    const tenant = realm === coreRealm ? undefined : await options.tenants.byRealm(realm);
+    if (realm !== coreRealm && !tenant) throw unauthenticated('The token is from the realm of no tenant.');
+    const { payload, protectedHeader } = await checkSignature(token, issuer, realm);
+    const { data } = claimsSchema.safeParse(payload);
+    if (!data || !isAccessToken(protectedHeader.typ, data.typ)) throw unauthenticated('The token is no access token.');
+    const caller = { ...personOf(data), issuer, realm, isCore: !tenant, ...(tenant && { tenant }) };
+    const roles = rolesOf(data, options.clientId);
+    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp };
+  }
+
+  async function checkSignature(token: string, issuer: string, realm: string): Promise<JWTVerifyResult> {
+    try {
+      const settings = {
+        algorithms,
+        issuer,
+        clockTolerance: leeway,
+        currentDate: clock(),
+        requiredClaims: ['exp', 'sub'],
+      };
+      return await jose().jwtVerify(token, keys.ofRealm(realm), settings);
+    } catch (error) {
+      if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
+      options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
+      options.log.warn({ err: error, realm }, 'the keys of a realm cannot be fetched');
+      const headers = { 'Retry-After': '5' };
+      throw new Problem('unavailable', 'The access service cannot be reached at the moment.', {
+        cause: error,
+        headers,
+      });
+    }
+  }
+}
+
+/**
+ * The realm signs more than access tokens. Keycloak says in the claim `typ` what a token is for; elsewhere the header
+ * does (RFC 9068 section 2.1, RFC 8725 section 3.11). An ID token also gives itself away by `at_hash`.
+ */
+function isAccessToken(headerType: string | undefined, claimedType: string | undefined): boolean {
+  const headerFits = ['jwt', 'at+jwt', 'application/at+jwt'].includes(headerType?.toLowerCase() ?? 'jwt');
+  return headerFits && !['ID', 'Refresh', 'Offline', 'Logout'].includes(claimedType ?? 'Bearer');
+}
+
+/** What stands where the token belongs; what is none fails as soon as it is decoded. RFC 6750 section 2.1. */
+function bearerToken(authorization = ''): string {
+  // The scheme is case-insensitive (RFC 9110 section 11.1).
+  const token = authorization.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : '';
+  if (token === '') throw unauthenticated('The request carries no bearer token.');
+  return token;
+}
+
+/** Only to find the realm whose keys must have signed it. */
+function unverifiedIssuer(token: string): string {
+  try {
+    const { iss }: { iss?: unknown } = jose().decodeJwt(token);
+    return typeof iss === 'string' ? iss : '';
+  } catch (error) {
+    throw unauthenticated('The token is not a JWT.', error);
+  }
+}
+
+type Claims = z.output<typeof claimsSchema>;
+
+function personOf(claims: Claims): Pick<Caller, 'subject' | 'name' | 'email' | 'clientId'> {
+  return {
+    subject: claims.sub,
+    name: claims.name ?? claims.preferred_username ?? claims.sub,
+    ...(claims.email !== undefined && { email: claims.email }),
+    clientId: claims.azp ?? '',
+  };
+}
+
+function rolesOf(claims: Claims, ownClient: string): ReadonlySet<string> {
+  const roles = new Set(claims.realm_access?.roles);
+  for (const [client, access] of Object.entries(claims.resource_access ?? {}))
+    for (const role of access.roles) {
+      roles.add(`${client}:${role}`);
+      if (client === ownClient) roles.add(role);
+    }
+  return roles;
+}
+
+// RFC 6750 section 3.
+function unauthenticated(detail: string, cause?: unknown): Problem {
+  const challenge = `Bearer error="invalid_token", error_description="${detail}"`;
+  return new Problem('unauthenticated', detail, { cause, headers: { 'WWW-Authenticate': challenge } });
+}

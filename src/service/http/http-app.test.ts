@@ -1,0 +1,445 @@
+// What every app does with a request, over real HTTP.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
+import { sendRaw } from '../../../test/support/raw-http.ts';
+import { anonymous, type Guard, type HttpAppOptions, isGuarded, type Route, route } from './http-app.ts';
+import { Problem } from './problem.ts';
+import { parseTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
+
+let app: ListeningApp | undefined;
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+});
+
+async function start(routes: Route[], overrides: Partial<HttpAppOptions> = {}): Promise<ListeningApp> {
+  app = await startApp(routes, overrides);
+  return app;
+}
+
+const refuse = (slug: 'unauthenticated' | 'forbidden'): Guard => ({
+  name: 'refuse',
+  admits: ['session'],
+  check: () => {
+    throw new Problem(slug);
+  },
+});
+
+interface Extra {
+  method?: 'get' | 'post' | 'put' | 'delete';
+  path?: string;
+  guards?: Guard[];
+  handle?: Route['handle'];
+}
+
+function plain({ method = 'get', path = '/things/:id', guards = [anonymous], handle }: Extra = {}): Route {
+  return route({
+    method,
+    path,
+    guards,
+    summary: 'A thing',
+    answers: { 200: { description: 'The thing' } },
+    handle: handle ?? ((_input, request, response) => void response.json({ id: request.params.id })),
+  });
+}
+
+const withBody = (guards: Guard[]) =>
+  route({
+    method: 'put',
+    path: '/things/:id',
+    summary: 'Replaces a thing',
+    guards,
+    params: z.object({ id: z.uuid() }),
+    query: z.strictObject({ top: z.coerce.number().int().max(100).optional() }),
+    body: z.strictObject({ name: z.string() }),
+    answers: { 200: { description: 'Fine' } },
+    handle: ({ params, query, body }, _request, response) => void response.json({ params, query, body }),
+  });
+
+const json = { 'Content-Type': 'application/json' };
+const uuid = '0198c8a8-7d1c-7000-8000-000000000001';
+
+describe('the order of a request', () => {
+  it('asks the guards before it looks at the body: 401 comes before 400, 413 and 415', async () => {
+    const { url } = await start([withBody([refuse('unauthenticated')])], { bodyLimit: 1_024 });
+    for (const [body, headers] of [
+      ['{', json],
+      [`"${'a'.repeat(2_000)}"`, json],
+      ['x', { 'Content-Type': 'text/plain' }],
+    ] as const)
+      expect((await fetch(`${url}/things/no-uuid?top=x`, { method: 'PUT', body, headers })).status).toBe(401);
+  });
+
+  it('answers 401 without waiting for a body that never comes', async () => {
+    const { port } = await start([withBody([refuse('unauthenticated')])]);
+    const head = `PUT /things/1 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`;
+    expect((await sendRaw(port, head)).status).toBe(401);
+  });
+
+  it('asks the guards one after the other and stops at the first that refuses', async () => {
+    const asked: string[] = [];
+    const note = (name: string): Guard => ({
+      name,
+      check: async () => {
+        await delay(5);
+        asked.push(name);
+      },
+    });
+    const { url } = await start([
+      plain({ guards: [note('first'), note('second'), refuse('forbidden'), note('third')] }),
+    ]);
+    expect((await fetch(`${url}/things/1`)).status).toBe(403);
+    expect(asked).toEqual(['first', 'second']);
+  });
+
+  it('answers one 400 with every failing place of params, query and body', async () => {
+    const { url } = await start([withBody([anonymous])]);
+    const body = JSON.stringify({ name: 1, more: true });
+    const response = await fetch(`${url}/things/no-uuid?top=200&bottom=1`, { method: 'PUT', headers: json, body });
+    const problem = (await response.json()) as { errors: { pointer: string }[] };
+    expect(response.status).toBe(400);
+    expect(problem.errors.map(({ pointer }) => pointer)).toEqual([
+      '/params/id',
+      '/query/top',
+      '/query/bottom',
+      '/name',
+      '/more',
+    ]);
+  });
+
+  it('hands the handler what the schemas made of params, query and body', async () => {
+    const { url } = await start([withBody([anonymous])]);
+    const response = await fetch(`${url}/things/${uuid}?top=7`, { method: 'PUT', headers: json, body: '{"name":"a"}' });
+    expect(await response.json()).toEqual({ params: { id: uuid }, query: { top: 7 }, body: { name: 'a' } });
+  });
+});
+
+describe('an address', () => {
+  it('that is unknown is answered 404 for every method', async () => {
+    const { url } = await start([plain()]);
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+      expect((await fetch(`${url}/nothing`, { method })).status).toBe(404);
+  });
+
+  it('that does not take the method is answered 405 with Allow', async () => {
+    const { url } = await start([plain(), plain({ method: 'put' })]);
+    for (const method of ['POST', 'DELETE', 'PATCH']) {
+      const response = await fetch(`${url}/things/1`, { method });
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, PUT, HEAD, OPTIONS']);
+      expect(await response.json()).toMatchObject({ type: 'urn:formgate:problem:method-not-allowed', status: 405 });
+    }
+  });
+
+  it('answers HEAD as GET without a body, and 405 where there is no GET', async () => {
+    const { url } = await start([plain(), plain({ method: 'put', path: '/other' })]);
+    const head = await fetch(`${url}/things/1`, { method: 'HEAD' });
+    expect([head.status, await head.text(), head.headers.get('content-length')]).toEqual([200, '', '10']);
+    expect((await fetch(`${url}/other`, { method: 'HEAD' })).status).toBe(405);
+  });
+
+  it('answers OPTIONS with Allow', async () => {
+    const { url } = await start([plain(), plain({ method: 'delete' })], { corsOrigins: ['*'] });
+    const response = await fetch(`${url}/things/1`, { method: 'OPTIONS' });
+    expect([response.status, response.headers.get('allow')]).toEqual([204, 'GET, DELETE, HEAD, OPTIONS']);
+  });
+
+  it('with a malformed percent-encoding is answered 400', async () => {
+    const { port } = await start([plain()]);
+    for (const path of ['/things/%', '/things/%zz', '/things/%ff', '/things/%c0%af']) {
+      const { status, body } = await sendRaw(port, `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      expect([path, status]).toEqual([path, 400]);
+      expect(JSON.parse(body)).toMatchObject({ errors: [{ pointer: '/params' }] });
+    }
+  });
+
+  it('that holds a NUL, in path or query, is answered 400', async () => {
+    const { url } = await start([plain()]);
+    expect((await fetch(`${url}/things/a%00b`)).status).toBe(400);
+    expect((await fetch(`${url}/things/a?b=%00`)).status).toBe(400);
+  });
+
+  it('with a repeated query parameter is answered 400 with its pointer', async () => {
+    const { url } = await start([withBody([anonymous])]);
+    const response = await fetch(`${url}/things/${uuid}?top=1&top=2`, {
+      method: 'PUT',
+      headers: json,
+      body: '{"name":"a"}',
+    });
+    expect([response.status, await response.json()]).toMatchObject([400, { errors: [{ pointer: '/query/top' }] }]);
+  });
+
+  it('never becomes a 500, however its target is written', async () => {
+    const { port } = await start([plain()]);
+    for (const target of [
+      '*',
+      '//',
+      '//things/1',
+      'http://elsewhere/things/1',
+      '/things/..',
+      '/things/1?%',
+      '/?__proto__[a]=1',
+      `/${'a'.repeat(8_000)}`,
+    ]) {
+      const { status } = await sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      expect([target, status < 500]).toEqual([target, true]);
+    }
+  });
+});
+
+describe('a problem', () => {
+  it('is application/problem+json with errorMessage equal to detail and instance without the query', async () => {
+    const { url } = await start([plain({ guards: [refuse('forbidden')] })]);
+    const response = await fetch(`${url}/things/1?code=ABC123`);
+    expect(response.headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
+    const problem = (await response.json()) as Record<string, unknown>;
+    expect(problem).toEqual({
+      type: 'urn:formgate:problem:forbidden',
+      title: 'The caller may not do this',
+      status: 403,
+      detail: 'The caller may not do this.',
+      instance: '/things/1',
+      errorMessage: 'The caller may not do this.',
+    });
+  });
+
+  it('is a bare 500 for an error that nobody expected, with the cause only in the log', async () => {
+    const handle = () => {
+      throw new TypeError('canary of the inside', { cause: new Error('the root of it') });
+    };
+    const { url, requestLines } = await start([plain({ handle })]);
+    const response = await fetch(`${url}/things/1`);
+    const text = await response.text();
+    expect(response.status).toBe(500);
+    expect(JSON.parse(text)).toEqual({
+      type: 'urn:formgate:problem:internal',
+      title: 'The service failed',
+      status: 500,
+      detail: 'The service failed.',
+      instance: '/things/1',
+      errorMessage: 'The service failed.',
+    });
+    expect((await requestLines(1))[0]).toMatchObject({
+      level: 'error',
+      status: 500,
+      err: { type: 'TypeError', message: 'canary of the inside', cause: { message: 'the root of it' } },
+    });
+  });
+
+  it('is a 500 also for what is thrown and is no error', async () => {
+    const thrown: unknown[] = [undefined, null, 'text', 0, {}];
+    const handle = () => Promise.reject(thrown.shift());
+    const { url } = await start([plain({ handle })]);
+    for (let count = 0; count < 5; count += 1) expect((await fetch(`${url}/things/1`)).status).toBe(500);
+  });
+
+  it('after the answer has begun cuts the connection and is logged as 500', async () => {
+    const handle: Route['handle'] = async (_input, _request, response) => {
+      response.write('half');
+      await delay(20);
+      throw new Error('too late');
+    };
+    const { url, requestLines, text } = await start([plain({ handle })]);
+    await expect(fetch(`${url}/things/1`).then((response) => response.text())).rejects.toThrow();
+    expect((await requestLines(1))[0]).toMatchObject({ status: 500, err: { message: 'too late' } });
+    expect(text()).not.toContain('half');
+  });
+});
+
+describe('every answer', () => {
+  it('carries the X-Request-Id of the request if it is a plain one, else a new one', async () => {
+    const { url, requestLines } = await start([plain()]);
+    const ask = async (id?: string) =>
+      (await fetch(`${url}/things/1`, { headers: id ? { 'X-Request-Id': id } : {} })).headers.get('x-request-id');
+    expect(await ask('abc-123_x.y')).toBe('abc-123_x.y');
+    const made = [await ask(), await ask('"quoted"'), await ask('a'.repeat(65))];
+    for (const id of made) expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    expect((await requestLines(4)).map(({ requestId }) => requestId)).toEqual(['abc-123_x.y', ...made]);
+  });
+
+  it('carries it on 404 and 500 as well, and may not be stored or sniffed', async () => {
+    const handle = () => {
+      throw new Error('x');
+    };
+    const { url } = await start([plain({ handle })]);
+    for (const path of ['/nothing', '/things/1']) {
+      const { headers } = await fetch(url + path);
+      expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+      expect([headers.get('cache-control'), headers.get('x-content-type-options')]).toEqual(['no-store', 'nosniff']);
+      expect(headers.has('x-powered-by')).toBe(false);
+    }
+  });
+
+  it('honours a valid traceparent and ignores any other', async () => {
+    const seen: unknown[] = [];
+    const handle: Route['handle'] = (_input, _request, response) => {
+      seen.push(response.locals.traceparent);
+      response.end();
+    };
+    const { url, lines } = await start([plain({ handle })]);
+    const valid = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const given = [valid, 'x', valid.toUpperCase(), `00-${'0'.repeat(32)}-b7ad6b7169203331-01`, `${valid}-more`];
+    for (const traceparent of given) await fetch(`${url}/things/1`, { headers: { traceparent } });
+    expect(seen).toEqual([valid, undefined, undefined, undefined, undefined]);
+    const logged = lines().filter(({ msg }) => msg === 'request');
+    expect(logged[0]).toMatchObject({ traceparent: valid, requestId: expect.any(String) });
+    expect(logged[1]).not.toHaveProperty('traceparent');
+  });
+});
+
+describe('the client address', () => {
+  async function addressSeen(trustedProxies: TrustedProxies | undefined, forwarded: string): Promise<string> {
+    const handle: Route['handle'] = (_input, request, response) =>
+      void response.json(`${request.protocol} ${request.ip}`);
+    const { url, close } = await startApp([plain({ handle })], { trustedProxies: trustedProxies ?? 0 });
+    const headers = { 'X-Forwarded-For': forwarded, 'X-Forwarded-Proto': 'https' };
+    const seen = await fetch(`${url}/things/1`, { headers });
+    const text = (await seen.json()) as string;
+    await close();
+    return text;
+  }
+
+  it('is read from the right of X-Forwarded-For by the number of trusted hops', async () => {
+    const list = '203.0.113.9, 198.51.100.7, 10.0.0.3';
+    expect(await addressSeen(parseTrustedProxies('1'), list)).toBe('https 10.0.0.3');
+    expect(await addressSeen(parseTrustedProxies('2'), list)).toBe('https 198.51.100.7');
+    expect(await addressSeen(parseTrustedProxies('9'), list)).toBe('https 203.0.113.9');
+  });
+
+  it('is the first from the right that no trusted CIDR holds', async () => {
+    const list = '203.0.113.9, 198.51.100.7, 10.0.0.3';
+    expect(await addressSeen(parseTrustedProxies('loopback, 10.0.0.0/8'), list)).toBe('https 198.51.100.7');
+    expect(await addressSeen(parseTrustedProxies('loopback'), list)).toBe('https 10.0.0.3');
+    expect(await addressSeen(parseTrustedProxies('127.0.0.1,10.0.0.0/8,198.51.100.7'), list)).toBe('https 203.0.113.9');
+  });
+
+  it('is that of the connection where the peer is not trusted, and X-Forwarded-Proto counts for nothing', async () => {
+    expect(await addressSeen(parseTrustedProxies('0'), '203.0.113.9')).toBe('http 127.0.0.1');
+    expect(await addressSeen(parseTrustedProxies('10.0.0.0/8,fd00::/8'), '203.0.113.9')).toBe('http 127.0.0.1');
+  });
+
+  it('every setting that the configuration accepts, the app accepts', async () => {
+    const texts = [
+      '0',
+      '1',
+      'loopback',
+      'linklocal,uniquelocal',
+      '10.0.0.0/8',
+      '::1',
+      'fd00::/8',
+      '::ffff:10.0.0.0/104',
+      '1.2.3.4/32',
+      '::/1',
+    ];
+    for (const text of texts) {
+      const parsed = parseTrustedProxies(text);
+      expect([text, parsed]).not.toContain(undefined);
+      expect(await addressSeen(parsed, '203.0.113.9')).toMatch(/^https? /);
+    }
+    for (const text of [
+      '',
+      '-1',
+      '100',
+      '10.0.0.0/0',
+      '10.0.0.0/33',
+      '::/129',
+      'fe80::1%eth0',
+      '10.0.0',
+      'proxy',
+      'true',
+      '1,loopback',
+      '10.0.0.0/8/8',
+    ])
+      expect([text, parseTrustedProxies(text)]).toEqual([text, undefined]);
+  });
+});
+
+describe('cross-origin calls', () => {
+  const preflight = {
+    Origin: 'https://forms.example.org',
+    'Access-Control-Request-Method': 'PUT',
+    'Access-Control-Request-Headers': 'authorization,content-type',
+  };
+
+  it('are allowed from the configured origins, never with credentials', async () => {
+    const { url } = await start([plain()], { corsOrigins: ['https://forms.example.org', 'https://other.example.org'] });
+    const allowed = await fetch(`${url}/things/1`, { headers: { Origin: 'https://forms.example.org' } });
+    expect(allowed.headers.get('access-control-allow-origin')).toBe('https://forms.example.org');
+    expect(allowed.headers.get('vary')).toContain('Origin');
+    expect(allowed.headers.get('access-control-expose-headers')).toContain('ETag');
+    expect(allowed.headers.has('access-control-allow-credentials')).toBe(false);
+    const denied = await fetch(`${url}/things/1`, { headers: { Origin: 'https://evil.example.org' } });
+    expect(denied.headers.has('access-control-allow-origin')).toBe(false);
+  });
+
+  it('are announced by a preflight that needs no token', async () => {
+    const { url } = await start([plain({ method: 'put', guards: [refuse('unauthenticated')] })], {
+      corsOrigins: ['*'],
+    });
+    const response = await fetch(`${url}/things/1`, { method: 'OPTIONS', headers: preflight });
+    expect(response.status).toBe(204);
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+    expect(response.headers.get('access-control-allow-methods')).toContain('PUT');
+    expect(response.headers.get('access-control-allow-headers')).toBe('authorization,content-type');
+    expect(response.headers.has('access-control-allow-credentials')).toBe(false);
+  });
+
+  it('are allowed on refusals too, so that a page can read why', async () => {
+    const { url } = await start([plain({ guards: [refuse('unauthenticated')] })], { corsOrigins: ['*'] });
+    const response = await fetch(`${url}/things/1`, { headers: { Origin: 'https://forms.example.org' } });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, '*']);
+  });
+
+  it('are not allowed where no origin is configured', async () => {
+    const { url } = await start([plain()]);
+    const response = await fetch(`${url}/things/1`, { method: 'OPTIONS', headers: preflight });
+    expect(response.headers.has('access-control-allow-origin')).toBe(false);
+  });
+});
+
+describe('the record of a request', () => {
+  it('counts into the histogram by method, route pattern and status, never by path', async () => {
+    const { url, metrics, requestLines } = await start([plain()]);
+    await fetch(`${url}/things/canary-id?code=canary-code`);
+    await fetch(`${url}/canary-path`);
+    await requestLines(2);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('http_request_duration_seconds_count{method="GET",route="/things/:id",status="200"} 1');
+    expect(text).toContain('http_request_duration_seconds_count{method="GET",route="unmatched",status="404"} 1');
+    expect(text).not.toContain('canary');
+  });
+
+  it('is 499 when the client goes away before the answer', async () => {
+    const handle: Route['handle'] = async (_input, _request, response) => {
+      await delay(200);
+      response.json('late');
+    };
+    const { url, requestLines, metrics } = await start([plain({ handle })]);
+    await expect(fetch(`${url}/things/1`, { signal: AbortSignal.timeout(50) })).rejects.toThrow();
+    expect((await requestLines(1))[0]).toMatchObject({ status: 499, level: 'info', route: '/things/:id' });
+    expect(await metrics.registry.metrics()).toContain('status="499"');
+  });
+
+  it('takes an unknown method for no route of its own', async () => {
+    const { url, requestLines } = await start([plain()]);
+    await fetch(`${url}/things/1`, { method: 'PROPFIND' });
+    expect((await requestLines(1))[0]).toMatchObject({ method: 'PROPFIND', route: 'unmatched', status: 405 });
+  });
+});
+
+describe('a route', () => {
+  it('without a guard that admits, such as a bearer or anonymous, is found to be unguarded', () => {
+    const check = () => undefined;
+    expect(isGuarded(plain({ guards: [] }))).toBe(false);
+    expect(isGuarded(plain({ guards: [{ name: 'anyRole(x)', check }] }))).toBe(false);
+    expect(isGuarded(plain({ guards: [{ name: 'session', admits: ['session'], check }] }))).toBe(true);
+    expect(isGuarded(plain({ guards: [anonymous] }))).toBe(true);
+  });
+
+  it('that is unguarded keeps an app from being made', async () => {
+    await expect(start([plain(), plain({ method: 'put', guards: [] })])).rejects.toThrow(
+      'nothing says who may call PUT /things/:id',
+    );
+  });
+});

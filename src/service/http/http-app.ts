@@ -1,0 +1,244 @@
+// Builds an Express app from a route table. A route says what it is, who may call it, what it takes and what it
+// answers; nothing is reachable that is not in the table, and no route runs before its guards have passed.
+import cors from 'cors';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import type { z } from 'zod';
+import type { Logger } from '../operations/log.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { bodyProblem } from './body-bytes.ts';
+import { issueMessage } from './issue-message.ts';
+import { createJsonBodyReader, type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
+import { fieldErrors, invalidRequest, Problem } from './problem.ts';
+import { problemHandler } from './problem-handler.ts';
+import { type RawRoute, serveRawRoutes } from './raw-routes.ts';
+import { beginRequest, queryOf } from './request-context.ts';
+import { checkFraming } from './request-framing.ts';
+import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
+
+export type Credential = 'bearer' | 'session' | 'none';
+
+/** Lets a request pass or throws the Problem that refuses it. May leave what it learnt in `response.locals`. */
+export interface Guard {
+  name: string;
+  /** Settles who may call at all: any one of these credentials, `none` for a call without one. See `isGuarded`. */
+  admits?: readonly Credential[];
+  check(request: Request, response: Response): void | Promise<void>;
+}
+
+/** Says on a route's line that anybody may call it. */
+export const anonymous: Guard = { name: 'anonymous', admits: ['none'], check: () => undefined };
+
+/** Whether a route says who may call it. One that does not is a mistake: nothing is open by omission. */
+export function isGuarded(item: Pick<Route, 'guards'>): boolean {
+  return item.guards.some(({ admits = [] }) => admits.length > 0);
+}
+
+export interface Answer {
+  description: string;
+  schema?: z.ZodType;
+  /** Header name to description. */
+  headers?: Record<string, string>;
+}
+
+type Schema = z.ZodType | undefined;
+type Output<S extends Schema> = S extends z.ZodType ? z.output<S> : undefined;
+
+export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema> {
+  params: Output<P>;
+  query: Output<Q>;
+  body: Output<B>;
+  /** The JSON text of a member of the body, as it was sent. */
+  bodyText: JsonBody['textOf'];
+}
+
+export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
+  /** `all` is for raw routes. */
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
+  /** As Express writes it: `/form/v1/forms/:formId`. */
+  path: string;
+  /**
+   * Takes whatever begins with the part of `path` before its first parameter, as it was written: no cross-origin headers
+   * are added, and nothing is decoded, read or validated before `handle`, which writes the whole head of its answer, with
+   * our own headers (`ownHeaders`) or after `setOwnHeaders`. Raw routes are looked at first.
+   */
+  raw?: true;
+  summary: string;
+  description?: string;
+  guards: Guard[];
+  params?: P;
+  query?: Q;
+  body?: B;
+  /** Largest body in bytes, where it is smaller than the app's: a caller's rights may depend on what is in it. */
+  bodyLimit?: number;
+  /** Request headers with a meaning here: name to description. */
+  headers?: Record<string, string>;
+  answers: Record<number, Answer>;
+  handle(input: RouteInput<P, Q, B>, request: Request, response: Response): void | Promise<void>;
+}
+
+/** A route with its input types erased; only `route` makes one. */
+export type Route = RouteDefinition<Schema, Schema, Schema>;
+
+/**
+ * Declares a route. Per request: guards in order, then the body is read, then params, query and body are validated
+ * together (one 400 names every failing place), then `handle`.
+ */
+export function route<P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
+  definition: RouteDefinition<P, Q, B>,
+): Route {
+  return definition as unknown as Route;
+}
+
+export interface HttpAppOptions {
+  log: Logger;
+  metrics: Metrics;
+  routes: Route[];
+  trustedProxies: TrustedProxies;
+  /** Origins whose scripts may call; `*` for any. Never with credentials. */
+  corsOrigins: string[];
+  /** Largest body in bytes. */
+  bodyLimit: number;
+  /** Adds pages and static files after the routes and before 404. */
+  extend?(app: Express): void;
+}
+
+/** Throws for a route that no guard admits callers to, so that a forgotten guard stops the start. */
+export function createHttpApp(options: HttpAppOptions): Express {
+  const open = options.routes.find((item) => !isGuarded(item));
+  if (open) throw new Error(`nothing says who may call ${open.method.toUpperCase()} ${open.path}`);
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.set('trust proxy', createTrust(options.trustedProxies));
+  const begin = beginRequest(options);
+  const allow = allowOrigins(options.corsOrigins);
+  const fail = problemHandler(options.metrics);
+  const raw = options.routes.filter((item) => item.raw).map(rawRoute);
+  serveRawRoutes(app, raw, { begin: (request, response) => begin(request, response, true), fail });
+  // One layer, not two: the router's way through a layer costs as much as what these do.
+  app.use((request, response, next) => {
+    begin(request, response, false);
+    checkFraming(request);
+    allow(request, response, next);
+  });
+  const readBody = createJsonBodyReader(options.bodyLimit);
+  const readerOf = ({ bodyLimit = options.bodyLimit }: Route) =>
+    bodyLimit < options.bodyLimit ? createJsonBodyReader(bodyLimit) : readBody;
+  const routes = options.routes.filter(({ raw }) => raw === undefined);
+  for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
+  // One layer: `app.all` would make one for each of the 35 methods that Node knows.
+  for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
+  options.extend?.(app);
+  app.use(() => {
+    throw new Problem('not-found', 'There is nothing at this address.');
+  });
+  app.use(fail);
+  return app;
+}
+
+/** What a script of another origin may read of an answer (Fetch standard, section 3.2.3). */
+const exposedHeaders = [
+  'ETag',
+  'Location',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'WWW-Authenticate',
+  'X-Request-Id',
+];
+
+// Never with credentials: only bearer tokens, which a page has to add itself.
+function allowOrigins(origins: string[]): RequestHandler {
+  if (origins.length === 0) return (_request, _response, next) => next();
+  const anyOrigin = origins.includes('*');
+  const exposed = exposedHeaders.join(', ');
+  const preflight = cors({ origin: anyOrigin ? '*' : origins, maxAge: 600 });
+  return (request, response, next) => {
+    const { origin } = request.headers;
+    // Fetch standard, section 3.2.2: any other OPTIONS is a request of its own, and is answered by its route.
+    if (request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined)
+      return preflight(request, response, next);
+    if (!anyOrigin) response.setHeader('Vary', 'Origin');
+    if (anyOrigin) response.setHeader('Access-Control-Allow-Origin', '*');
+    else if (origin !== undefined && origins.includes(origin))
+      response.setHeader('Access-Control-Allow-Origin', origin);
+    if (origin !== undefined) response.setHeader('Access-Control-Expose-Headers', exposed);
+    next();
+  };
+}
+
+function rawRoute(item: Route): RawRoute {
+  const nothing = { params: undefined, query: undefined, body: undefined, bodyText: noBody.textOf };
+  const prefix = item.path.slice(0, item.path.indexOf(':'));
+  return {
+    prefix,
+    serve(request, response) {
+      response.locals.route = item.path;
+      const passed = passGuards(item.guards, request, response);
+      return passed
+        ? passed.then(() => item.handle(nothing, request, response))
+        : item.handle(nothing, request, response);
+    },
+  };
+}
+
+/** At once where all of them decide at once. `from`: the first that has not decided yet. */
+function passGuards(guards: readonly Guard[], request: Request, response: Response, from = 0): void | Promise<void> {
+  for (let index = from; index < guards.length; index += 1) {
+    const checked = guards[index]?.check(request, response);
+    if (checked) return checked.then(() => passGuards(guards, request, response, index + 1));
+  }
+}
+
+function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
+  return async (request, response) => {
+    response.locals.route = item.path;
+    const passed = passGuards(item.guards, request, response);
+    if (passed) await passed;
+    const body = item.body ? await readBody(request) : noBody;
+    // Not awaited: to wait here would keep what was parsed alive for as long as the database takes.
+    return item.handle(validate(item, request, body), request, response);
+  };
+}
+
+const inPlainWords = { error: issueMessage };
+
+function validate(item: Route, request: Request, body: JsonBody): RouteInput<Schema, Schema, Schema> {
+  // Postgres stores no NUL; in a body, the reader refuses it.
+  if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the address holds a NUL character' }]);
+  const params = item.params?.safeParse(request.params, inPlainWords);
+  const query = item.query?.safeParse(queryOf(request), inPlainWords);
+  const parsedBody = item.body?.safeParse(body.value, inPlainWords);
+  if (params?.success === false || query?.success === false || parsedBody?.success === false) {
+    const errors = [
+      ...(params?.error ? fieldErrors(params.error, ['params']) : []),
+      ...(query?.error ? fieldErrors(query.error, ['query']) : []),
+      ...(parsedBody?.error ? fieldErrors(parsedBody.error) : []),
+    ];
+    const [first] = errors;
+    throw first?.pointer === '' && errors.length === 1
+      ? bodyProblem('invalid-request', first.detail)
+      : invalidRequest(errors);
+  }
+  const input = { params: params?.data, query: query?.data, body: parsedBody?.data, bodyText: body.textOf };
+  return input as RouteInput<Schema, Schema, Schema>;
+}
+
+function methodsByPath(routes: Route[]): Map<string, string[]> {
+  const methods = new Map<string, string[]>();
+  for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method.toUpperCase()]);
+  return methods;
+}
+
+// RFC 9110 section 15.5.6: a 405 names what is allowed.
+function refuseMethod(methods: string[]): RequestHandler {
+  const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+  return (request, response) => {
+    if (request.method === 'OPTIONS') {
+      response.set('Allow', allow).status(204).end();
+      return;
+    }
+    throw new Problem('method-not-allowed', `This address takes ${allow}.`, { headers: { Allow: allow } });
+  };
+}

@@ -1,0 +1,217 @@
+// Shares the slots of a limited resource (connections, workers) between tenants and their members. Nobody holds more
+// than their share; free slots go round the waiting tenants in turn, and within a tenant round its members.
+// Queues are bounded, and a claim that waits too long is refused. It knows this process only.
+import { Problem } from '../http/problem.ts';
+
+/** Who asks. A member is what a tenant's share is divided between: a person, a form, a register. */
+export interface Claim {
+  tenant: string;
+  member: string;
+}
+
+export interface FairQueueOptions {
+  /** Slots in all, and how many of them one tenant and one member may hold at the same time. */
+  slots: { total: number; perTenant: number; perMember: number };
+  /** Claims that may wait: in all, of one tenant and of one member. 0 refuses at once. */
+  waiting: { total: number; perTenant: number; perMember: number };
+  /** Longest wait in milliseconds. */
+  waitMs: number;
+  /** Detail of the problem `busy`, for people: what is busy, and what to do. */
+  detail: string;
+  /** Sent as Retry-After. */
+  retryAfterSeconds: number;
+  /** Called once for each refused claim, for metrics. */
+  onRefused?(reason: RefusalReason): void;
+}
+
+/** `full`: the queue has no room. `late`: no slot was free within `waitMs`. */
+export type RefusalReason = 'full' | 'late';
+
+/** Gives the slot back. Further calls do nothing. */
+export type ReleaseSlot = () => void;
+
+export interface FairQueue {
+  readonly running: number;
+  readonly waiting: number;
+  /** A slot that is free now and within the shares of the claim, else undefined. Never waits. */
+  tryTake(claim: Claim): ReleaseSlot | undefined;
+  /**
+   * Waits for a slot. Rejects with Problem `busy` (503, Retry-After) when the queue is full or the wait too long, and
+   * with the signal's reason when it aborts.
+   */
+  take(claim: Claim, signal?: AbortSignal): Promise<ReleaseSlot>;
+}
+
+interface Waiting {
+  claim: Claim;
+  grant(release: ReleaseSlot): void;
+}
+
+/** Waiting claims by tenant, then by member. A served key moves to the end of its map. */
+type WaitingClaims = Map<string, Map<string, Set<Waiting>>>;
+
+export function createFairQueue(options: FairQueueOptions): FairQueue {
+  return new RoundRobinQueue(options);
+}
+
+class RoundRobinQueue implements FairQueue {
+  readonly #options: FairQueueOptions;
+  readonly #running = new Counts();
+  readonly #waiting = new Counts();
+  readonly #claims: WaitingClaims = new Map();
+
+  constructor(options: FairQueueOptions) {
+    this.#options = options;
+  }
+
+  get running(): number {
+    return this.#running.total;
+  }
+
+  get waiting(): number {
+    return this.#waiting.total;
+  }
+
+  tryTake(claim: Claim): ReleaseSlot | undefined {
+    return this.#running.isBelow(claim, this.#options.slots) ? this.#start(claim) : undefined;
+  }
+
+  take(claim: Claim, signal?: AbortSignal): Promise<ReleaseSlot> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const release = this.tryTake(claim);
+    if (release) return Promise.resolve(release);
+    if (!this.#waiting.isBelow(claim, this.#options.waiting)) return Promise.reject(this.#refusal('full'));
+    return this.#wait(claim, signal);
+  }
+
+  #wait(claim: Claim, signal: AbortSignal | undefined): Promise<ReleaseSlot> {
+    const { promise, resolve, reject } = Promise.withResolvers<ReleaseSlot>();
+    const leave = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+      this.#remove(waiting);
+    };
+    const waiting: Waiting = {
+      claim,
+      grant(release) {
+        leave();
+        resolve(release);
+      },
+    };
+    const onAbort = () => {
+      leave();
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      leave();
+      reject(this.#refusal('late'));
+    }, this.#options.waitMs);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    this.#add(waiting);
+    return promise;
+  }
+
+  #start(claim: Claim): ReleaseSlot {
+    this.#running.add(claim, 1);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#running.add(claim, -1);
+      this.#grantNext();
+    };
+  }
+
+  /** One released slot can serve one waiting claim. */
+  #grantNext(): void {
+    for (const [tenant, members] of this.#claims)
+      for (const [member, queue] of members) {
+        const claim = { tenant, member };
+        const [next] = queue;
+        if (!next || !this.#running.isBelow(claim, this.#options.slots)) continue;
+        next.grant(this.#start(claim));
+        moveToEnd(members, member);
+        moveToEnd(this.#claims, tenant);
+        return;
+      }
+  }
+
+  #add(waiting: Waiting): void {
+    const { tenant, member } = waiting.claim;
+    const members = this.#claims.get(tenant) ?? new Map<string, Set<Waiting>>();
+    const queue = members.get(member) ?? new Set<Waiting>();
+    this.#claims.set(tenant, members.set(member, queue.add(waiting)));
+    this.#waiting.add(waiting.claim, 1);
+  }
+
+  #remove(waiting: Waiting): void {
+    const { tenant, member } = waiting.claim;
+    const members = this.#claims.get(tenant);
+    const queue = members?.get(member);
+    if (!queue?.delete(waiting)) return;
+    if (queue.size === 0) members?.delete(member);
+    if (members?.size === 0) this.#claims.delete(tenant);
+    this.#waiting.add(waiting.claim, -1);
+  }
+
+  #refusal(reason: RefusalReason): Problem {
+    const { detail, retryAfterSeconds, onRefused } = this.#options;
+    onRefused?.(reason);
+    return new Problem('busy', detail, { headers: { 'Retry-After': String(retryAfterSeconds) } });
+  }
+}
+
+interface TenantCounts {
+  count: number;
+  members: Map<string, number>;
+}
+
+/** Tenants and members without a slot that are kept, so that a busy service does not make their entries anew each time. */
+const idleKeys = 1_000;
+
+/** How many there are: in all, of each tenant and of each member. */
+class Counts {
+  total = 0;
+  readonly #tenants = new Map<string, TenantCounts>();
+  #idle = 0;
+
+  isBelow({ tenant, member }: Claim, limits: { total: number; perTenant: number; perMember: number }): boolean {
+    const counts = this.#tenants.get(tenant);
+    return (
+      this.total < limits.total &&
+      (counts?.count ?? 0) < limits.perTenant &&
+      (counts?.members.get(member) ?? 0) < limits.perMember
+    );
+  }
+
+  add({ tenant, member }: Claim, change: 1 | -1): void {
+    let counts = this.#tenants.get(tenant);
+    if (!counts) {
+      counts = { count: 0, members: new Map() };
+      this.#tenants.set(tenant, counts);
+    }
+    const ofMember = (counts.members.get(member) ?? 0) + change;
+    counts.members.set(member, ofMember);
+    counts.count += change;
+    this.total += change;
+    if (ofMember === 0) this.#noteIdle();
+  }
+
+  /** Counts how often a member became idle: an upper bound of how many are. */
+  #noteIdle(): void {
+    this.#idle += 1;
+    if (this.#idle < idleKeys) return;
+    this.#idle = 0;
+    for (const [tenant, { count, members }] of this.#tenants) {
+      if (count === 0) this.#tenants.delete(tenant);
+      else for (const [member, held] of members) if (held === 0) members.delete(member);
+    }
+  }
+}
+
+function moveToEnd<T>(map: Map<string, T>, key: string): void {
+  const value = map.get(key);
+  if (value === undefined) return;
+  map.delete(key);
+  map.set(key, value);
+}

@@ -1,0 +1,136 @@
+// How processes share the counts of a local rate limit, on a real Redis.
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
+import { createMetrics } from '../operations/metrics.ts';
+import { createRedis } from '../redis/redis.ts';
+import { createRateLimits } from './rate-limit.ts';
+
+// They wait more than they compute.
+describe.concurrent('a local rate limit among replicas', () => {
+  let redis: TestRedis;
+  beforeAll(async () => {
+    redis = await startTestRedis();
+  });
+  afterAll(() => redis.close());
+
+  const replica = ({ url } = redis) => {
+    const { log } = captureLog();
+    const topology = { kind: 'server', url } as const;
+    const connection = createRedis({ settings: { topology }, log, metrics: createMetrics() });
+    const limits = createRateLimits({ redis: connection, clock: () => new Date(), log, metrics: createMetrics() });
+    const window = 100 * 60_000;
+    return {
+      session: limits.local({ name: 'session', most: 100, window }),
+      address: limits.local({ name: 'address', most: 100, window }),
+      /** Resolves when it has the replies to what it has sent so far: they come in order. */
+      settled: () => connection.commands.get('any'),
+      close() {
+        limits.close();
+        connection.close();
+      },
+    };
+  };
+  type Replica = ReturnType<typeof replica>;
+  const count = ({ session }: Replica, key: string, times: number) =>
+    Array.from({ length: times }, () => session.count(key)).filter(({ isAllowed }) => isAllowed).length;
+
+  /** What all replicas have told of a session. */
+  const told = async (key: string, { command } = redis) => {
+    const [name = ''] = (await command('KEYS', `limit:*:session:*:${key}`)) as string[];
+    return Number(await command('GET', name));
+  };
+  const untilTold = async (key: string, total: number, at = redis) => {
+    for (let waited = 0; (await told(key, at)) !== total; waited += 50) {
+      if (waited > 15_000) throw new Error(`${await told(key, at)} of ${total} were told`);
+      await delay(50);
+    }
+  };
+
+  it('is shared within a second of the next request, each key and name by itself', async () => {
+    const [one, other] = [replica(), replica()];
+    expect(count(one, 'a', 60)).toBe(60);
+    expect(count(other, 'a', 30)).toBe(30);
+    await untilTold('a', 90);
+    // Whoever counts is told the sum within a second.
+    one.session.count('a');
+    other.session.count('a');
+    await untilTold('a', 92);
+    await one.settled();
+    const { remaining } = one.session.count('a');
+    expect([7, 8]).toContain(remaining);
+    expect(count(one, 'a', 60)).toBe(remaining);
+    await untilTold('a', 93 + remaining);
+    other.session.count('a');
+    await untilTold('a', 94 + remaining);
+    await other.settled();
+    expect(other.session.count('a')).toMatchObject({ isAllowed: false });
+    expect([one.session.count('b').remaining, one.address.count('a').remaining]).toEqual([99, 99]);
+    one.close();
+    other.close();
+  });
+
+  it('is kept in Redis for two windows at most', async () => {
+    const one = replica();
+    one.session.count('kept');
+    await untilTold('kept', 1);
+    const keys = (await redis.command('KEYS', 'limit:*')) as string[];
+    for (const key of keys) expect(Number(await redis.command('PTTL', key))).toBeGreaterThan(0);
+    one.close();
+  });
+
+  it('is told only of keys that have used a hundredth of it, so that a flood of keys fills no store', async () => {
+    const server = await startTestRedis();
+    const { log } = captureLog();
+    const connection = createRedis({
+      settings: { topology: { kind: 'server', url: server.url } },
+      log,
+      metrics: createMetrics(),
+    });
+    const limits = createRateLimits({ redis: connection, clock: () => new Date(), log, metrics: createMetrics() });
+    const limit = limits.local({ name: 'session', most: 1_000, window: 3_600_000 });
+    for (let index = 0; index < 5_000; index += 1) limit.count(`flood ${index}`);
+    for (let times = 0; times < 50; times += 1) limit.count('person');
+    await untilTold('person', 50, server);
+    expect(await server.command('DBSIZE')).toBe(1);
+    limits.close();
+    connection.close();
+    await server.close();
+  });
+
+  it('tells thousands of keys at once', async () => {
+    const [one, other] = [replica(), replica()];
+    const some = Array.from({ length: 30 }, (_, index) => `key ${index * 100}`);
+    for (let index = 0; index < 3_000; index += 1) count(one, `key ${index}`, 2);
+    for (const key of some) await untilTold(key, 2);
+    for (let index = 0; index < 3_000; index += 1) other.session.count(`key ${index}`);
+    for (const key of some) await untilTold(key, 3);
+    await other.settled();
+    for (const key of some) expect(other.session.count(key).remaining).toBe(96);
+    one.close();
+    other.close();
+  });
+
+  it('goes on in memory while Redis is away, and is told when it is back', async ({ onTestFinished }) => {
+    const paused = await startTestRedis();
+    onTestFinished(() => paused.close());
+    const [one, other] = [replica(paused), replica(paused)];
+    one.session.count('before');
+    await untilTold('before', 1, paused);
+    paused.pause();
+    expect(count(one, 'away', 150)).toBe(100);
+    await delay(3_500);
+    expect(count(one, 'away', 10)).toBe(0);
+    paused.resume();
+    // Far fewer counts of its own than the limit: only what the other one tells can reach it.
+    let last = other.session.count('away');
+    for (let waited = 0; last.isAllowed && waited < 15_000; waited += 500) {
+      await delay(500);
+      last = other.session.count('away');
+    }
+    expect(last.isAllowed).toBe(false);
+    one.close();
+    other.close();
+  });
+});

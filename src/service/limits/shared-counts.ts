@@ -1,0 +1,93 @@
+// Tells the counts of one process to Redis, and learns the sums of all processes. It tells only keys that have used a
+// hundredth of their limit: a flood of keys that are used once reaches no store.
+import { defineScript, type Redis } from '../redis/redis.ts';
+import type { WindowCount } from './window-counts.ts';
+
+/** Keys of one script call. */
+const batch = 500;
+/** Keys of one batch are in one slot of a Cluster. */
+const shards = 16;
+
+// KEYS: counts; ARGV: milliseconds to keep them, then what to add to each.
+const addScript = defineScript(`
+local totals = {}
+for i, key in ipairs(KEYS) do
+  totals[i] = redis.call('INCRBY', key, ARGV[i + 1])
+  if totals[i] == tonumber(ARGV[i + 1]) then redis.call('PEXPIRE', key, ARGV[1]) end
+end
+return totals`);
+
+/** The sums after adding `amounts`, kept for two windows. Throws Problem `unavailable`. */
+export async function addToShared(
+  redis: Pick<Redis, 'run'>,
+  keys: string[],
+  window: number,
+  amounts: number[],
+): Promise<number[]> {
+  const totals = (await redis.run(addScript, keys, [window * 2, ...amounts])) as unknown[];
+  return totals.map(Number);
+}
+
+export function sharedKey(name: string, index: number, key: string): string {
+  return `limit:{${shardOf(key)}}:${name}:${index}:${key}`;
+}
+
+export class SharedCounts {
+  readonly #redis: Pick<Redis, 'run'>;
+  readonly #name: string;
+  readonly #window: number;
+  readonly #worthTelling: number;
+  #index = 0;
+  #changed = new Map<string, WindowCount>();
+  #isTelling = false;
+
+  constructor(limit: { name: string; most: number; window: number }, redis: Pick<Redis, 'run'>) {
+    this.#redis = redis;
+    this.#name = limit.name;
+    this.#window = limit.window;
+    this.#worthTelling = limit.most / 100;
+  }
+
+  /** Notes a count that has grown in the window `index`. */
+  changed(index: number, key: string, count: WindowCount): void {
+    if (index !== this.#index) {
+      this.#index = index;
+      this.#changed = new Map();
+    }
+    if (count.own + count.told >= this.#worthTelling) this.#changed.set(key, count);
+  }
+
+  /** Throws Problem `unavailable`. */
+  async tell(): Promise<void> {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      const byShard = Map.groupBy(this.#changed, ([key]) => shardOf(key));
+      const calls: Promise<void>[] = [];
+      for (const counts of byShard.values())
+        for (let start = 0; start < counts.length; start += batch)
+          calls.push(this.#tellBatch(counts.slice(start, start + batch)));
+      await Promise.all(calls);
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+
+  async #tellBatch(counts: [string, WindowCount][]): Promise<void> {
+    const changed = this.#changed;
+    const keys = counts.map(([key]) => sharedKey(this.#name, this.#index, key));
+    const amounts = counts.map(([, { own }]) => own);
+    const totals = await addToShared(this.#redis, keys, this.#window, amounts);
+    counts.forEach(([key, count], place) => {
+      count.own -= amounts[place] ?? 0;
+      count.told = totals[place] ?? 0;
+      if (count.own === 0) changed.delete(key);
+    });
+  }
+}
+
+function shardOf(key: string): number {
+  let sum = 0;
+  for (let index = 0; index < key.length; index += 1) sum = (sum * 31 + key.charCodeAt(index)) % 65_521;
+  return sum % shards;
+}

@@ -1,0 +1,84 @@
+// The counts of a rate limit in memory: how they are bounded, and that no decision takes longer for it.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import { createMetrics } from '../operations/metrics.ts';
+import { createRateLimits } from './rate-limit.ts';
+import { WindowCounts } from './window-counts.ts';
+
+const minute = 60_000;
+
+function collect(): void {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+}
+
+describe('counts in a window', () => {
+  const use = (counts: WindowCounts, key: string, times = 1) => {
+    for (let done = 0; done < times; done += 1) counts.at(1, key).own += 1;
+  };
+
+  it('are dropped when the next window begins', () => {
+    const counts = new WindowCounts(minute);
+    use(counts, 'a', 3);
+    expect([counts.at(1, 'a').own, counts.at(2, 'a').own, counts.size]).toEqual([3, 0, 1]);
+  });
+
+  it('are bounded: beyond that, the oldest key is forgotten', () => {
+    const counts = new WindowCounts(minute, 100);
+    for (let index = 0; index < 150; index += 1) use(counts, `key ${index}`);
+    expect(counts.size).toBe(100);
+    expect([counts.at(1, 'key 149').own, counts.at(1, 'key 49').own]).toEqual([1, 0]);
+  });
+
+  it('of those who use much are kept in a flood of keys that are used once', () => {
+    const counts = new WindowCounts(minute, 1_000);
+    for (let person = 0; person < 200; person += 1) use(counts, `person ${person}`, 50);
+    for (let index = 0; index < 100_000; index += 1) use(counts, `flood ${index}`);
+    const kept = Array.from({ length: 200 }, (_, person) => counts.at(1, `person ${person}`).own);
+    // Where eight of them are the oldest keys, one is forgotten: not one of five in a flood of a hundred times the bound.
+    expect(kept.filter((own) => own === 50).length).toBeGreaterThan(160);
+    expect(counts.size).toBe(1_000);
+  });
+});
+
+describe('a rate limit in memory', () => {
+  const create = () =>
+    createRateLimits({ clock: () => new Date(1), log: undefined as never, metrics: createMetrics() }).local({
+      ...{ name: 'test', most: 1_000_000, window: minute },
+    });
+
+  it('takes about as long for a decision with a million keys as with a hundred, and keeps its memory bounded', () => {
+    const limiter = create();
+    const used = () => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = used();
+    /** Microseconds of CPU for thousands of decisions, the least of several rounds. */
+    const measure = (from: number, known: number) => {
+      let best = Number.POSITIVE_INFINITY;
+      for (let round = 0; round < 8; round += 1) {
+        const keys = Array.from({ length: 5_000 }, (_, index) => `key ${from + ((round * 5_000 + index) % known)}`);
+        const start = process.threadCpuUsage();
+        for (const key of keys) limiter.count(key);
+        const { user, system } = process.threadCpuUsage(start);
+        best = Math.min(best, user + system);
+      }
+      return best;
+    };
+    const fill = (from: number, to: number) => {
+      for (let index = from; index < to; index += 1) limiter.count(`key ${index}`);
+    };
+    fill(0, 100);
+    const times = { 100: measure(0, 100) } as Record<string, number>;
+    fill(100, 100_000);
+    times[100_000] = measure(0, 100_000);
+    fill(100_000, 1_000_000);
+    times[1_000_000] = measure(1_000_000, 100_000);
+    // It took 1,000 times as long when each forgotten key was walked past again.
+    for (const many of [100_000, 1_000_000])
+      expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(50);
+    expect(used() - before).toBeLessThan(64 * 1_048_576);
+  });
+});

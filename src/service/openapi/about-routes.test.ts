@@ -1,0 +1,65 @@
+// What a service says of itself.
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
+import { type AboutOptions, aboutRoutes } from './about-routes.ts';
+
+let app: ListeningApp | undefined;
+afterEach(() => app?.close());
+
+async function start(options: Partial<AboutOptions> = {}): Promise<string> {
+  const about = { name: 'Form service', description: 'Drafts of forms', api: '/form/v1', checks: {} };
+  app = await startApp(aboutRoutes({ ...about, ...options }));
+  return app.url;
+}
+
+describe('GET /', () => {
+  it('answers name, description and links as the older platform does', async () => {
+    const url = await start();
+    expect(await (await fetch(url)).json()).toEqual({
+      name: 'Form service',
+      description: 'Drafts of forms',
+      _links: {
+        self: { href: `${url}/` },
+        health: { href: `${url}/health` },
+        api: { href: `${url}/form/v1` },
+        docs: { href: `${url}/swagger/docs/v1` },
+      },
+    });
+  });
+});
+
+describe('GET /health', () => {
+  it('answers 200 and one boolean for each dependency, whatever their state', async () => {
+    const checks = {
+      access: async () => true,
+      directory: async () => false,
+      tenant: () => Promise.reject(new Error('down')),
+      db: () => {
+        throw new Error('down');
+      },
+    };
+    const response = await fetch(`${await start({ checks })}/health`);
+    expect([response.status, await response.json()]).toEqual([
+      200,
+      { access: true, directory: false, tenant: false, db: false },
+    ]);
+  });
+
+  it('asks the dependencies at most once in two minutes, however often and at once it is asked', async () => {
+    let asked = 0;
+    let now = new Date('2026-09-01T12:00:00Z');
+    const checks = {
+      access: async () => {
+        asked += 1;
+        return asked > 1;
+      },
+    };
+    const url = await start({ checks, clock: () => now });
+    const ask = async () => (await (await fetch(`${url}/health`)).json()) as unknown;
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual(Array(3).fill({ access: false }));
+    now = new Date('2026-09-01T12:01:59Z');
+    expect([await ask(), asked]).toEqual([{ access: false }, 1]);
+    now = new Date('2026-09-01T12:02:00Z');
+    expect([await ask(), asked]).toEqual([{ access: true }, 2]);
+  });
+});

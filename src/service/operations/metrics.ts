@@ -1,0 +1,42 @@
+// What Prometheus reads: one registry per process object, never the library's global one.
+import prom from 'prom-client';
+import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
+
+export interface Metrics {
+  registry: prom.Registry;
+  /** Seconds of a request by method, route pattern (never the path: it holds ids) and status. */
+  requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
+  /** Failures of what this process depends on. */
+  dependencyFailures: prom.Counter<'dependency' | 'kind'>;
+  /** Requests that a rate limit refused. */
+  rateLimited: prom.Counter<'limit'>;
+  postgresPools: PoolMetrics;
+}
+
+export function createMetrics(): Metrics {
+  const registry = new prom.Registry();
+  prom.collectDefaultMetrics({ register: registry });
+  return {
+    registry,
+    requestDuration: new prom.Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Duration of requests by route pattern',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers: [registry],
+    }),
+    dependencyFailures: new prom.Counter({
+      name: 'dependency_failures_total',
+      help: 'Failed calls to what the service depends on, by kind of failure',
+      labelNames: ['dependency', 'kind'],
+      registers: [registry],
+    }),
+    rateLimited: new prom.Counter({
+      name: 'formgate_rate_limited_requests_total',
+      help: 'Requests refused with 429, by rate limit',
+      labelNames: ['limit'],
+      registers: [registry],
+    }),
+    postgresPools: createPoolMetrics(registry),
+  };
+}

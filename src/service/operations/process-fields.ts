@@ -1,0 +1,83 @@
+// The configuration that every HTTP process shares. A process spreads what it needs into its own schema.
+import { z } from 'zod';
+import { parseTrustedProxies } from '../http/trusted-proxies.ts';
+import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
+
+const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
+
+/** As browsers send it: scheme, host and perhaps a port (RFC 6454 section 6.2). */
+function isOrigin(text: string): boolean {
+  return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
+}
+
+export const processFields = {
+  HOST: z.string().default('0.0.0.0').describe('Address that the process listens on'),
+  PORT: port(8080).describe('Port of the API; 0 chooses a free port'),
+  METRICS_PORT: port(9090).describe('Port of /metrics, /livez and /readyz; 0 chooses a free port'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+    .default('info')
+    .describe('Lowest level that is logged'),
+  URN_PREFIX: z
+    .string()
+    .regex(/^urn:[a-z0-9][a-z0-9-]{0,31}$/i, 'must look like urn:example')
+    .default('urn:example')
+    .describe('Prefix of the URNs of services, roles, tenants and registers'),
+  TENANT_HEADER: z
+    .string()
+    .regex(/^[A-Za-z0-9-]+$/, 'must be a header name')
+    .default('X-PLATFORM-TENANT')
+    .describe('Request header in which the reverse proxy of a domain names the tenant of that domain'),
+  TRUSTED_PROXIES: z
+    .string()
+    .default('loopback')
+    .transform((text, context) => {
+      const parsed = parseTrustedProxies(text);
+      if (parsed === undefined) context.addIssue('must be a number of hops or a list of addresses and CIDRs');
+      return parsed ?? 0;
+    })
+    .describe(
+      'Proxies whose X-Forwarded-* headers the process trusts: a number of hops, or a list of addresses, CIDRs, loopback, linklocal and uniquelocal',
+    ),
+  CORS_ORIGINS: csv('*')
+    .refine((origins) => origins.every(isOrigin), 'must be * or a list of origins such as https://forms.example.org')
+    .describe('Origins whose scripts may call the routes that take a bearer token; * allows every origin'),
+  BODY_LIMIT: integer(1_048_576, { min: 1_024 }).describe('Largest request body, in bytes'),
+  DRAIN_DEADLINE: isoDuration('PT25S', { max: 'PT1H' }).describe(
+    'Longest time between SIGTERM and the end of running requests, including DRAIN_DELAY; then the process closes their connections',
+  ),
+  DRAIN_DELAY: isoDuration('PT0S', { max: 'PT10M' }).describe(
+    'How long the process accepts connections after SIGTERM has ended its readiness, so that load balancers notice',
+  ),
+};
+
+/** The rules between `processFields`, for `withRules`. */
+export const processRules: SettingsRule[] = [
+  orderRule('DRAIN_DELAY', 'DRAIN_DEADLINE'),
+  {
+    names: ['METRICS_PORT', 'PORT'],
+    holds: ({ PORT, METRICS_PORT }: Record<'PORT' | 'METRICS_PORT', number>) => PORT === 0 || PORT !== METRICS_PORT,
+    problem: 'must differ from PORT',
+  },
+];
+
+export const accessFields = {
+  ACCESS_SERVICE_URL: httpUrl().describe(
+    'Base URL at which this process calls the identity provider, including a path such as /auth',
+  ),
+  ACCESS_SERVICE_PUBLIC_URL: httpUrl()
+    .optional()
+    .describe(
+      'Base URL of the identity provider for browsers and in the issuer of tokens; by default ACCESS_SERVICE_URL',
+    ),
+};
+
+export const databaseFields = {
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
+    .describe('URL of the database: Postgres 15 or newer, directly or through PgBouncer in transaction pooling mode'),
+  DATABASE_POOL_SIZE: integer(10, { min: 1, max: 200 }).describe(
+    'Postgres connections that requests to this process share',
+  ),
+};

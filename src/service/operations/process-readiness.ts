@@ -1,0 +1,38 @@
+// The conditions of readiness that all processes share: the identity provider before the first readiness, the pool of
+// requests ever after.
+import type pg from 'pg';
+import {
+  checkIdentityProvider,
+  type IdentityProviderConfig,
+  type IdentityProviderOptions,
+} from '../auth/identity-provider.ts';
+import { type PoolWatchOptions, watchPool } from '../postgres/pool-watch.ts';
+import type { Conditions } from './readiness.ts';
+
+export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, 'config'> {
+  config: IdentityProviderConfig & { DATABASE_URL: string };
+  /** The pool that requests use. */
+  pool: pg.Pool;
+  /** Times of the pool's watch, where they should differ. */
+  watch?: Partial<PoolWatchOptions> | undefined;
+}
+
+export interface ProcessReadiness {
+  conditions: Required<Conditions>;
+  stop(): void;
+}
+
+export function watchReadiness({ pool, watch, ...options }: ProcessReadinessOptions): ProcessReadiness {
+  const identityProvider = checkIdentityProvider(options);
+  const requests = watchPool({ pool, url: options.config.DATABASE_URL, ...watch });
+  return {
+    conditions: {
+      first: { identity_provider: identityProvider.problem },
+      local: { database_pool: requests.problem },
+    },
+    stop() {
+      identityProvider.stop();
+      requests.stop();
+    },
+  };
+}

@@ -1,0 +1,10 @@
+// The version of this product, as package.json states it.
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const packageFile = new URL('../../../package.json', import.meta.url);
+
+/** `0.1.0` */
+export function productVersion(): string {
+  return z.object({ version: z.string() }).parse(JSON.parse(readFileSync(packageFile, 'utf8'))).version;
+}

@@ -1,0 +1,176 @@
+// Listening and stopping, with real connections.
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { anonymous, createHttpApp, route } from '../http/http-app.ts';
+import { createMetrics } from './metrics.ts';
+import { type RunningService, type ServeOptions, serve } from './serve.ts';
+
+const { log, lines } = captureLog();
+let running: RunningService | undefined;
+let finish: () => void = () => undefined;
+afterEach(async () => {
+  finish();
+  await running?.close();
+  running = undefined;
+});
+
+/** `/slow` answers when `finish` is called; `/begun` has sent half of its answer by then. */
+async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningService> {
+  const metrics = createMetrics();
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const answers = { 200: { description: 'Fine' } };
+  const routes = [
+    route({
+      method: 'get',
+      path: '/slow',
+      summary: 'Slow',
+      guards: [anonymous],
+      answers,
+      async handle(_input, _request, response) {
+        await finished;
+        response.json('finished');
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/quick',
+      summary: 'Quick',
+      guards: [anonymous],
+      answers,
+      handle: (_input, _request, response) => void response.json('quick'),
+    }),
+  ];
+  const app = createHttpApp({ log, metrics, routes, trustedProxies: 0, corsOrigins: [], bodyLimit: 1_024 });
+  const options = { app, metrics, log, host: '127.0.0.1', port: 0, metricsPort: 0, drainDeadline: 5_000 };
+  running = await serve({ ...options, close: async () => undefined, ...overrides });
+  return running;
+}
+
+const status = async (url: string) => (await fetch(url, { headers: { Connection: 'close' } })).status;
+
+async function request(url: string, agent: Agent): Promise<{ status: number; connection: string; text: string }> {
+  const [response] = (await once(get(url, { agent }), 'response')) as [IncomingMessage];
+  const text = (await response.toArray()).join('');
+  return { status: response.statusCode ?? 0, connection: response.headers.connection ?? '', text };
+}
+
+describe('a service that stops', () => {
+  it('turns readiness off at once, stays alive, and still answers during the delay for load balancers', async () => {
+    const { url, metricsUrl, close } = await start({ drainDelay: 300 });
+    expect(await status(`${metricsUrl}/readyz`)).toBe(200);
+    const closed = close();
+    expect(await status(`${metricsUrl}/readyz`)).toBe(503);
+    expect(await status(`${metricsUrl}/livez`)).toBe(200);
+    expect(await status(`${url}/quick`)).toBe(200);
+    await closed;
+  });
+
+  it('finishes the requests that run and refuses new connections', async () => {
+    const { url, close } = await start();
+    const slow = fetch(`${url}/slow`);
+    await delay(50);
+    const closed = close();
+    await delay(50);
+    await expect(fetch(`${url}/quick`)).rejects.toThrow();
+    finish();
+    expect(await (await slow).json()).toBe('finished');
+    await closed;
+  });
+
+  it('does not wait for kept-alive connections, and tells each with its last answer', async () => {
+    const agent = new Agent({ keepAlive: true });
+    const { url, close } = await start();
+    expect((await request(`${url}/quick`, agent)).connection).toBe('keep-alive');
+    const slow = request(`${url}/slow`, agent);
+    await delay(50);
+    const begun = performance.now();
+    const closed = close();
+    await delay(50);
+    finish();
+    expect(await slow).toEqual({ status: 200, connection: 'close', text: '"finished"' });
+    await closed;
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    agent.destroy();
+  });
+
+  it('cuts what still runs at the deadline, and says so in the log', async () => {
+    const { url, close } = await start({ drainDeadline: 200 });
+    const slow = fetch(`${url}/slow`).then(
+      () => 'answered',
+      () => 'cut',
+    );
+    await delay(50);
+    const begun = performance.now();
+    await close();
+    expect(await slow).toBe('cut');
+    expect(performance.now() - begun).toBeLessThan(1_500);
+    expect(lines().map(({ msg }) => msg)).toContain('requests were cut at the drain deadline');
+  });
+
+  it('releases what it holds after the last request and only once, however often it is told', async () => {
+    const order: string[] = [];
+    const { url, close } = await start({ close: async () => void order.push('released') });
+    const slow = fetch(`${url}/slow`).then(() => order.push('answered'));
+    await delay(50);
+    const closed = Promise.all([close(), close()]);
+    finish();
+    await Promise.all([slow, closed]);
+    await close();
+    expect(order).toEqual(['answered', 'released']);
+  });
+
+  it('fails when releasing fails, and has closed its ports nevertheless', async () => {
+    const { metricsUrl, close } = await start({ close: () => Promise.reject(new Error('the pool does not end')) });
+    running = undefined;
+    await expect(close()).rejects.toThrow('the pool does not end');
+    await expect(fetch(`${metricsUrl}/livez`)).rejects.toThrow();
+  });
+});
+
+describe('the metrics port', () => {
+  it('answers /readyz with 503 and what the pod waits for, and /livez with 200 all the same', async () => {
+    const readiness = {
+      first: { store: () => undefined, identity_provider: async () => 'the credentials were rejected' },
+      local: { pool: () => 'the pool fails' },
+    };
+    const { metricsUrl } = await start({ readiness });
+    const response = await fetch(`${metricsUrl}/readyz`);
+    const waitingFor = { identity_provider: 'the credentials were rejected', pool: 'the pool fails' };
+    expect([response.status, await response.json()]).toEqual([503, { ready: false, draining: false, waitingFor }]);
+    expect(await status(`${metricsUrl}/livez`)).toBe(200);
+  });
+
+  it('answers /metrics in the format of Prometheus, with those of the process', async () => {
+    const { url, metricsUrl } = await start();
+    await fetch(`${url}/quick`);
+    const response = await fetch(`${metricsUrl}/metrics`);
+    const text = await response.text();
+    expect(response.headers.get('content-type')).toContain('text/plain');
+    expect(text).toContain('process_cpu_seconds_total');
+    expect(text).toContain('http_request_duration_seconds_bucket{le="0.005",method="GET",route="/quick",status="200"}');
+  });
+
+  it('is not served on the main port', async () => {
+    const { url } = await start();
+    for (const path of ['/metrics', '/livez', '/readyz']) expect(await status(url + path)).toBe(404);
+  });
+
+  it('that is taken stops the start, and the main port is let go', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const metricsPort = (taken.address() as { port: number }).port;
+    const free = createServer().listen(0, '127.0.0.1');
+    await once(free, 'listening');
+    const { port } = free.address() as { port: number };
+    await new Promise((resolve) => free.close(resolve));
+    await expect(start({ port, metricsPort })).rejects.toThrow('EADDRINUSE');
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+    taken.close();
+  });
+});

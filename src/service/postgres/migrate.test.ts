@@ -1,0 +1,195 @@
+// Migrations on a real Postgres.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { migrate } from './migrate.ts';
+
+let directory: string;
+let database: TestDatabase;
+let captured: ReturnType<typeof captureLog>;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'formgate-migrations-'));
+  database = await createTestDatabase();
+  captured = captureLog();
+});
+afterEach(async () => {
+  await database.drop();
+  rmSync(directory, { recursive: true });
+});
+
+const write = (name: string, sql: string) => writeFileSync(join(directory, name), sql);
+const run = () => migrate({ url: database.url, directory, log: captured.log });
+const applied = () => captured.lines().filter(({ msg }) => msg === 'migration applied').length;
+
+async function query<T extends object>(sql: string): Promise<T[]> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    return (await client.query<T>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const tables = async () =>
+  (await query<{ tablename: string }>("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")).map(
+    ({ tablename }) => tablename,
+  );
+const versions = async () =>
+  (await query<{ version: string }>('SELECT version FROM schema_migrations ORDER BY version')).map(({ version }) =>
+    Number(version),
+  );
+
+describe('migrations', () => {
+  it('are applied in the order of their numbers, each once', async () => {
+    write('010.do.fill.sql', 'INSERT INTO things VALUES (1);');
+    write('002.do.create.sql', 'CREATE TABLE things (n int); CREATE TABLE others (n int);');
+    await run();
+    await run();
+    expect(await query('SELECT n FROM things')).toEqual([{ n: 1 }]);
+    expect([await versions(), applied()]).toEqual([[0, 2, 10], 2]);
+  });
+
+  it.each([
+    ['refuses the password', { password: 'wrong' }, 'it refuses the user or the password (28P01)'],
+    ['has no such database', { pathname: '/nowhere' }, 'there is no database of this name (3D000)'],
+    ['is not there', { port: '1' }, 'its host refuses connections (ECONNREFUSED)'],
+    [
+      'has an unknown host',
+      { hostname: 'nowhere.invalid' },
+      expect.stringMatching(/^the name of its host .*\(E\w+\)$/),
+    ],
+  ])('of a Postgres that %s end with one line that says so', async (_what, change, why) => {
+    const url = Object.assign(new URL(database.url), change).href;
+    const failure = await migrate({ url, directory, log: captured.log }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    const [beginning, end] = String((failure as Error).message).split('opened: ');
+    expect([beginning, end]).toEqual(['the database cannot be ', why]);
+  });
+
+  it('are applied once when five processes start at once', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int); SELECT pg_sleep(0.3);');
+    write('002.do.fill.sql', 'INSERT INTO things VALUES (1);');
+    const script = join(directory, 'main.mjs');
+    writeFileSync(
+      script,
+      `import { migrate } from '${join(import.meta.dirname, 'migrate.ts')}';
+       await migrate({ url: process.argv[2], directory: process.argv[3], log: { info: () => console.log('applied'), warn() {} } });`,
+    );
+    const processes = Array.from({ length: 5 }, () => spawn(process.execPath, [script, database.url, directory]));
+    const outputs = await Promise.all(
+      processes.map(async (child) => {
+        let output = '';
+        for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+        const [code] = await once(child, 'close');
+        return `${code} ${output}`;
+      }),
+    );
+    expect(outputs.sort()).toEqual(['0 ', '0 ', '0 ', '0 ', '0 applied\napplied\n']);
+    expect(await query('SELECT n FROM things')).toEqual([{ n: 1 }]);
+  }, 60_000);
+
+  it('leave nothing behind when one of them fails', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    write('002.do.fail.sql', 'CREATE TABLE others (n int); SELECT 1/0;');
+    await expect(run()).rejects.toMatchObject({
+      message: 'the database cannot be migrated: it refuses what was asked for (22012)',
+      cause: { message: 'division by zero' },
+    });
+    expect([await tables(), applied()]).toEqual([[], 0]);
+    write('002.do.fail.sql', 'CREATE TABLE others (n int);');
+    await run();
+    expect(await tables()).toEqual(['others', 'schema_migrations', 'things']);
+  });
+
+  it('leave nothing behind when the connection breaks in the middle', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int); SELECT pg_terminate_backend(pg_backend_pid());');
+    await expect(run()).rejects.toThrow();
+    expect(await tables()).toEqual([]);
+  });
+
+  it('that were changed after they ran are refused, also when none is pending', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    await run();
+    write('001.do.create.sql', 'CREATE TABLE things (n bigint);');
+    await expect(run()).rejects.toThrow(
+      'it has the tables of another service, or migration 1 was changed; check DATABASE_URL',
+    );
+    write('002.do.more.sql', 'CREATE TABLE others (n int);');
+    await expect(run()).rejects.toThrow(
+      'it has the tables of another service, or migration 1 was changed; check DATABASE_URL',
+    );
+    expect(await tables()).toEqual(['schema_migrations', 'things']);
+  });
+
+  it('of a newer version in the database are accepted by an older version of the service', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    write('002.do.more.sql', 'CREATE TABLE others (n int);');
+    await run();
+    rmSync(join(directory, '002.do.more.sql'));
+    await run();
+    expect([await versions(), await tables()]).toEqual([
+      [0, 1, 2],
+      ['others', 'schema_migrations', 'things'],
+    ]);
+  });
+
+  it('that are missing altogether are an error, not an empty schema', async () => {
+    await expect(run()).rejects.toThrow('there are no migrations');
+    await expect(
+      migrate({ url: database.url, directory: join(directory, 'nowhere'), log: captured.log }),
+    ).rejects.toThrow();
+  });
+
+  it('may wait and take longer than the limits of the role', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    await run();
+    await query(
+      "DO $$ BEGIN EXECUTE format('ALTER ROLE %I IN DATABASE %I SET statement_timeout = 100', current_user, current_database()); END $$",
+    );
+    write('002.do.slow.sql', 'SELECT pg_sleep(0.4);');
+    await run();
+    expect(await versions()).toEqual([0, 1, 2]);
+  });
+});
+
+describe('the limits of the role', () => {
+  it('hold for each new connection to this database, and for no other database', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    await run();
+    const shown = async () => ({
+      ...(await query<object>('SHOW statement_timeout'))[0],
+      ...(await query<object>('SHOW lock_timeout'))[0],
+      ...(await query<object>('SHOW idle_in_transaction_session_timeout'))[0],
+    });
+    expect(await shown()).toEqual({
+      statement_timeout: '15s',
+      lock_timeout: '5s',
+      idle_in_transaction_session_timeout: '1min',
+    });
+    const other = await createTestDatabase();
+    const client = new pg.Client({ connectionString: other.url });
+    await client.connect();
+    expect((await client.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
+    await client.end();
+    await other.drop();
+  });
+
+  it('are written once: a second start finds them and writes nothing', async () => {
+    write('001.do.create.sql', 'CREATE TABLE things (n int);');
+    await run();
+    const rowVersion =
+      'SELECT s.xmin::text FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase WHERE datname = current_database()';
+    const first = await query(rowVersion);
+    await run();
+    expect(first).toHaveLength(1);
+    expect(await query(rowVersion)).toEqual(first);
+  });
+});

@@ -1,0 +1,115 @@
+// Brings a database to the schema that this version needs, from plain SQL files. All pending files run in one
+// transaction under an advisory lock: several pods may start at once, and nothing is ever half migrated.
+import { hash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Logger } from '../operations/log.ts';
+import { explainDatabaseFailure } from './database-failure.ts';
+
+const lockKey = 4_711_026;
+
+/**
+ * Applies the pending `NNN.do.<name>.sql` files of `directory`, in order. Files only add (expand, later contract), so
+ * that old and new pods run side by side. A file that was changed after it ran is an error.
+ *
+ * The lock is a transaction lock, because a session lock means nothing behind a transaction-pooling PgBouncer. Time
+ * limits are set on the role for the same reason: statements 15 s, waits for
+ * locks `lockTimeout`. They hold for connections made
+ * afterwards; a pooler's older ones have none until it replaces them.
+ *
+ * Rejects with an Error that says why in one line, Postgres' own error as its cause.
+ */
+export async function migrate(options: {
+  url: string;
+  directory: string;
+  /** Longest wait of a statement for a lock, as Postgres writes it; 5 s unless told. */
+  lockTimeout?: string | undefined;
+  log: Logger;
+}): Promise<void> {
+  const limits = roleLimits(options.lockTimeout);
+  const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });
+  client.on('error', (error) => options.log.warn({ err: error }, 'the migration connection broke'));
+  try {
+    await client.connect();
+  } catch (error) {
+    throw new Error(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
+  }
+  try {
+    if (await isUpToDate(client, options.directory, limits)) return;
+    await client.query('BEGIN');
+    await client.query("SET LOCAL statement_timeout = '10min'; SET LOCAL lock_timeout = '2min'");
+    await client.query('SELECT pg_advisory_xact_lock($1)', [lockKey]);
+    const applied = await applyPending(client, options.directory);
+    await setRoleLimits(client, limits);
+    await client.query('COMMIT');
+    for (const file of applied) options.log.info({ migration: file }, 'migration applied');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw new Error(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
+  } finally {
+    await client.end();
+  }
+}
+
+const presentLimits = `SELECT setconfig FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+  JOIN pg_roles r ON r.oid = s.setrole WHERE d.datname = current_database() AND r.rolname = current_user`;
+const roleLimits = (lockTimeout = '5s') => [
+  'statement_timeout=15s',
+  `lock_timeout=${lockTimeout}`,
+  'idle_in_transaction_session_timeout=60s',
+];
+const undefinedTable = '42P01';
+
+/**
+ * Whether all has been done, as it has at most starts: one question, without a lock and without the library. Files are
+ * compared by its checksum.
+ */
+async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
+  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql'));
+  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
+  const question = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
+  try {
+    const { rows } = await client.query<{ version: string; md5: string; limits: string[] | null }>(question);
+    const applied = new Set(rows.map(({ version, md5 }) => `${version} ${md5}`));
+    const isApplied = names.every((name, at) =>
+      applied.has(`${Number.parseInt(name, 10)} ${hash('md5', texts[at] ?? '')}`),
+    );
+    return names.length > 0 && isApplied && limits.every((limit) => rows[0]?.limits?.includes(limit));
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === undefinedTable) return false;
+    throw error;
+  }
+}
+
+async function applyPending(client: pg.Client, directory: string): Promise<string[]> {
+  // Not before it is needed: it takes a while to load.
+  const { default: Postgrator } = await import('postgrator');
+  const postgrator = new Postgrator({
+    migrationPattern: join(directory, '*.sql'),
+    driver: 'pg',
+    schemaTable: 'schema_migrations',
+    execQuery: (sql) => client.query(sql),
+  });
+  const migrations = await postgrator.getMigrations();
+  if (migrations.length === 0) throw new Error(`there are no migrations in ${directory}`);
+  // A pod of an older version finds a newer schema after a roll-back: schemas only grow, so it works as it is.
+  if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
+  // Also with nothing to apply: it compares the files that ran with what they are now.
+  const applied = await postgrator.migrate();
+  return applied.map(({ filename }) => filename ?? 'unnamed');
+}
+
+/** Only when they differ, so that a second pod writes nothing. */
+async function setRoleLimits(client: pg.Client, limits: string[]): Promise<void> {
+  const { rows } = await client.query<{ setconfig: string[] }>(presentLimits);
+  const present = new Set(rows[0]?.setconfig ?? []);
+  for (const limit of limits.filter((candidate) => !present.has(candidate))) {
+    const [name, value] = limit.split('=');
+    const { rows: statements } = await client.query<{ sql: string }>(
+      "SELECT format('ALTER ROLE %I IN DATABASE %I SET ' || $1 || ' = %L', current_user, current_database(), $2::text) AS sql",
+      [name, value],
+    );
+    await client.query(statements[0]?.sql ?? '');
+  }
+}

@@ -1,0 +1,160 @@
+// Connections to Postgres: pool, transactions, and what a failed connection means to a client.
+// Nothing here keeps session state, so a transaction-pooling PgBouncer may stand in between.
+import { Socket } from 'node:net';
+import pg from 'pg';
+import { parseJson } from '../http/json-parser.ts';
+import { Problem } from '../http/problem.ts';
+import type { Logger } from '../operations/log.ts';
+import type { Metrics } from '../operations/metrics.ts';
+
+/** A pool or a client inside a transaction. */
+export type Queryable = Pick<pg.Pool, 'query'>;
+
+/**
+ * A pool of at most `size` connections (10). Waiting for one takes at most 5 s. Time limits of statements and locks are
+ * settings of the role (see migrate), because a startup parameter or a SET does not survive transaction pooling.
+ */
+export function createPool(options: {
+  url: string;
+  size?: number | undefined;
+  /** Label of its metrics; without a name it has none. */
+  name?: string;
+  /** Milliseconds that Postgres may be silent while a statement waits for its answer. */
+  longestSilence?: number;
+  log: Logger;
+  metrics: Metrics;
+}): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.size ?? 10,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    types: jsonTypes,
+  });
+  if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
+  // Beyond what a statement may take (15 s): only a connection that is dead or held up on its way gets here.
+  const longestSilence = options.longestSilence ?? 20_000;
+  pool.on('connect', (client) => {
+    endWhenSilent(client, longestSilence);
+    // One that breaks while it is lent out says so at its next statement; unheard, the event would end the process.
+    client.on('error', () => undefined);
+  });
+  // An idle connection that breaks is replaced by the pool; unheard, the event would end the process.
+  pool.on('error', (error) => {
+    options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
+    options.log.warn({ err: error }, 'an idle Postgres connection broke');
+  });
+  return pool;
+}
+
+// Form data that is read must have the names that were stored.
+const jsonTypes = new pg.TypeOverrides();
+for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
+
+/**
+ * In place of pg's `query_timeout`: what it makes for each statement kept whole requests alive until they had reached the
+ * old generation, which was then collected for every thousand of them (decision 0013).
+ */
+function endWhenSilent(client: pg.PoolClient, milliseconds: number): void {
+  const { stream } = client.connection;
+  if (!(stream instanceof Socket)) return;
+  let answered = stream.bytesWritten;
+  client.on('drain', () => {
+    answered = stream.bytesWritten;
+  });
+  stream.setTimeout(milliseconds, () => {
+    if (stream.bytesWritten > answered) stream.destroy(new Error(silence));
+  });
+}
+
+const silence = 'Postgres does not answer';
+
+/**
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks on the
+ * way is not used again.
+ */
+export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  // The pool does not listen to a connection that is lent out; unheard, its break would end the process.
+  const onBreak = (error: Error) => {
+    broken = error;
+  };
+  client.on('error', onBreak);
+  try {
+    await client.query('BEGIN');
+    const result = await work(client);
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    if (!broken) await client.query('ROLLBACK').catch(onBreak);
+    throw error;
+  } finally {
+    client.off('error', onBreak);
+    client.release(broken);
+  }
+}
+
+/** Whether Postgres answers. */
+export async function isReachable(pool: pg.Pool): Promise<boolean> {
+  return pool.query('SELECT 1').then(
+    () => true,
+    () => false,
+  );
+}
+
+const lockNotAvailable = '55P03';
+// Postgres, appendix A. 08: connection broken; 28, 3D: refused (a rotated password, a database that is being restored);
+// 53, 57P: too busy, shutting down, terminated; 25006: a primary that became a standby.
+const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
+// Statement time-out, lock time-out, serialisation failure and deadlock: the same request may succeed in a moment.
+const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
+// pg-pool, of a request that waited while all connections were in use. Postgres itself may be well.
+const fullPool = 'timeout exceeded when trying to connect';
+const unavailableCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+// What pg and pg-pool say without a code.
+const unavailableMessages =
+  /^(Connection terminated|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
+// What Postgres' jsonb and text cannot hold. The checks of bodies and addresses refuse these first; they are a client's
+// mistake all the same.
+const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
+
+/** The problem that a database error is to the client, undefined if it is none of the expected ones. */
+export function databaseProblem(error: unknown): Problem | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (unstorableStates.has(code) && 'severity' in error)
+    return new Problem('invalid-request', 'The request holds a value that cannot be stored.', { cause: error });
+  if (retryableStates.has(code) || error.message === fullPool)
+    return new Problem('busy', 'The database is busy.', { cause: error, headers: { 'Retry-After': '1' } });
+  const unavailable =
+    endsConnection(error) ||
+    unavailableStates.test(code) ||
+    unavailableCodes.has(code) ||
+    unavailableMessages.test(error.message);
+  if (!unavailable) return undefined;
+  return new Problem('unavailable', 'The database cannot be reached at the moment.', {
+    cause: error,
+    headers: { 'Retry-After': '5' },
+  });
+}
+
+/** Whether a statement gave up waiting for a lock. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
+}
+
+/** Postgres closes the connection after such an error, whatever its state says. */
+function endsConnection(error: Error): boolean {
+  return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
+}

@@ -1,0 +1,95 @@
+// A pool of Postgres connections whose statements take fair shares of it: one member (a form) and one tenant can hold
+// only a part of the connections, and wait for more in a bounded queue. While its share is free, a statement starts at
+// once.
+import type pg from 'pg';
+import { Problem } from '../http/problem.ts';
+import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { databaseProblem, isLockTimeout, withTransaction } from './postgres.ts';
+
+export interface SharedPool {
+  query<R extends pg.QueryResultRow>(claim: Claim, text: string, values: unknown[]): Promise<pg.QueryResult<R>>;
+  /** See `withTransaction`. */
+  transaction<T>(claim: Claim, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
+}
+
+export interface SharedPoolOptions {
+  pool: pg.Pool;
+  /** Its connections. */
+  size: number;
+  /** Label of its metrics. */
+  name: string;
+  /** Details of the problem `busy`: no share was free in time, and a row stayed locked. */
+  details: { busy: string; locked: string };
+  metrics: Metrics;
+}
+
+/** Statements that may wait. Each keeps the body of its request in memory. */
+const waiting = { total: 400, perTenant: 200, perMember: 100 };
+/** Milliseconds, as long as `createPool` waits for a connection. */
+const longestWait = 5_000;
+
+/** One member holds at most two connections, and one tenant half of them. */
+export function createSharedPool({ pool, size, name, details, metrics }: SharedPoolOptions): SharedPool {
+  const { postgresPools } = metrics;
+  const half = Math.max(1, Math.floor(size / 2));
+  const queue = createFairQueue({
+    slots: { total: size, perTenant: half, perMember: Math.min(2, half) },
+    waiting,
+    waitMs: longestWait,
+    detail: details.busy,
+    retryAfterSeconds: 1,
+    onRefused: (reason) => postgresPools.refused(name, reason),
+  });
+  postgresPools.addQueue(name, queue);
+  let lastFailure: unknown;
+
+  async function run<T>(release: ReleaseSlot, work: () => Promise<T>): Promise<T> {
+    try {
+      const result = await work();
+      lastFailure = undefined;
+      return result;
+    } catch (error) {
+      lastFailure = error;
+      throw isLockTimeout(error) ? busy(details.locked, error) : error;
+    } finally {
+      release();
+    }
+  }
+
+  async function wait(claim: Claim): Promise<ReleaseSlot> {
+    const begun = performance.now();
+    try {
+      const release = await queue.take(claim);
+      postgresPools.waited(name, (performance.now() - begun) / 1_000);
+      return release;
+    } catch (refusal) {
+      // Where Postgres does not answer, the queue is only the consequence.
+      const outage = databaseProblem(lastFailure);
+      throw outage?.slug === 'unavailable' ? outage : refusal;
+    }
+  }
+
+  function take<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
+    const release = queue.tryTake(claim);
+    return release ? run(release, work) : wait(claim).then((late) => run(late, work));
+  }
+
+  return {
+    query: <R extends pg.QueryResultRow>(claim: Claim, text: string, values: unknown[]) =>
+      take(claim, () => pool.query<R>(text, values)),
+    transaction: (claim, work) => take(claim, () => withTransaction(pool, work)),
+  };
+}
+
+/** The same interface without shares: for a pool that only one caller uses. */
+export function unsharedPool(pool: pg.Pool): SharedPool {
+  return {
+    query: (_claim, text, values) => pool.query(text, values),
+    transaction: (_claim, work) => withTransaction(pool, work),
+  };
+}
+
+function busy(detail: string, cause: unknown): Problem {
+  return new Problem('busy', detail, { cause, headers: { 'Retry-After': '1' } });
+}

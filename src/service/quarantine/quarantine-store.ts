@@ -1,0 +1,118 @@
+// The table `quarantine`, which has the same columns in every database that has one. What quarantine means for an item
+// (a walk passes over it, a row is not claimed) is up to its owner; how it is resumed on release comes as an argument.
+import type pg from 'pg';
+import { productVersion } from '../operations/product-version.ts';
+import type { Queryable } from '../postgres/postgres.ts';
+import type { SharedPool } from '../postgres/shared-pool.ts';
+import type { NewQuarantineItem, QuarantineItem } from './quarantine.ts';
+
+/** The position after which a page begins. */
+export interface QuarantinePosition {
+  firstSeen: Date;
+  id: string;
+}
+
+export interface QuarantineQuery {
+  /** Undefined for all tenants, and for what belongs to none. */
+  tenantId?: string | undefined;
+  kind?: string | undefined;
+  reason?: string | undefined;
+  after?: QuarantinePosition | undefined;
+  top: number;
+}
+
+export interface QuarantinePage {
+  items: QuarantineItem[];
+  /** Present when there are more. */
+  next?: QuarantinePosition;
+}
+
+/** Which items to release. */
+export type ReleaseChoice = { id: string; tenantId?: string | undefined } | 'all' | 'of other versions';
+
+export interface QuarantineCount {
+  kind: string;
+  reason: string;
+  count: number;
+}
+
+export type ReleasedItem = Pick<QuarantineItem, 'id' | 'kind' | 'item' | 'tenantId' | 'about'>;
+
+export interface ReleaseOutcome extends ReleasedItem {
+  /** False if the item was tried at once and stays in quarantine. */
+  released: boolean;
+}
+
+/** Makes released items due, in the transaction that releases them. Returns the ids of those that stay in quarantine. */
+export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Promise<readonly string[]>;
+
+export interface QuarantineStore {
+  /** Newest first. */
+  list(query: QuarantineQuery): Promise<QuarantinePage>;
+  /** Makes items due again; returns the chosen ones. Their entries stay until they are processed. */
+  release(choice: ReleaseChoice): Promise<ReleaseOutcome[]>;
+  /** Without released items. */
+  counts(): Promise<QuarantineCount[]>;
+}
+
+const putSql = `
+INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
+SELECT kind, item, "tenantId", about, reason, detail, $2, $2, coalesce(attempts, 1), $3
+FROM jsonb_to_recordset($1::jsonb)
+  AS i (kind text, item text, "tenantId" text, about jsonb, reason text, detail text, attempts int)
+ON CONFLICT (kind, item) DO UPDATE SET about = excluded.about, reason = excluded.reason, detail = excluded.detail,
+  last_tried = excluded.last_tried, attempts = quarantine.attempts + excluded.attempts, version = excluded.version,
+  released = false`;
+
+/** Quarantines items; those that are known keep the moment when they were first seen. `attempts`: since then, 1 unless told. */
+export async function putInQuarantine(
+  db: Queryable,
+  items: readonly (NewQuarantineItem & { attempts?: number })[],
+  now: Date,
+): Promise<void> {
+  await db.query(putSql, [JSON.stringify(items), now, productVersion()]);
+}
+
+const columns = `id, kind, item, tenant_id AS "tenantId", about, reason, detail, first_seen AS "firstSeen",
+  last_tried AS "lastTried", attempts, version, released`;
+
+const listSql = `
+SELECT ${columns} FROM quarantine
+WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR reason = $3)
+  AND ($4::timestamptz IS NULL OR (first_seen, id) < ($4, $5::uuid))
+ORDER BY first_seen DESC, id DESC LIMIT $6`;
+
+const releaseSql = (condition: string) => `
+UPDATE quarantine SET released = true WHERE NOT released AND ${condition}
+RETURNING id, kind, item, tenant_id AS "tenantId", about`;
+
+export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resume: Resume }): QuarantineStore {
+  return {
+    async list({ tenantId, kind, reason, after, top }) {
+      const values = [tenantId, kind, reason, after?.firstSeen, after?.id, top + 1];
+      const { rows } = await pool.query<QuarantineItem>(claimOf(tenantId), listSql, values);
+      const items = rows.slice(0, top);
+      const last = items.at(-1);
+      return { items, ...(last && rows.length > top && { next: { firstSeen: last.firstSeen, id: last.id } }) };
+    },
+    release: (choice) =>
+      pool.transaction(claimOf(typeof choice === 'object' ? choice.tenantId : undefined), async (client) => {
+        const { rows } = await chosen(client, choice);
+        const kept = rows.length > 0 ? await resume(client, rows) : [];
+        return rows.map((row) => ({ ...row, released: !kept.includes(row.id) }));
+      }),
+    async counts() {
+      const sql = `SELECT kind, reason, count(*)::int AS count FROM quarantine WHERE NOT released GROUP BY kind, reason`;
+      return (await pool.query<QuarantineCount>(claimOf(undefined), sql, [])).rows;
+    },
+  };
+}
+
+/** Operators share as one tenant: one without a name. */
+const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
+
+function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {
+  if (choice === 'all') return client.query(releaseSql('true'));
+  if (choice === 'of other versions') return client.query(releaseSql('version <> $1'), [productVersion()]);
+  return client.query(releaseSql('id = $1 AND ($2::text IS NULL OR tenant_id = $2)'), [choice.id, choice.tenantId]);
+}

@@ -1,0 +1,98 @@
+// Where Redis is, from the environment: one server by URL, a group behind Sentinels, or a Cluster. It refuses two of
+// these at once. Secrets may come from files (`REDIS_PASSWORD_FILE`).
+import { z } from 'zod';
+import { ConfigError, csv, flag } from '../operations/config.ts';
+
+export interface RedisNode {
+  host: string;
+  port: number;
+}
+
+export type RedisTopology =
+  | { kind: 'server'; url: string }
+  | { kind: 'sentinel'; name: string; nodes: RedisNode[] }
+  | { kind: 'cluster'; nodes: RedisNode[] };
+
+export interface RedisSettings {
+  topology: RedisTopology;
+  username?: string;
+  password?: string;
+  /** Of the Sentinels themselves. */
+  sentinelUsername?: string;
+  sentinelPassword?: string;
+  /** `ca`: PEM, in place of the certificate authorities that Node knows. */
+  tls?: { ca?: string };
+}
+
+const nodes = (port: number) =>
+  csv().transform((items, context) =>
+    items.map((item) => {
+      const node = parseNode(item, port);
+      if (!node) context.addIssue('must be a list of host:port');
+      return node ?? { host: '', port };
+    }),
+  );
+
+export const redisFields = {
+  REDIS_URL: z
+    .string()
+    .regex(/^rediss?:\/\/[^\s]+$/, 'must be a redis:// or rediss:// URL')
+    .optional()
+    .describe('URL of a single Redis server; rediss:// uses TLS'),
+  REDIS_SENTINELS: nodes(26_379).describe('host:port of the Redis Sentinels; replaces REDIS_URL'),
+  REDIS_SENTINEL_NAME: z
+    .string()
+    .default('mymaster')
+    .describe('Name under which the Sentinels monitor the Redis primary'),
+  REDIS_SENTINEL_USERNAME: z.string().optional().describe('ACL user for the Sentinels'),
+  REDIS_SENTINEL_PASSWORD: z.string().optional().describe('Password for the Sentinels'),
+  REDIS_CLUSTER_NODES: nodes(6_379).describe('host:port of some nodes of a Redis Cluster; replaces REDIS_URL'),
+  REDIS_USERNAME: z.string().optional().describe('ACL user for Redis, if REDIS_URL contains none'),
+  REDIS_PASSWORD: z.string().optional().describe('Password for Redis, if REDIS_URL contains none'),
+  REDIS_TLS: flag(false).describe('Uses TLS to Sentinels and Cluster nodes; a rediss:// URL needs no REDIS_TLS'),
+  REDIS_TLS_CA: z
+    .string()
+    .includes('BEGIN CERTIFICATE', { message: 'must be a certificate in PEM' })
+    .optional()
+    .describe(
+      'Certificate of the authority that issued Redis’s certificate, in PEM; by default the authorities that Node.js trusts',
+    ),
+};
+
+type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
+
+/** Undefined where none is configured. Throws ConfigError where more than one is. */
+export function redisSettings(config: RedisConfig): RedisSettings | undefined {
+  const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
+  const found: RedisTopology[] = [
+    ...(url === undefined ? [] : [{ kind: 'server', url } as const]),
+    ...(sentinels.length ? [{ kind: 'sentinel', name: config.REDIS_SENTINEL_NAME, nodes: sentinels } as const] : []),
+    ...(cluster.length ? [{ kind: 'cluster', nodes: cluster } as const] : []),
+  ];
+  const [topology, second] = found;
+  if (second) {
+    const problem = 'is one too many: only one of REDIS_URL, REDIS_SENTINELS and REDIS_CLUSTER_NODES may be given';
+    throw new ConfigError([{ name: second.kind === 'cluster' ? 'REDIS_CLUSTER_NODES' : 'REDIS_SENTINELS', problem }]);
+  }
+  if (!topology) return undefined;
+  const usesTls = config.REDIS_TLS || url?.startsWith('rediss:');
+  return {
+    topology,
+    ...optional('username', config.REDIS_USERNAME),
+    ...optional('password', config.REDIS_PASSWORD),
+    ...optional('sentinelUsername', config.REDIS_SENTINEL_USERNAME),
+    ...optional('sentinelPassword', config.REDIS_SENTINEL_PASSWORD),
+    ...(usesTls && { tls: optional('ca', config.REDIS_TLS_CA) }),
+  };
+}
+
+function optional<K extends string>(name: K, value: string | undefined): { [key in K]?: string } {
+  return value === undefined ? {} : ({ [name]: value } as { [key in K]?: string });
+}
+
+function parseNode(item: string, defaultPort: number): RedisNode | undefined {
+  const url = URL.canParse(`redis://${item}`) ? new URL(`redis://${item}`) : undefined;
+  if (!url?.hostname || url.username || url.password || url.search || url.hash || url.pathname.length > 1)
+    return undefined;
+  return { host: url.hostname.replace(/^\[(.*)\]$/, '$1'), port: url.port ? Number(url.port) : defaultPort };
+}

@@ -1,0 +1,264 @@
+// Redis as it is in clusters: cut off, restarted, without tracking, behind Sentinel, as a Cluster, by TLS and ACL.
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { findFreePort } from '../../../dev/listen.ts';
+import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
+import { startTestRedis, type TestRedis, type TestRedisOptions } from '../../../test/support/redis.ts';
+import { ConfigError, parseConfig } from '../operations/config.ts';
+import { createMetrics } from '../operations/metrics.ts';
+import { createRedis, defineScript, type Redis } from './redis.ts';
+import { type RedisSettings, redisFields, redisSettings } from './redis-fields.ts';
+
+let servers: TestRedis[];
+let clients: Redis[];
+let log: CapturedLog;
+beforeEach(() => {
+  servers = [];
+  clients = [];
+  log = captureLog();
+});
+afterEach(async () => {
+  for (const client of clients) client.close();
+  await Promise.all(servers.map((server) => server.close()));
+});
+
+async function serve(options: TestRedisOptions = {}): Promise<TestRedis> {
+  const server = await startTestRedis(options);
+  servers.push(server);
+  return server;
+}
+function connect(settings: RedisSettings): Redis {
+  const redis = createRedis({ settings, log: log.log, metrics: createMetrics() });
+  clients.push(redis);
+  return redis;
+}
+const byUrl = ({ url }: TestRedis): RedisSettings => ({ topology: { kind: 'server', url } });
+const until = async (holds: () => boolean | Promise<boolean>, most = 15_000) => {
+  for (let waited = 0; !(await holds()); waited += 20) {
+    if (waited > most) throw new Error(`it did not come true in ${most} ms`);
+    await delay(20);
+  }
+};
+const put = (redis: Redis, key: string, value: string) =>
+  redis.commands.set(key, value, { expiration: { type: 'PX', value: 60_000 } });
+const addOne = defineScript("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+
+/** A connection that is ready does all that is asked of it. */
+async function exercise(redis: Redis): Promise<void> {
+  await until(async () => redis.tracked.isLive && (await redis.isReachable()));
+  const told: (string | null)[] = [];
+  const stop = redis.tracked.onInvalid((key) => told.push(key));
+  for (const key of ['{a}', '{b}:x', '{c}']) {
+    await put(redis, key, '1');
+    expect(await redis.tracked.reads.get(key)).toBe('1');
+    expect(await redis.run(addOne, [key], [2])).toBe(3);
+    expect(await redis.run(addOne, [key], [2])).toBe(5);
+    await until(() => told.includes(key));
+    expect(await redis.tracked.reads.get(key)).toBe('5');
+    await redis.commands.del([key]);
+    expect(await redis.commands.get(key)).toBeNull();
+  }
+  expect(await redis.tracked.reads.hGetAll('{none}')).toEqual({});
+  stop();
+}
+
+describe('one server', () => {
+  it('serves commands, scripts, and tracked reads that tell of changes', async () => {
+    await exercise(connect(byUrl(await serve())));
+  });
+
+  it('takes an ACL user and a password', async () => {
+    const server = await serve({ password: 'the default password' });
+    await server.command('ACL', 'SETUSER', 'handler', 'on', '>its password', '~*', '+@all');
+    await exercise(connect({ ...byUrl(server), username: 'handler', password: 'its password' }));
+    const stranger = connect({ ...byUrl(server), username: 'handler', password: 'wrong' });
+    await delay(500);
+    expect(await stranger.isReachable()).toBe(false);
+    expect(JSON.stringify(log.lines())).not.toContain('its password');
+  });
+
+  it('that is cut off without a word is noticed within 4 s, and nothing kept is trusted any more', async () => {
+    const server = await serve();
+    const redis = connect(byUrl(server));
+    await exercise(redis);
+    const told: (string | null)[] = [];
+    redis.tracked.onInvalid((key) => told.push(key));
+    server.pause();
+    const started = performance.now();
+    // Traffic that goes unanswered must not keep the connection looking alive.
+    const traffic = setInterval(() => redis.tracked.reads.get('x').catch(() => undefined), 50);
+    await until(() => !redis.tracked.isLive && told.includes(null));
+    clearInterval(traffic);
+    expect(performance.now() - started).toBeLessThan(4_000);
+    await expect(redis.commands.get('a')).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
+    server.resume();
+    await exercise(redis);
+  });
+
+  it('answers a command within 3 s, with 503 and Retry-After when Redis does not', async () => {
+    const server = await serve();
+    const redis = connect(byUrl(server));
+    await exercise(redis);
+    server.pause();
+    const started = performance.now();
+    const failure = await redis.commands.get('a').catch((error: unknown) => error);
+    expect(failure).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
+    expect(performance.now() - started).toBeLessThan(3_000);
+    server.resume();
+  });
+
+  it('that is not there at the start is waited for', async () => {
+    const port = await findFreePort();
+    const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${port}` } });
+    await delay(300);
+    await expect(redis.commands.get('a')).rejects.toMatchObject({ status: 503 });
+    await serve({ port });
+    await exercise(redis);
+  });
+
+  it('that restarts is found again, and knows its scripts again', async () => {
+    const first = await startTestRedis();
+    const redis = connect(byUrl(first));
+    await exercise(redis);
+    await first.close();
+    await until(() => !redis.tracked.isLive);
+    await serve({ port: first.port });
+    await exercise(redis);
+  });
+
+  it.each([
+    [
+      'whose ACL denies CLIENT TRACKING',
+      { args: ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-client|tracking'] },
+    ],
+    ['that does not know HELLO, as before Redis 6', { args: ['--rename-command', 'HELLO', ''] }],
+  ])('%s is read plainly: nothing read may be kept', async (_what, options) => {
+    const redis = connect(byUrl(await serve(options)));
+    await until(() => redis.isReachable());
+    await put(redis, 'a', '1');
+    await delay(300);
+    expect(redis.tracked.isLive).toBe(false);
+    expect(await redis.tracked.reads.get('a')).toBe('1');
+    expect(JSON.stringify(log.lines())).toContain('no client tracking');
+  });
+
+  it('fails a script’s own mistake as a mistake, not as an outage', async () => {
+    const redis = connect(byUrl(await serve()));
+    await until(() => redis.isReachable());
+    await redis.run(defineScript("return redis.call('HSET', KEYS[1], 'a', '1')"), ['hash'], []);
+    await expect(redis.commands.get('hash')).rejects.not.toHaveProperty('slug');
+  });
+
+  it('is reached by TLS with a certificate authority of its own', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'formgate-tls-'));
+    const run = promisify(execFile);
+    const file = (name: string) => join(folder, name);
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+    await run('openssl', [
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-days',
+      '1',
+      '-keyout',
+      file('key'),
+      '-out',
+      file('cert'),
+      ...subject,
+    ]);
+    const tlsPort = await findFreePort();
+    const tls = ['--tls-port', String(tlsPort), '--tls-cert-file', file('cert'), '--tls-key-file', file('key')];
+    await serve({ args: [...tls, '--tls-ca-cert-file', file('cert'), '--tls-auth-clients', 'no'] });
+    const topology = { kind: 'server', url: `rediss://127.0.0.1:${tlsPort}` } as const;
+    await exercise(connect({ topology, tls: { ca: await readFile(file('cert'), 'utf8') } }));
+    const distrusting = connect({ topology, tls: {} });
+    await delay(500);
+    expect(await distrusting.isReachable()).toBe(false);
+    await rm(folder, { recursive: true, force: true });
+  });
+});
+
+describe('behind Sentinel', () => {
+  it('the primary is found, and its successor after a failover', { timeout: 60_000 }, async () => {
+    const primary = await serve();
+    const replica = await serve({ args: ['--replicaof', '127.0.0.1', String(primary.port)] });
+    await until(async () => String(await replica.command('INFO', 'replication')).includes('master_link_status:up'));
+    const sentinel = await serve({ mode: 'sentinel' });
+    await sentinel.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(primary.port), '1');
+    await sentinel.command('SENTINEL', 'SET', 'main', 'down-after-milliseconds', '1000');
+    await until(async () =>
+      String(await sentinel.command('SENTINEL', 'REPLICAS', 'main')).includes(String(replica.port)),
+    );
+    const nodes = [{ host: '127.0.0.1', port: sentinel.port }];
+    const redis = connect({ topology: { kind: 'sentinel', name: 'main', nodes } });
+    await exercise(redis);
+    await sentinel.command('SENTINEL', 'FAILOVER', 'main');
+    await until(async () => String(await replica.command('ROLE')).startsWith('master'), 30_000);
+    // Until it is told, the former primary takes writes that are lost.
+    await until(async () => /^slave/.test(String(await primary.command('ROLE').catch(() => ''))), 30_000);
+    await until(
+      () =>
+        put(redis, 'after', '1').then(
+          () => true,
+          () => false,
+        ),
+      30_000,
+    );
+    await exercise(redis);
+    expect(await replica.command('GET', 'after')).toBe('1');
+  });
+});
+
+describe('a Cluster', () => {
+  it('is served on every node', { timeout: 60_000 }, async () => {
+    const nodes = await Promise.all(Array.from({ length: 3 }, () => serve({ args: ['--cluster-enabled', 'yes'] })));
+    const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
+    await promisify(execFile)('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes']);
+    const [first] = nodes;
+    await until(async () => String(await first?.command('CLUSTER', 'INFO')).includes('cluster_state:ok'));
+    const topology = { kind: 'cluster', nodes: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) } as const;
+    await exercise(connect({ topology }));
+  });
+});
+
+describe('the configuration', () => {
+  const settings = (env: Record<string, string>) => redisSettings(parseConfig(z.object(redisFields), env));
+
+  it('names one server, a group behind Sentinels, or a Cluster', () => {
+    expect(settings({})).toBeUndefined();
+    expect(settings({ REDIS_URL: 'redis://redis:6379/2' })).toEqual({
+      topology: { kind: 'server', url: 'redis://redis:6379/2' },
+    });
+    expect(settings({ REDIS_SENTINELS: 'one,[2001:db8::1]:26380', REDIS_SENTINEL_NAME: 'main' })).toEqual({
+      topology: {
+        kind: 'sentinel',
+        name: 'main',
+        nodes: [
+          { host: 'one', port: 26_379 },
+          { host: '2001:db8::1', port: 26_380 },
+        ],
+      },
+    });
+    expect(settings({ REDIS_CLUSTER_NODES: 'one:7000', REDIS_TLS: 'true', REDIS_PASSWORD: 'x' })).toEqual({
+      topology: { kind: 'cluster', nodes: [{ host: 'one', port: 7_000 }] },
+      password: 'x',
+      tls: {},
+    });
+    expect(settings({ REDIS_URL: 'rediss://redis' })?.tls).toEqual({});
+  });
+
+  it('refuses two of them, and what is no address', () => {
+    expect(() => settings({ REDIS_URL: 'redis://one', REDIS_SENTINELS: 'two' })).toThrow(ConfigError);
+    for (const env of [{ REDIS_URL: 'http://one' }, { REDIS_SENTINELS: 'a b' }, { REDIS_CLUSTER_NODES: 'redis://one' }])
+      expect(() => settings(env)).toThrow(ConfigError);
+  });
+});

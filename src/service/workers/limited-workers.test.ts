@@ -1,0 +1,112 @@
+import { constants } from 'node:os';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Deed } from '../../../test/support/naughty-worker.ts';
+import { createMetrics, type Metrics } from '../operations/metrics.ts';
+import { createLimitedWorkers, type LimitedWorkers, type LimitedWorkersOptions } from './limited-workers.ts';
+
+const open: LimitedWorkers<Deed, unknown>[] = [];
+afterEach(() => Promise.all(open.splice(0).map((workers) => workers.close())));
+
+function start(options: Partial<LimitedWorkersOptions> = {}) {
+  const metrics: Metrics = createMetrics();
+  const workers = createLimitedWorkers<Deed, unknown>({
+    script: new URL('../../../test/support/naughty-worker.ts', import.meta.url),
+    name: 'naughty',
+    busy: 'The workers are busy.',
+    metrics,
+    ...options,
+  });
+  open.push(workers);
+  const run = (deed: Deed['deed'], tenant = 'tenant') => workers.run({ tenant, member: 'm' }, { deed });
+  const count = async (name: string, labels = '') =>
+    Number(
+      new RegExp(`^${name}\\{worker="naughty"${labels}\\} (\\d+)`, 'm').exec(await metrics.registry.metrics())?.[1] ??
+        0,
+    );
+  return { workers, run, count };
+}
+
+describe('a limited worker', () => {
+  it('keeps running jobs one after another, and an error ends only its job', async () => {
+    const { run, count } = start();
+    expect(await run('count')).toEqual({ done: 1 });
+    expect(await run('throw')).toEqual({ failed: 'no' });
+    expect(await run('count')).toEqual({ done: 2 });
+    expect(await count('formgate_worker_jobs_total', ',outcome="done"')).toBe(2);
+    expect(await count('formgate_worker_kills_total')).toBe(0);
+  });
+
+  it.each(['loop', 'backtrack'] as const)('interrupts a job that takes too long: %s', async (deed) => {
+    const { run, count } = start({ jobMs: 300 });
+    await run('count');
+    expect(await run(deed)).toMatchObject({ exceeded: 'time' });
+    expect(await run('count')).toEqual({ done: 2 });
+    expect(await count('formgate_worker_jobs_total', ',outcome="time"')).toBe(1);
+  });
+
+  it.each(['text', 'map'] as const)('that takes too much memory ends alone: %s', async (deed) => {
+    const { run, count } = start({ jobMs: 10_000 });
+    expect(await run(deed)).toEqual({ exceeded: 'memory', partial: deed === 'map' ? 'so far' : undefined });
+    expect(await run('count')).toEqual({ done: 1 });
+    expect(await count('formgate_worker_kills_total')).toBe(1);
+  });
+
+  it('that was used before is not to blame for memory: the job has a second try in a new one', async () => {
+    const { run, count } = start();
+    await run('count');
+    expect(await run('exit')).toMatchObject({ exceeded: 'memory' });
+    expect(await count('formgate_worker_kills_total')).toBe(2);
+  });
+
+  it('yields the processor to the process that serves people', async () => {
+    const { run } = start();
+    expect(await run('priority')).toEqual({ done: constants.priority.PRIORITY_BELOW_NORMAL });
+  });
+
+  it('has no environment and no network, reads nothing but the program and writes nothing', async () => {
+    const { run } = start();
+    expect(await run('environment')).toEqual({ done: 0 });
+    await run('connect');
+    for (const deed of ['read', 'write', 'refusal'] as const)
+      expect(await run(deed)).toEqual({ done: 'ERR_ACCESS_DENIED' });
+  });
+});
+
+describe('the workers', () => {
+  it('leave one of two to the others, however many jobs a tenant has', async () => {
+    const { run } = start({ jobMs: 1_000, waitMs: 1_500 });
+    await Promise.all([run('count', 'one'), run('count', 'two')]);
+    const hostile = Array.from({ length: 20 }, () => run('loop', 'hostile').catch((error: unknown) => error));
+    const started = performance.now();
+    for (let nth = 0; nth < 5; nth += 1) expect(await run('count', 'honest')).toHaveProperty('done');
+    expect(performance.now() - started).toBeLessThan(1_000);
+    const outcomes = await Promise.all(hostile);
+    expect(outcomes.filter((one) => typeof one === 'object' && one !== null && 'exceeded' in one).length).toBeLessThan(
+      5,
+    );
+    expect(outcomes.at(-1)).toMatchObject({ slug: 'busy', status: 503, headers: { 'Retry-After': '3' } });
+  });
+
+  it('refuse jobs that a check refuses when their turn has come, and go on', async () => {
+    const { workers, run } = start();
+    const refuse = () => {
+      throw new Error('suspended');
+    };
+    await expect(workers.run({ tenant: 't', member: 'm' }, { deed: 'count' }, refuse)).rejects.toThrow('suspended');
+    expect(await run('count')).toEqual({ done: 1 });
+  });
+
+  it('answer 503 when none can be started', async () => {
+    const { run } = start({ script: new URL('file:///nowhere/worker.ts') });
+    await expect(run('count')).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
+  });
+
+  it('start no more once they are closed', async () => {
+    const { workers, run } = start();
+    await run('count');
+    const running = run('loop');
+    await workers.close();
+    expect(await running).toMatchObject({ exceeded: 'time' });
+    await expect(run('count')).rejects.toMatchObject({ slug: 'unavailable' });
+  });
+});

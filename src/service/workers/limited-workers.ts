@@ -1,0 +1,163 @@
+// Runs what tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory, shared
+// fairly by tenant: one tenant never holds all of them, and nobody waits for long. A job that exceeds its limits costs
+// its worker only. Workers start when they are needed and end when they are idle.
+import prom from 'prom-client';
+import { Problem } from '../http/problem.ts';
+import { type Claim, createFairQueue, type FairQueue } from '../limits/fair-queue.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { type JobReply, WorkerProcess } from './worker-process.ts';
+
+export interface LimitedWorkersOptions {
+  /** Module that calls `serveJobs`, as import.meta.resolve or a URL gives it. */
+  script: URL;
+  /** Label of its metrics. */
+  name: string;
+  metrics: Metrics;
+  /** Detail of the problem `busy`. */
+  busy: string;
+  /** Worker processes at most; one tenant gets all but one of them. */
+  workers?: number;
+  /** Milliseconds that a job may run, and that it may wait before: together they are its deadline. */
+  jobMs?: number;
+  waitMs?: number;
+  memoryMb?: number;
+  /** Milliseconds after which an idle worker ends. */
+  idleMs?: number;
+}
+
+export interface LimitedWorkers<Q, A> {
+  /**
+   * The outcome of a job. `onTurn` is called when its turn has come and may refuse it by throwing. Throws Problem `busy`
+   * when too many wait or the wait is too long, `unavailable` when no worker can be started.
+   */
+  run(claim: Claim, question: Q, onTurn?: () => void): Promise<JobReply<A>>;
+  close(): Promise<void>;
+}
+
+const waiting = { total: 400, perTenant: 200, perMember: 200 };
+
+export function createLimitedWorkers<Q, A>(options: LimitedWorkersOptions): LimitedWorkers<Q, A> {
+  return new Pool<Q, A>(options);
+}
+
+class Pool<Q, A> implements LimitedWorkers<Q, A> {
+  readonly #options: Required<LimitedWorkersOptions>;
+  readonly #queue: FairQueue;
+  readonly #idle = new Map<WorkerProcess<Q, A>, NodeJS.Timeout>();
+  readonly #all = new Set<WorkerProcess<Q, A>>();
+  readonly #metrics: ReturnType<typeof workerMetrics>;
+  #isClosed = false;
+
+  constructor(given: LimitedWorkersOptions) {
+    const options = { workers: 2, jobMs: 2_000, waitMs: 3_000, memoryMb: 64, idleMs: 60_000, ...given };
+    this.#options = options;
+    this.#metrics = workerMetrics(options.metrics);
+    const perTenant = Math.max(1, options.workers - 1);
+    this.#queue = createFairQueue({
+      slots: { total: options.workers, perTenant, perMember: perTenant },
+      waiting,
+      waitMs: options.waitMs,
+      detail: options.busy,
+      retryAfterSeconds: Math.ceil((options.waitMs + options.jobMs) / 1_000),
+      onRefused: () => this.#metrics.jobs.inc({ worker: options.name, outcome: 'refused' }),
+    });
+  }
+
+  async run(claim: Claim, question: Q, onTurn?: () => void): Promise<JobReply<A>> {
+    const { name } = this.#options;
+    const asked = performance.now();
+    const release = await this.#queue.take(claim);
+    this.#metrics.wait.observe({ worker: name }, (performance.now() - asked) / 1_000);
+    try {
+      onTurn?.();
+      const reply = await this.#runAgainIfUsed(question);
+      this.#metrics.jobs.inc({ worker: name, outcome: outcomeOf(reply) });
+      return reply;
+    } finally {
+      release();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const timer of this.#idle.values()) clearTimeout(timer);
+    await Promise.all([...this.#all].map((worker) => worker.end()));
+  }
+
+  /** A worker that has run other jobs may be out of memory because of them: then the job has a second try in a new one. */
+  async #runAgainIfUsed(question: Q): Promise<JobReply<A>> {
+    const [reply, jobs] = await this.#runOnce(question);
+    const isInnocent = 'exceeded' in reply && reply.exceeded === 'memory' && jobs > 1;
+    return isInnocent ? (await this.#runOnce(question))[0] : reply;
+  }
+
+  async #runOnce(question: Q): Promise<[reply: JobReply<A>, jobs: number]> {
+    const worker = this.#takeIdle() ?? (await this.#start());
+    const reply = await worker.run(question);
+    if (worker.isAlive && !this.#isClosed) this.#keepIdle(worker);
+    else {
+      this.#all.delete(worker);
+      this.#metrics.kills.inc({ worker: this.#options.name });
+    }
+    return [reply, worker.jobs];
+  }
+
+  #takeIdle(): WorkerProcess<Q, A> | undefined {
+    for (const [worker, timer] of [...this.#idle].reverse()) {
+      clearTimeout(timer);
+      this.#idle.delete(worker);
+      if (worker.isAlive) return worker;
+      this.#all.delete(worker);
+    }
+    return undefined;
+  }
+
+  async #start(): Promise<WorkerProcess<Q, A>> {
+    if (this.#isClosed) throw new Problem('unavailable', 'The service is shutting down.');
+    const { script, memoryMb, jobMs } = this.#options;
+    const worker = await WorkerProcess.start<Q, A>({ script: script.pathname, memoryMb, jobMs }).catch((cause) => {
+      throw new Problem('unavailable', this.#options.busy, { cause, headers: { 'Retry-After': '5' } });
+    });
+    if (this.#isClosed) await worker.end();
+    this.#all.add(worker);
+    return worker;
+  }
+
+  #keepIdle(worker: WorkerProcess<Q, A>): void {
+    const retire = () => {
+      this.#idle.delete(worker);
+      this.#all.delete(worker);
+      void worker.end();
+    };
+    this.#idle.set(worker, setTimeout(retire, this.#options.idleMs).unref());
+  }
+}
+
+function outcomeOf(reply: JobReply<unknown>): string {
+  if ('done' in reply) return 'done';
+  return 'failed' in reply ? 'failed' : reply.exceeded;
+}
+
+function workerMetrics({ registry }: Metrics) {
+  return {
+    jobs: new prom.Counter({
+      name: 'formgate_worker_jobs_total',
+      help: 'Jobs of limited workers by outcome: done, failed, over the limit of time or memory, refused',
+      labelNames: ['worker', 'outcome'],
+      registers: [registry],
+    }),
+    wait: new prom.Histogram({
+      name: 'formgate_worker_wait_seconds',
+      help: 'Time that jobs waited for a limited worker',
+      labelNames: ['worker'],
+      buckets: [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10],
+      registers: [registry],
+    }),
+    kills: new prom.Counter({
+      name: 'formgate_worker_kills_total',
+      help: 'Limited workers that ended because of a job',
+      labelNames: ['worker'],
+      registers: [registry],
+    }),
+  };
+}

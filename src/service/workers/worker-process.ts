@@ -1,0 +1,135 @@
+// One child process that runs jobs with limits of time and memory. A thread would not do: a single allocation beyond the
+// limits of a thread ends the whole process (V8 aborts), and one beyond those of a child ends the child only.
+// The child has no environment, no network, reads nothing but the program, and can neither write nor start processes.
+import { type ChildProcess, fork } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
+import { join } from 'node:path';
+import type { WorkerJob, WorkerMessage } from './limited-worker.ts';
+
+export interface WorkerProcessOptions {
+  /** The module that calls `serveJobs`. */
+  script: string;
+  /** Megabytes of its heap. */
+  memoryMb: number;
+  /** Milliseconds that one job may run on a machine that is not busy. */
+  jobMs: number;
+}
+
+/** Which limit a job exceeded; `partial` is what it had found by then. */
+export type Exceeded<A> = { exceeded: 'time' | 'memory'; partial: A | undefined };
+export type JobReply<A> = { done: A } | { failed: string } | Exceeded<A>;
+
+/** Milliseconds for a start, on a machine that is busy. */
+const startMs = 20_000;
+/** Milliseconds after its limit that a worker may take to say that a job exceeded it. */
+const graceMs = 500;
+
+const root = join(import.meta.dirname, '../../..');
+
+export class WorkerProcess<Q, A> {
+  readonly #options: WorkerProcessOptions;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<void>;
+  #settle: ((reply: JobReply<A> | 'ready') => void) | undefined;
+  #partial: A | undefined;
+  #isKilled = false;
+  /** Jobs that it has begun. */
+  jobs = 0;
+  isAlive = true;
+
+  private constructor(options: WorkerProcessOptions) {
+    this.#options = options;
+    this.#child = fork(options.script, [], {
+      execArgv: [
+        `--max-old-space-size=${options.memoryMb}`,
+        '--max-semi-space-size=4',
+        '--permission',
+        `--allow-fs-read=${join(root, '*')}`,
+      ],
+      env: {},
+      cwd: root,
+      serialization: 'advanced',
+      // V8 writes a page about a lack of memory, which is no JSON line.
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    yieldToRequests(this.#child);
+    // It must not keep the process alive; a running job is waited for by its request.
+    this.#child.unref();
+    this.#child.channel?.unref();
+    this.#child.on('message', (message: WorkerMessage<A>) => this.#receive(message));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ended = promise;
+    const end = () => {
+      this.isAlive = false;
+      this.#answer({ exceeded: this.#isKilled ? 'time' : 'memory', partial: this.#partial });
+      resolve();
+    };
+    this.#child.on('exit', end);
+    // It could not be started, or a message could not be sent to it.
+    this.#child.on('error', () => {
+      if (this.#child.pid === undefined) end();
+      else this.#kill();
+    });
+  }
+
+  /** Throws an Error if it does not start. */
+  static async start<Q, A>(options: WorkerProcessOptions): Promise<WorkerProcess<Q, A>> {
+    const worker = new WorkerProcess<Q, A>(options);
+    const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
+    if ((await worker.#waitFor(promise, resolve, startMs)) === 'ready') return worker;
+    await worker.end();
+    throw new Error(`The worker ${options.script} did not start.`);
+  }
+
+  /** Resolves when the job is done or, if it exceeded its limits, when that is certain: a killed process has ended. */
+  async run(question: Q): Promise<JobReply<A>> {
+    this.jobs += 1;
+    this.#partial = undefined;
+    const { jobMs } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
+    // A worker on a busy machine repeats the job with four times the limit.
+    const reply = this.#waitFor(promise, resolve, jobMs * 5 + graceMs);
+    const job: WorkerJob<Q> = { question, limitMs: jobMs };
+    this.#child.send(job, () => undefined);
+    return (await reply) as JobReply<A>;
+  }
+
+  async end(): Promise<void> {
+    this.#kill();
+    await this.#ended;
+  }
+
+  async #waitFor<T>(promise: Promise<T>, settle: (reply: JobReply<A> | 'ready') => void, limit: number): Promise<T> {
+    this.#settle = settle;
+    const timer = setTimeout(() => this.#kill(), limit);
+    return promise.finally(() => clearTimeout(timer));
+  }
+
+  #receive(message: WorkerMessage<A>): void {
+    if (message === 'ready') this.#answer(message);
+    else if ('partial' in message) this.#partial = message.partial;
+    else if ('exceeded' in message) this.#answer({ exceeded: message.exceeded, partial: this.#partial });
+    else this.#answer(message);
+  }
+
+  #answer(reply: JobReply<A> | 'ready'): void {
+    const settle = this.#settle;
+    this.#settle = undefined;
+    settle?.(reply);
+  }
+
+  #kill(): void {
+    this.#isKilled = true;
+    this.#child.kill('SIGKILL');
+  }
+}
+
+/** On a busy machine what tenants wrote gets a tenth of a processor: the process that serves people comes first. */
+function yieldToRequests({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // It has ended already, which its events tell.
+  }
+}
