@@ -69,7 +69,7 @@ never prints a value. The process ignores unknown variables. It logs a warning i
 - The URLs of HTTP services are http or https URLs without credentials, query or fragment.
 - "none" in the column "default" means that the setting is optional and has no default.
 
-The platform calls the identity provider the access service; hence the names of the variables that begin with
+The platform calls the identity provider "the access service"; hence the names of the variables that begin with
 \`ACCESS_SERVICE_\`.
 
 \`npm run docs\` writes this page from the schemas in \`src/*/config.ts\` and \`reconciler/config.ts\`. A test fails if they differ.`;

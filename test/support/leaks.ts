@@ -8,6 +8,8 @@ const patience = 3_000;
 
 let before: Map<string, number>;
 beforeAll(() => {
+  // Node opens these when they are first used.
+  void [process.stdout, process.stderr];
   before = openResources();
 });
 
