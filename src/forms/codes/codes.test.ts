@@ -1,6 +1,7 @@
 // Codes rule by rule: real mail, the real notification service, and the budgets in between.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
+import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
 import type { Answered } from '../../../test/support/platform.ts';
 
 const minute = 60_000;
@@ -9,7 +10,12 @@ let forms: TestForms;
 beforeAll(async () => {
   forms = await startTestForms();
 });
-afterAll(() => forms.close());
+/** Stands in for the mailbox of the world, which a test has closed. */
+let replaced: TestMailbox | undefined;
+afterAll(async () => {
+  await forms.close();
+  await replaced?.close();
+});
 
 const send = (id: string, as: 'intake' | 'otherIntake' | 'admin' | 'alice' | 'clerk' = 'intake') =>
   forms.ask('POST', `/${id}`, { as, body: { operation: 'send-code' } });
@@ -144,8 +150,8 @@ describe('how often codes are sent', () => {
     const failed = await send(id);
     expect(failed.status).toBe(502);
     expect(failed.headers.get('content-type')).toContain('problem+json');
-    const { startTestMailbox } = await import('../../../test/support/mailbox.ts');
-    forms.platform.mailbox = await startTestMailbox({ port });
+    replaced = await startTestMailbox({ port });
+    forms.platform.mailbox = replaced;
     const { rowCount } = await forms.pool.query('SELECT FROM code_sends WHERE form_id = $1', [id]);
     expect(rowCount).toBe(0);
   });
