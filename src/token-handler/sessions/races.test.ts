@@ -57,11 +57,14 @@ async function race(all: SessionReplica[], opened: OpenedSession): Promise<void>
   await Promise.all([...calls, ...marks, end()]);
 }
 
-async function raceMany(all: SessionReplica[], races: number): Promise<void> {
+/** RACES=10000 takes half a minute. */
+const races = Number(process.env.RACES || 2_000);
+
+async function raceMany(all: SessionReplica[], count: number): Promise<void> {
   const first = all[0] as SessionReplica;
   const sessions: OpenedSession[] = [];
   const sample = await first.open({ tokens: due() });
-  for (let done = 0; done < races; done += 50) {
+  for (let done = 0; done < count; done += 50) {
     const batch = await Promise.all(Array.from({ length: 50 }, () => first.reopen(sample.session, due())));
     await Promise.all(batch.map((opened) => race(all, opened)));
     sessions.push(...batch);
@@ -76,20 +79,20 @@ async function raceMany(all: SessionReplica[], races: number): Promise<void> {
 }
 
 describe('ending a session against refreshes, marks and calls', () => {
-  it('10,000 races among three replicas on Redis bring no session back', { timeout: 240_000 }, async () => {
+  it('races among three replicas on Redis bring no session back', { timeout: 240_000 }, async () => {
     const place = { access, redisUrl: redis.url, refresh };
     const all = await Promise.all([startSessionReplica(place), startSessionReplica(place), startSessionReplica(place)]);
-    await raceMany(all, 10_000);
-    expect(answers).toBeGreaterThan(1_000);
+    await raceMany(all, races);
+    expect(answers).toBeGreaterThan(races / 10);
     const left = String(await redis.command('KEYS', '{sess:*'));
     // The sample's own two keys
     expect(left.split(',').filter((key) => key !== '')).toHaveLength(2);
     await Promise.all(all.map((replica) => replica.close()));
   });
 
-  it('10,000 races in memory bring no session back', { timeout: 120_000 }, async () => {
+  it('races in memory bring no session back', { timeout: 120_000 }, async () => {
     const replica = await startSessionReplica({ access, refresh });
-    await raceMany([replica], 10_000);
+    await raceMany([replica], races);
     await replica.close();
   });
 });
