@@ -9,7 +9,7 @@ const run = promisify(execFile);
 it.each(['token-handler', 'forms'])(
   'what %s needs to start holds no second HTTP client, which would take a twentieth of the time',
   async (name) => {
-    const start = join(import.meta.dirname, '..', name, 'start.ts');
+    const start = join(import.meta.dirname, '../..', name, 'start.ts');
     const script = `await import(${JSON.stringify(start)}); console.log(process.moduleLoadList.join())`;
     const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script]);
     expect(stdout).toContain('NativeModule _http_server');

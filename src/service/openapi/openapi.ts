@@ -67,15 +67,15 @@ function operation(route: Route): ZodOpenApiOperationObject {
           response(Number(status), answer),
         ]),
       ),
-      ...(route.raw === undefined && { default: response(500, { description: 'Any other failure' }) }),
+      ...(route.handle && { default: response(500, { description: 'Any other failure' }) }),
     },
   };
 }
 
 /** What every route of its kind may answer, so that no route has to say it: a route's own words come before these. */
 function impliedAnswers(route: Route): Record<number, Answer> {
-  const { raw, params, query, body } = route;
-  if (raw) return {};
+  const { handle, params, query, body } = route;
+  if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
     ...((params ?? query ?? body) && { 400: { description: 'The request is not valid: `errors` name every place' } }),

@@ -18,18 +18,14 @@ export function tenantHeader(request: IncomingMessage, header: string): string |
   return (Array.isArray(value) ? value.join(', ') : value)?.trim() || undefined;
 }
 
-/**
- * Throws Problem `unauthenticated` when the request's header names another tenant than the session's. Answers at once
- * where it names none.
- */
-export function checkSessionTenant(
+/** Throws Problem `unauthenticated` when the request's header names another tenant than the session's. */
+export async function checkSessionTenant(
   request: IncomingMessage,
   session: Pick<Session, 'tenantId'>,
   { tenants, header }: { tenants: TenantLookup; header: string },
-): void | Promise<void> {
+): Promise<void> {
   const named = tenantHeader(request, header);
   if (named === undefined || named === session.tenantId) return;
-  return findTenant(tenants, named).then((tenant) => {
-    if (tenant?.id !== session.tenantId) throw new Problem('unauthenticated', 'The session is of another tenant.');
-  });
+  const tenant = await findTenant(tenants, named);
+  if (tenant?.id !== session.tenantId) throw new Problem('unauthenticated', 'The session is of another tenant.');
 }

@@ -19,9 +19,9 @@ export interface FoundSession {
 export interface Sessions {
   /** Makes a session live. Its record must be stored already. */
   start(session: Session, tokens: TokenSet): Promise<void>;
-  /** What is kept, as long as it holds; else what the store says. */
-  find(handle: string): FoundSession | undefined | Promise<FoundSession | undefined>;
-  /** Past what is kept. */
+  /** From the cache if it is there and alive; else from the store. */
+  find(handle: string): Promise<FoundSession | undefined>;
+  /** From the store. */
   read(handle: string): Promise<FoundSession | undefined>;
   /** When the session ends if no further request comes. */
   expiryOf(found: Pick<FoundSession, 'stored'>): number;
@@ -82,7 +82,7 @@ export function createSessions({ store, keys, limits, clock }: SessionsOptions):
       await tokenStore.start(session.handle, { sealed, limit }, now());
       cache.drop(session.handle);
     },
-    find(handle) {
+    async find(handle) {
       const kept = cache.get(handle);
       return kept && isAlive(kept) ? kept : read(handle);
     },
