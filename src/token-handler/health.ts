@@ -1,5 +1,5 @@
-// What `GET /health` asks: one cheap question to each service that the token handler depends on, and to its stores.
-// It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
+// The checks of `GET /health`: one cheap call to each service that the token handler depends on, and to its stores. It is for
+// people and for clients of the older platform; Kubernetes does not probe it.
 import type { Platform } from '../platform/platform.ts';
 import { responds } from '../platform/responds.ts';
 import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';

@@ -4,7 +4,6 @@ import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform } from '../platform/platform.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
-import { loadLatePackages } from '../service/operations/late-packages.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
@@ -90,7 +89,7 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
   const tokenHandler = await assembleTokenHandler(options);
   const { metrics, pool, platform, redis } = tokenHandler;
   const { conditions, stop } = watchReadiness({ config, pool, account: platform.account, log, metrics, pace });
-  const service = await serve({
+  return serve({
     app: createTokenHandlerListener(tokenHandler),
     mayUpgrade: isTargetRequest,
     host: config.HOST,
@@ -106,7 +105,4 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
       return tokenHandler.close();
     },
   });
-  // So that the first sign-in does not wait for them, and readiness does not either.
-  setTimeout(() => void loadLatePackages(), 2_000).unref();
-  return service;
 }

@@ -1,9 +1,8 @@
 // The OpenAPI 3.1 document, made from the route table and the very schemas that validate, and a page to browse it.
 import { Router } from 'express';
 import { z } from 'zod';
-import type { createDocument, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import type { Answer, Credential, Route } from '../http/http-app.ts';
-import { zodOpenapi } from '../operations/late-packages.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 
 export interface OpenApiOptions {
@@ -35,7 +34,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
     const operations = Object.fromEntries(methods.map((method) => [method, operation(route)]));
     paths[path] = { ...paths[path], ...operations };
   }
-  return zodOpenapi().createDocument({
+  return createDocument({
     openapi: '3.1.0',
     info: { title: options.title, version: options.version, description: options.description },
     paths,

@@ -54,16 +54,16 @@ export function createSessionReader(options: SessionReaderOptions): SessionReade
   };
 }
 
-/** Each mark changes the stored session, and so empties every replica's cache of it. */
+/** Records the time of the last request. Each mark changes the stored session, so every replica drops it from its cache. */
 function createMarker({ tokens, limits, clock }: SessionReaderOptions): (found: FoundSession) => void {
   const interval = touchInterval(limits);
-  // As many as there may be sessions kept; the store looks at its own mark besides.
+  // About as many as cached sessions; the store checks its own mark, too.
   const marked = new LRUCache<string, number>({ max: 10_000 });
   return ({ session: { handle }, stored }) => {
     const now = clock().getTime();
     if (now - stored.touched < interval || now - (marked.get(handle) ?? 0) < interval) return;
     marked.set(handle, now);
-    // Without its mark the session only ends earlier; the next request marks it again.
+    // If this fails, the session would end earlier, but the next request marks it again.
     tokens.touch(handle, now, interval).catch(() => marked.delete(handle));
   };
 }

@@ -1,5 +1,5 @@
-// The tenant that a request names: by the header, which a proxy sets to keep a domain to one tenant, or else by the
-// query. The header wins, so that a link cannot leave the domain's tenant.
+// Finds the tenant that a request names: by the header, which a proxy sets to keep a domain to one tenant, or else by the
+// query. The header wins, so that a link cannot lead to another tenant.
 import type { IncomingMessage } from 'node:http';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -12,7 +12,7 @@ export function findTenant(tenants: TenantLookup, text: string): Promise<Tenant 
   return text.startsWith('urn:') ? tenants.byId(text) : tenants.byName(text);
 }
 
-/** `header`: its name. Undefined where the request has none. */
+/** `header`: its name. Undefined if the request has none. */
 export function tenantHeader(request: IncomingMessage, header: string): string | undefined {
   const value = request.headers[header.toLowerCase()];
   return (Array.isArray(value) ? value.join(', ') : value)?.trim() || undefined;
