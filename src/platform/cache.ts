@@ -67,8 +67,6 @@ export interface ReadOptions {
 export interface Cache<V> {
   /** The value of a key. Equal answers keep the identity of the first, so that what was compiled from it stays valid. */
   get(key: string, load: () => Promise<V>, options?: ReadOptions): Promise<Cached<V>>;
-  /** What `get` would answer where there is a fresh answer, without a promise; else undefined. */
-  kept(key: string, options?: ReadOptions): Cached<V> | undefined;
   /**
    * Picks something out of the value of a key; when it is not there, fetches a newer value (at most every `retry`
    * milliseconds, so that a stream of random names cannot become a stream of calls) and picks again. Throws when the
@@ -83,7 +81,6 @@ interface Entry<V> {
   value: V;
   at: number;
   freshFor: number;
-  kept: Cached<V>;
   /** Made once, so that a cached read allocates no promise. */
   answer: Promise<Cached<V>>;
   staleAnswer: Promise<Cached<V>>;
@@ -126,13 +123,6 @@ export function createCache<V>(options: CacheOptions): Cache<V> {
     return failing ? serveStale(entry) : entry.answer;
   }
 
-  function kept(key: string, read?: ReadOptions): Cached<V> | undefined {
-    const entry = entries.get(key);
-    if (!entry) return undefined;
-    const limit = read?.permission ? times.permission : times.stale;
-    return ageOf(entry, clock) < Math.min(entry.freshFor, limit) ? entry.kept : undefined;
-  }
-
   async function find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) {
     const { value, at } = await get(key, load);
     const picked = pick(value);
@@ -143,7 +133,7 @@ export function createCache<V>(options: CacheOptions): Cache<V> {
     return pick((await refresh(key, load)).value);
   }
 
-  return { get, kept, find, invalidate: forget };
+  return { get, find, invalidate: forget };
 }
 
 /** Fetches into the entries: one fetch per key at a time, and everybody who waits shares it. */
@@ -191,13 +181,11 @@ function ageOf(entry: { at: number }, clock: Clock): number {
 }
 
 function createEntry<V>(value: V, at: number, times: CacheTimes): Entry<V> {
-  const kept = { value, at, stale: false };
   return {
     value,
     at,
     freshFor: value === undefined ? times.negative : times.fresh,
-    kept,
-    answer: Promise.resolve(kept),
+    answer: Promise.resolve({ value, at, stale: false }),
     staleAnswer: Promise.resolve({ value, at, stale: true }),
     attemptedAt: at,
     failedAt: Number.NEGATIVE_INFINITY,

@@ -63,13 +63,6 @@ export interface Configuration {
   ): Promise<Cached<Revision | undefined>>;
   /** The latest revision. Cached. */
   latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Cached<Revision | undefined>>;
-  /** The same where it is fresh and nobody has to be asked; else undefined. */
-  latestKept(
-    namespace: string,
-    name: string,
-    place: Place,
-    read?: ReadOptions,
-  ): Cached<Revision | undefined> | undefined;
 
   /**
    * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
@@ -151,7 +144,6 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
         async () => (await reads.read(namespace, name, place)).latest,
         read,
       ),
-    latestKept: (namespace, name, place, read) => cache.kept(cacheKey('latest', namespace, name, place), read),
     ...createWrites(write),
   };
 }

@@ -21,8 +21,6 @@ export interface Directory {
    * fragment; `rejected` for what is no URN of the prefix.
    */
   resolve(urn: string): Promise<string>;
-  /** The same where it is at hand; undefined where somebody has to be asked, or there is no URL. */
-  resolved(urn: string): string | undefined;
   close(): void;
 }
 
@@ -130,13 +128,6 @@ export function createDirectory(options: DirectoryOptions): Directory {
         places.set(urn, place);
       }
       return (await find(urn, place)) + place.path;
-    },
-    resolved(urn) {
-      const place = places.get(urn);
-      if (!place) return undefined;
-      const kept = place.own === undefined ? cache.kept(place.namespace) : undefined;
-      const url = place.own ?? (kept && urlIn(kept.value, place));
-      return url ? url + place.path : undefined;
     },
     close: () => client.close(),
   };

@@ -1,20 +1,21 @@
-// What `GET /health` asks: one cheap question to each service that the token handler depends on, and to its stores.
-// It is for people and for clients of the older platform; no probe of Kubernetes hangs on it.
+// The checks of `GET /health`: one cheap call to each service that the token handler depends on, and to its stores. It is for
+// people and for clients of the older platform; Kubernetes does not probe it.
 import type { Platform } from '../platform/platform.ts';
 import { responds } from '../platform/responds.ts';
 import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
+import type { Redis } from '../service/redis/redis.ts';
 import type { Urns } from '../service/urn.ts';
-import type { SessionParts } from './session-parts.ts';
+import { redisProblem } from './sessions/session-redis.ts';
 
 export interface HealthOptions {
   config: { DATABASE_URL: string };
   platform: Platform;
-  sessions: Pick<SessionParts, 'redisProblem'>;
+  redis: Redis | undefined;
   urns: Urns;
 }
 
-export function createHealthChecks({ config, platform, sessions, urns }: HealthOptions) {
+export function createHealthChecks({ config, platform, redis, urns }: HealthOptions) {
   const answers = async (question: Promise<unknown>) => {
     await question;
     return true;
@@ -26,6 +27,6 @@ export function createHealthChecks({ config, platform, sessions, urns }: HealthO
     configuration: () => answers(platform.configuration.latest(clientsNamespace, clientsName, { core: true })),
     event: async () => responds(await platform.directory.resolve(urns.service('event-service:v1'))),
     db: () => canConnect(config.DATABASE_URL),
-    sessions: async () => (await sessions.redisProblem()) === undefined,
+    sessions: async () => (await redisProblem(redis)) === undefined,
   };
 }

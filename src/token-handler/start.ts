@@ -1,159 +1,108 @@
-// Starts a token handler from its configuration: database, platform clients, the upkeep of registrations, and the port.
+// Starts a token handler from its configuration: builds its modules from top to bottom, serves, and drains on close.
 import { join } from 'node:path';
 import { createHttpAgent } from '../platform/http-exchange.ts';
-import { createPlatform, type Platform } from '../platform/platform.ts';
+import { createPlatform } from '../platform/platform.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
-import { loadLatePackages } from '../service/operations/late-packages.ts';
+import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
+import { createMetrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
-import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
-import { createUrns, type Urns } from '../service/urn.ts';
+import { createUrns } from '../service/urn.ts';
 import { createAccessAddresses } from './access-addresses.ts';
-import { createTokenHandlerApp, type TokenHandlerAppOptions } from './app.ts';
-import { createAccessRegistration } from './clients/access-registration.ts';
-import { writeBuilderPreview } from './clients/builder-preview.ts';
-import { createClientCatalog } from './clients/catalog.ts';
-import { createLeftoverQuarantine, tidyLeftoverQuarantine } from './clients/leftover-quarantine.ts';
-import { createLeftoverStore } from './clients/leftover-store.ts';
-import { createPersistence } from './clients/persistence.ts';
-import { createRegistrar } from './clients/registrar.ts';
-import { createRegistrationStore } from './clients/registration-store.ts';
-import { startUpkeep, type UpkeepPace } from './clients/upkeep.ts';
+import { createTokenHandlerListener, type TokenHandler } from './app.ts';
+import { startClients } from './clients/clients.ts';
+import type { UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { createKeyRing } from './keys/key-ring.ts';
 import { registered } from './platform-registration.ts';
-import { createSessionParts } from './session-parts.ts';
-import { createTargetParts } from './target-parts.ts';
+import { connectRedis, redisProblem } from './sessions/session-redis.ts';
+import { createSessionService } from './sessions/session-service.ts';
+import { createRelyingParty } from './sign-in/relying-party.ts';
+import { createSignIns } from './sign-in/sign-ins.ts';
+import { isTargetRequest } from './targets/target-path.ts';
+import { createTargets } from './targets/targets.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
 export interface StartOptions {
   config: TokenHandlerConfig;
   log: Logger;
-  /** Where `DIR_…` overrides of the directory are read from. */
+  /** Holds the `DIR_…` overrides of the directory. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
-  /** Times of the upkeep, where they should differ. */
+  /** Overrides the intervals of the background work for clients. */
   pace?: Partial<UpkeepPace>;
-  /** Times of the checks before the first readiness, where they should differ. */
+  /** Overrides the intervals of the checks before the first readiness. */
   startup?: Partial<StartupPace>;
 }
 
-/** What a token handler is made of, running but not listening. */
-export interface TokenHandlerParts extends TokenHandlerAppOptions {
-  close(): Promise<void>;
-}
-
-/** Throws ConfigError for an unusable `DIR_…` override. */
-export async function assembleTokenHandler(options: StartOptions): Promise<TokenHandlerParts> {
-  const { config, log, env, clock = systemClock } = options;
+/** Builds the modules; nothing listens yet. Throws ConfigError for an invalid `DIR_…` override or session store. */
+export async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
+  const { config, log, env, pace, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'token-handler', urns, metrics, log, clock, env });
+  const { tenants, directory } = platform;
   await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
-  const { close: closeClients, ...clients } = startClients({ ...options, clock, metrics, urns, platform });
-  const sessions = createSessionParts({ ...clients, config, tenants: platform.tenants, clock, log, metrics });
-  const { guards, redis } = sessions;
-  const { directory } = platform;
-  const targets = createTargetParts({ ...clients, config, directory, guards, redis, urns, clock, log, metrics });
+  const redis = connectRedis(config, log, metrics);
+  const database = { url: config.DATABASE_URL, log, metrics };
+  const pool = createPool({ ...database, name: 'requests', size: config.DATABASE_POOL_SIZE });
+  const changePool = createPool({ ...database, name: 'registrations', size: 3 });
+  const agent = createHttpAgent();
+  const keys = createKeyRing(config.KEY_RING);
+  const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
+  const addresses = createAccessAddresses({ accessUrl, accessPublicUrl });
+  const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
+  const rateLimits = createRateLimits({ redis, clock, log, metrics });
+  const common = { config, keys, clock, log };
+  const clients = startClients({ ...common, platform, addresses, agent, pool, changePool, urns, pace, metrics });
+  const { catalog, registrations } = clients;
+  const sessionService = createSessionService({ ...common, redis, registrations, relyingParty });
+  const signIns = createSignIns({ ...common, redis, addresses, tenants, registrations, sessionService });
+  const { reader } = sessionService;
+  const targets = createTargets({ config, reader, tenants, rateLimits, catalog, directory, urns, log, metrics });
   platform.register(registered);
   void platform.preload();
   return {
-    ...{ config, platform, urns, log, metrics, clock, sessions, targets, ...clients },
+    ...{ config, log, metrics, clock, urns, platform, pool, redis, rateLimits, relyingParty },
+    ...{ clients, sessionService, signIns, targets },
     async close() {
+      rateLimits.close();
       await targets.close();
-      await sessions.close();
-      await closeClients();
+      await sessionService.close();
+      await relyingParty.close();
+      redis?.close();
+      await clients.close();
+      await Promise.all([pool.end(), changePool.end(), agent.destroy()]);
       await platform.close();
     },
   };
 }
 
-/** Throws ConfigError for an unusable `DIR_…` override. */
+/** Throws ConfigError for an invalid `DIR_…` override or session store. */
 export async function startTokenHandler(options: StartOptions): Promise<RunningService> {
   const { config, log, startup: pace } = options;
-  const parts = await assembleTokenHandler(options);
-  const { metrics, pool, platform, sessions } = parts;
+  const tokenHandler = await assembleTokenHandler(options);
+  const { metrics, pool, platform, redis } = tokenHandler;
   const { conditions, stop } = watchReadiness({ config, pool, account: platform.account, log, metrics, pace });
-  const service = await serve({
-    app: createTokenHandlerApp(parts),
-    mayUpgrade: parts.targets.mayUpgrade,
+  return serve({
+    app: createTokenHandlerListener(tokenHandler),
+    mayUpgrade: isTargetRequest,
     host: config.HOST,
     port: config.PORT,
     metrics,
     metricsPort: config.METRICS_PORT,
-    readiness: { ...conditions, first: { ...conditions.first, redis: sessions.redisProblem } },
+    readiness: { ...conditions, first: { ...conditions.first, redis: () => redisProblem(redis) } },
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
     log,
     close: () => {
       stop();
-      return parts.close();
+      return tokenHandler.close();
     },
   });
-  // So that the first who signs in does not wait for them, and neither does whoever asks whether it is ready.
-  setTimeout(() => void loadLatePackages(), 2_000).unref();
-  return service;
-}
-
-interface ClientsOptions extends StartOptions {
-  clock: Clock;
-  metrics: Metrics;
-  urns: Urns;
-  platform: Platform;
-}
-
-/** Everything about clients, and what runs in the background for them. */
-function startClients({ config, log, clock, pace, metrics, urns, platform }: ClientsOptions) {
-  const database = { url: config.DATABASE_URL, log, metrics };
-  const pool = createPool({ ...database, name: 'requests', size: config.DATABASE_POOL_SIZE });
-  // A change of a registration holds its connection during calls to the access service.
-  const changePool = createPool({ ...database, name: 'registrations', size: 3 });
-  const agent = createHttpAgent();
-  const keys = createKeyRing(config.KEY_RING);
-  const addresses = createAccessAddresses({
-    accessUrl: config.ACCESS_SERVICE_URL,
-    accessPublicUrl: config.ACCESS_SERVICE_PUBLIC_URL,
-  });
-  const { configuration, events } = platform;
-  const catalog = createClientCatalog({
-    configuration,
-    urns,
-    allowInsecureRedirectUris: config.ALLOW_INSECURE_REDIRECT_URIS,
-    log,
-    metrics,
-  });
-  const access = createAccessRegistration({ addresses, agent, metrics, timeout: config.PLATFORM_TIMEOUT });
-  const registrations = createRegistrationStore({ pool, changePool, keys });
-  const leftovers = createLeftoverStore({ pool, keys });
-  const quarantine = createLeftoverQuarantine({ pool, clock });
-  registerQuarantineMetrics(metrics, quarantine);
-  const upkeep = startUpkeep({
-    store: leftovers,
-    quarantine: { release: quarantine.release, tidy: () => tidyLeftoverQuarantine(pool) },
-    ...{ access, events, clock, log, metrics, pace },
-  });
-  const persistence = createPersistence({ log });
-  const publicUrl = config.PUBLIC_URL;
-  const registrar = createRegistrar({
-    store: registrations,
-    access,
-    persistence,
-    publicUrl,
-    clock,
-    changed: upkeep.nudge,
-  });
-  const builderUrl = config.BUILDER_APP_URL;
-  const preview = builderUrl === undefined ? undefined : writeBuilderPreview({ builderUrl, configuration, urns, log });
-  async function close(): Promise<void> {
-    preview?.stop();
-    await Promise.all([upkeep.stop(), persistence.close(), preview?.done]);
-    await Promise.all([pool.end(), changePool.end(), agent.destroy()]);
-  }
-  return { pool, keys, addresses, catalog, registrations, registrar, close };
 }

@@ -4,7 +4,6 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { loadLatePackages } from '../../service/operations/late-packages.ts';
 
 const project = join(import.meta.dirname, '../../..');
 const loaded = [
@@ -16,7 +15,6 @@ const loaded = [
 ];
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
-await loadLatePackages();
 // For the first start of all, which has to migrate.
 await import('postgrator');
 flushCompileCache();

@@ -1,12 +1,11 @@
 // Who calls: verifies bearer access tokens of the access service (Keycloak's claims) for the realms of known tenants
 // and for core. Deny by default: any doubt about a token is a 401. It decides no permissions beyond "has a role".
 import { hash } from 'node:crypto';
-import type { JWTVerifyResult } from 'jose';
+import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
-import { jose } from '../operations/late-packages.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createSigningKeys, isTokenFault } from './signing-keys.ts';
@@ -137,7 +136,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
     return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp };
   }
 
-  async function checkSignature(token: string, issuer: string, realm: string): Promise<JWTVerifyResult> {
+  async function checkSignature(token: string, issuer: string, realm: string): Promise<jose.JWTVerifyResult> {
     try {
       const settings = {
         algorithms,
@@ -146,7 +145,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
         currentDate: clock(),
         requiredClaims: ['exp', 'sub'],
       };
-      return await jose().jwtVerify(token, keys.ofRealm(realm), settings);
+      return await jose.jwtVerify(token, keys.ofRealm(realm), settings);
     } catch (error) {
       if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
       options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
@@ -180,7 +179,7 @@ function bearerToken(authorization = ''): string {
 /** Only to find the realm whose keys must have signed it. */
 function unverifiedIssuer(token: string): string {
   try {
-    const { iss }: { iss?: unknown } = jose().decodeJwt(token);
+    const { iss }: { iss?: unknown } = jose.decodeJwt(token);
     return typeof iss === 'string' ? iss : '';
   } catch (error) {
     throw unauthenticated('The token is not a JWT.', error);

@@ -1,5 +1,6 @@
 // Builds an Express app from a route table. A route says what it is, who may call it, what it takes and what it
 // answers; nothing is reachable that is not in the table, and no route runs before its guards have passed.
+import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { z } from 'zod';
@@ -10,8 +11,7 @@ import { issueMessage } from './issue-message.ts';
 import { createJsonBodyReader, type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
-import { type RawRoute, serveRawRoutes } from './raw-routes.ts';
-import { beginRequest, queryOf } from './request-context.ts';
+import { beginRequest, type HttpResponse, queryOf } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
@@ -23,6 +23,11 @@ export interface Guard {
   /** Settles who may call at all: any one of these credentials, `none` for a call without one. See `isGuarded`. */
   admits?: readonly Credential[];
   check(request: Request, response: Response): void | Promise<void>;
+}
+
+/** A guard that needs nothing of Express, so that a listener beside the app can run it too. */
+export interface PlainGuard extends Guard {
+  check(request: IncomingMessage, response: HttpResponse): void | Promise<void>;
 }
 
 /** Says on a route's line that anybody may call it. */
@@ -52,16 +57,10 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
 }
 
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
-  /** `all` is for raw routes. */
+  /** `all` is for routes of a listener beside the app. */
   method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
   /** As Express writes it: `/form/v1/forms/:formId`. */
   path: string;
-  /**
-   * Takes whatever begins with the part of `path` before its first parameter, as it was written: no cross-origin headers
-   * are added, and nothing is decoded, read or validated before `handle`, which writes the whole head of its answer, with
-   * our own headers (`ownHeaders`) or after `setOwnHeaders`. Raw routes are looked at first.
-   */
-  raw?: true;
   summary: string;
   description?: string;
   guards: Guard[];
@@ -76,8 +75,13 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   handle(input: RouteInput<P, Q, B>, request: Request, response: Response): void | Promise<void>;
 }
 
-/** A route with its input types erased; only `route` makes one. */
-export type Route = RouteDefinition<Schema, Schema, Schema>;
+type ErasedDefinition = RouteDefinition<Schema, Schema, Schema>;
+
+/** A route with its input types erased, made by `route` or `documentedRoute`. */
+export type Route = Omit<ErasedDefinition, 'handle'> & {
+  /** Absent if a listener beside the app serves the route. */
+  handle?: ErasedDefinition['handle'];
+};
 
 /**
  * Declares a route. Per request: guards in order, then the body is read, then params, query and body are validated
@@ -87,6 +91,11 @@ export function route<P extends Schema = undefined, Q extends Schema = undefined
   definition: RouteDefinition<P, Q, B>,
 ): Route {
   return definition as unknown as Route;
+}
+
+/** Declares a route that a listener beside the app serves (`plain-listener.ts`); the listener runs the guards. */
+export function documentedRoute(definition: Omit<Route, 'handle'>): Route {
+  return definition;
 }
 
 export interface HttpAppOptions {
@@ -113,19 +122,16 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', createTrust(options.trustedProxies));
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  const fail = problemHandler(options.metrics);
-  const raw = options.routes.filter((item) => item.raw).map(rawRoute);
-  serveRawRoutes(app, raw, { begin: (request, response) => begin(request, response, true), fail });
-  // One layer, not two: the router's way through a layer costs as much as what these do.
+  // One layer, not two: the router's way through a layer costs as much as these functions.
   app.use((request, response, next) => {
-    begin(request, response, false);
+    begin(request, response);
     checkFraming(request);
     allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);
   const readerOf = ({ bodyLimit = options.bodyLimit }: Route) =>
     bodyLimit < options.bodyLimit ? createJsonBodyReader(bodyLimit) : readBody;
-  const routes = options.routes.filter(({ raw }) => raw === undefined);
+  const routes = options.routes.filter(({ handle }) => handle !== undefined);
   for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
   // One layer: `app.all` would make one for each of the 35 methods that Node knows.
   for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
@@ -133,7 +139,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.use(() => {
     throw new Problem('not-found', 'There is nothing at this address.');
   });
-  app.use(fail);
+  app.use(problemHandler(options.metrics));
   return app;
 }
 
@@ -168,37 +174,13 @@ function allowOrigins(origins: string[]): RequestHandler {
   };
 }
 
-function rawRoute(item: Route): RawRoute {
-  const nothing = { params: undefined, query: undefined, body: undefined, bodyText: noBody.textOf };
-  const prefix = item.path.slice(0, item.path.indexOf(':'));
-  return {
-    prefix,
-    serve(request, response) {
-      response.locals.route = item.path;
-      const passed = passGuards(item.guards, request, response);
-      return passed
-        ? passed.then(() => item.handle(nothing, request, response))
-        : item.handle(nothing, request, response);
-    },
-  };
-}
-
-/** At once where all of them decide at once. `from`: the first that has not decided yet. */
-function passGuards(guards: readonly Guard[], request: Request, response: Response, from = 0): void | Promise<void> {
-  for (let index = from; index < guards.length; index += 1) {
-    const checked = guards[index]?.check(request, response);
-    if (checked) return checked.then(() => passGuards(guards, request, response, index + 1));
-  }
-}
-
 function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
   return async (request, response) => {
     response.locals.route = item.path;
-    const passed = passGuards(item.guards, request, response);
-    if (passed) await passed;
+    for (const guard of item.guards) await guard.check(request, response);
     const body = item.body ? await readBody(request) : noBody;
     // Not awaited: to wait here would keep what was parsed alive for as long as the database takes.
-    return item.handle(validate(item, request, body), request, response);
+    return item.handle?.(validate(item, request, body), request, response);
   };
 }
 

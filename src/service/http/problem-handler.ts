@@ -1,39 +1,49 @@
-// Turns whatever a request failed with into application/problem+json. A failure that is not a Problem is answered
-// with a bare 500 or, where it stems from the request or from an unreachable database, with the row that fits.
-import type { ErrorRequestHandler, Request, Response } from 'express';
+// Sends the error that ended a request as application/problem+json. An error that is not a Problem becomes a bare 500, or
+// the problem that fits an invalid request or an unreachable database.
+import type { IncomingMessage } from 'node:http';
+import type { ErrorRequestHandler } from 'express';
 import type { Metrics } from '../operations/metrics.ts';
 import { databaseProblem } from '../postgres/postgres.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { invalidRequest, Problem, problemBody } from './problem.ts';
+import type { HttpResponse } from './request-context.ts';
 
-/** Express' last handler. The request's own log line carries the cause of a 5xx. */
-export function problemHandler(metrics: Metrics): ErrorRequestHandler {
-  // Four parameters are what makes it an error handler to Express.
-  return (error, request, response, _next) => {
+export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
+
+/** The request's log line carries the cause of a 5xx. */
+export function createProblemSender(metrics: Metrics): SendProblem {
+  return (error, request, response) => {
     const problem = toProblem(error, metrics);
     if (problem.status >= 500) response.locals.failure = error;
-    // An answer that has begun cannot become a problem; cut, so that the client does not take it for complete. Express'
+    // A response that has begun cannot become a problem. Cut it, so that the client does not take it for complete. Express'
     // own handler would do the same, and print the error past our log.
     if (response.headersSent) response.destroy();
-    else sendProblem(problem, request, response);
+    else writeProblem(problem, request, response);
   };
 }
 
-function sendProblem(problem: Problem, request: Request, response: Response): void {
-  // What failed may have begun to write a head of its own, with another reason phrase.
-  response.statusMessage = STATUS_CODES[problem.status] ?? '';
-  // `instance` is the path without the query: a query may carry a code.
-  response.status(problem.status).set(problem.headers).type('application/problem+json');
-  response.send(JSON.stringify(problemBody(problem, pathOf(request))));
+/** The last handler of an Express app. */
+export function problemHandler(metrics: Metrics): ErrorRequestHandler {
+  const send = createProblemSender(metrics);
+  // Express recognises an error handler by its four parameters.
+  return (error, request, response, _next) => send(error, request, response);
 }
 
-/** Of an address in absolute form that no URL parser takes, nothing. */
-function pathOf(request: Request): string {
-  try {
-    return request.path;
-  } catch {
-    return '';
-  }
+function writeProblem(problem: Problem, request: IncomingMessage, response: HttpResponse): void {
+  // `instance` is the path without the query: a query may carry a code.
+  const body = Buffer.from(JSON.stringify(problemBody(problem, pathOf(request.url))));
+  response.statusCode = problem.status;
+  // The failed handler may have set another reason phrase.
+  response.statusMessage = STATUS_CODES[problem.status] ?? '';
+  for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
+  response.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
+  response.setHeader('Content-Length', body.length);
+  response.end(body);
+}
+
+/** The path of a request line in origin form or absolute form (RFC 9112 section 3.2). */
+function pathOf(url = ''): string {
+  return /^(?:[a-z][a-z\d+.-]*:\/\/[^/?#]*)?([^?#]*)/i.exec(url)?.[1] ?? '';
 }
 
 function toProblem(error: unknown, metrics: Metrics): Problem {
@@ -43,7 +53,7 @@ function toProblem(error: unknown, metrics: Metrics): Problem {
     if (fromDatabase.status === 503) metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'request' });
     return fromDatabase;
   }
-  // The router's, for a path that is not percent-encoded UTF-8.
+  // Thrown by Express' router for a path that is not percent-encoded UTF-8.
   if (error instanceof URIError)
     return invalidRequest([{ pointer: '/params', detail: 'is not percent-encoded UTF-8' }]);
   const status = (error as { status?: unknown } | undefined)?.status;

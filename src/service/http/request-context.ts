@@ -1,12 +1,15 @@
-// The start and the end of every request: its id, its trace, a few headers that every answer carries, its log line and
-// its place in the duration histogram. It logs the route pattern, never the path or query: they hold ids and codes.
+// Begins and ends every request, of Express and of plain listeners: its id, its trace, the headers that every response
+// carries, its log line and its duration in the histogram. It logs the route pattern, never the path or query, which hold
+// ids and codes.
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Caller, Tenant } from '../auth/identity.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
+import { createForwarded, type Forwarded } from './forwarded.ts';
 import { STATUS_CODES } from './node-http.ts';
-import { createRequestLog, type RequestLine } from './request-line.ts';
+import type { TrustedProxies } from './trusted-proxies.ts';
 
 declare global {
   namespace Express {
@@ -14,86 +17,61 @@ declare global {
       requestId: string;
       /** `performance.now()` when the request came. */
       started: number;
-      /** Of ours, by name, for an answer of a raw route whose head is written at once. See `ownHeaders`. */
-      ownHeaders?: Record<string, string>;
+      forwarded: Forwarded;
       /** The pattern of the matched route. */
       route?: string;
       traceparent?: string;
       caller?: Caller;
       tenant?: Tenant;
-      /** Who calls, where a session says it: tenant URN and subject. */
+      /** Tenant URN and subject of the caller's session. */
       signedIn?: { tenantId: string; subject: string };
-      /** `performance.now()` when an answer began that may last for hours: the duration that counts ends there. */
+      /** `performance.now()` when a response began that may last for hours: the measured duration ends there. */
       began?: number;
-      /** What a 5xx answer failed with. */
+      /** The error behind a 5xx response. */
       failure?: unknown;
     }
   }
 }
 
+/** A response of Express or of a plain listener. */
+export type HttpResponse = ServerResponse & { locals: Express.Locals };
+
 // W3C Trace Context section 3.2.2: version 00; ids of zeros only are invalid.
 const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const requestIdPattern = /^[\w.-]{1,64}$/;
 
-interface Recorders {
+export interface RequestRecorders {
   log: Logger;
   metrics: Metrics;
+  trustedProxies: TrustedProxies;
 }
 
-export function beginRequest({ log, metrics }: Recorders) {
-  const write = createRequestLog(log);
-  // One for all responses: on the path of every request, a closure for each costs.
-  function finish(this: Response): void {
-    finishRequest(this, write, { log, metrics });
+/** Call the result first for each request. It sets `locals` and the headers of every response. */
+export function beginRequest({ log, metrics, trustedProxies }: RequestRecorders) {
+  const forwardedOf = createForwarded(trustedProxies);
+  // One function for all responses: a closure for each request costs memory.
+  function finish(this: ServerResponse): void {
+    finishRequest(this as HttpResponse, log, metrics);
   }
-  return (request: Request, response: Response, isRaw: boolean): void => {
-    const { locals } = response;
-    locals.started = performance.now();
+  return (request: IncomingMessage, plainResponse: ServerResponse): HttpResponse => {
     const givenId = request.headers['x-request-id'];
     const requestId = typeof givenId === 'string' && requestIdPattern.test(givenId) ? givenId : randomUUID();
-    const traceparent = request.headers.traceparent;
-    locals.requestId = requestId;
+    const locals: Express.Locals = { requestId, started: performance.now(), forwarded: forwardedOf(request) };
+    const { traceparent } = request.headers;
     if (typeof traceparent === 'string' && traceparentPattern.test(traceparent)) locals.traceparent = traceparent;
-    locals.ownHeaders = {
-      'X-Request-Id': requestId,
-      'X-Content-Type-Options': 'nosniff',
-      'Cache-Control': 'no-store',
-    };
-    if (!isRaw) setOwnHeaders(response);
+    const response = Object.assign(plainResponse, { locals });
+    response.setHeader('X-Request-Id', requestId);
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    response.setHeader('Cache-Control', 'no-store');
     response.on('close', finish);
+    return response;
   };
 }
 
-/**
- * What of ours has to go into the head of a raw route's answer, which sets no headers one by one: merging those with an
- * upstream's costs more than all else in a head. Empty where they are set already.
- */
-export function ownHeaders({ locals }: Response): Readonly<Record<string, string>> {
-  return locals.ownHeaders ?? none;
-}
-
-const none = {};
-
-/** Adds one to those, or sets it where they are set already. */
-export function addOwnHeader(response: Response, name: string, value: string): void {
-  const { ownHeaders: own } = response.locals;
-  if (own) own[name] = value;
-  else response.setHeader(name, value);
-}
-
-/** For an answer that is made in Express' way. */
-export function setOwnHeaders(response: Response): void {
+/** A child logger for each request, which would write these members into other lines, costs more than the line. */
+function finishRequest(response: HttpResponse, log: Logger, metrics: Metrics): void {
   const { locals } = response;
-  const own = locals.ownHeaders;
-  if (!own || response.headersSent) return;
-  delete locals.ownHeaders;
-  for (const name of Object.keys(own)) response.setHeader(name, own[name] as string);
-}
-
-/** A logger of its own for each request, which would write these members into other lines, costs more than the line. */
-function finishRequest(response: Response, write: (line: RequestLine) => void, { log, metrics }: Recorders): void {
-  const { locals } = response;
-  const { method } = response.req;
+  const { method = '' } = response.req;
   const { requestId, traceparent, signedIn, failure, route = 'unmatched' } = locals;
   const milliseconds = (locals.began ?? performance.now()) - locals.started;
   const status = finalStatus(response);
@@ -102,24 +80,24 @@ function finishRequest(response: Response, write: (line: RequestLine) => void, {
   const tenant = signedIn?.tenantId ?? locals.tenant?.id;
   const caller = signedIn?.subject ?? locals.caller?.subject;
   const line = { requestId, method, route, status, ms, traceparent, tenant, caller };
-  if (failure === undefined) write(line);
+  if (failure === undefined) log.info(line, 'request');
   else log.error({ ...line, err: failure }, 'request failed');
 }
 
 /**
- * 499, as nginx writes it, for a client that went away before its answer was complete; 500 for an answer that broke off
- * because the service failed in the middle of it.
+ * 499, as nginx writes it, for a client that closed the connection before its response was complete; 500 for a response
+ * that broke off because the service failed.
  */
-function finalStatus(response: Response): number {
-  // A switch of protocols is an answer without an end.
+function finalStatus(response: HttpResponse): number {
+  // A protocol switch is a response without an end.
   if (response.writableFinished || response.statusCode === 101) return response.statusCode;
   if (response.headersSent && response.locals.failure !== undefined) return 500;
   return 499;
 }
 
 /**
- * A status that HTTP has no name for counts under its class, `5xx`: an upstream could make up hundreds, and each would be a
- * histogram of its own, for as long as the process lives.
+ * A status without a name in HTTP is counted under its class, `5xx`: an upstream could invent hundreds, and each would
+ * become a histogram that lives as long as the process.
  */
 function statusLabel(status: number): number | string {
   return STATUS_CODES[status] !== undefined || status === 499 ? status : `${Math.trunc(status / 100)}xx`;

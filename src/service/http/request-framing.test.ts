@@ -1,10 +1,12 @@
 // Requests that Node's parser lets through and HTTP/1.1 does not allow, at an app of any process.
+import type { RequestListener } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { type RunningService, serve } from '../operations/serve.ts';
 import { anonymous, createHttpApp, route } from './http-app.ts';
+import { createPlainListener } from './plain-listener.ts';
 
 let running: RunningService;
 const log = captureLog();
@@ -13,14 +15,17 @@ beforeAll(async () => {
   const metrics = createMetrics();
   const handle = (_input: unknown, _request: unknown, response: { end(text: string): void }) => response.end('served');
   const common = { summary: 'x', guards: [anonymous], answers: { 200: { description: 'Fine' } }, handle };
-  const routes = [
-    route({ ...common, method: 'get', path: '/plain' }),
-    route({ ...common, method: 'all', path: '/raw/:rest', raw: true }),
-  ];
+  const routes = [route({ ...common, method: 'get', path: '/plain' })];
   const app = createHttpApp({ log: log.log, metrics, routes, trustedProxies: 0, corsOrigins: ['*'], bodyLimit: 1_024 });
   const close = async () => undefined;
   const listening = { host: '127.0.0.1', port: 0, metricsPort: 0, ready: {}, drainDeadline: 300 };
-  running = await serve({ app, metrics, log: log.log, close, ...listening });
+  const plain = createPlainListener(
+    { log: log.log, metrics, trustedProxies: 0 },
+    { routeOf: () => '/raw/:rest', serve: async (_request, response) => void response.end('served') },
+  );
+  const listener: RequestListener = (request, response) =>
+    request.url?.startsWith('/raw/') ? plain(request, response) : app(request, response);
+  running = await serve({ app: listener, metrics, log: log.log, close, ...listening });
 });
 afterAll(() => running.close());
 

@@ -1,27 +1,16 @@
 // Limits how often something may be done in a window of time. The one rate limiter of all processes, in two kinds: `exact`
 // asks Redis before each decision; `local` decides in this process and tells the others once a second. Without Redis, and
 // while it is away, each process counts alone.
-import type { Request, Response } from 'express';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { addressOf, networkOf } from '../http/client-address.ts';
-import type { Guard } from '../http/http-app.ts';
+import { networkOf } from '../http/client-address.ts';
+import type { PlainGuard } from '../http/http-app.ts';
 import { Problem } from '../http/problem.ts';
-import { addOwnHeader } from '../http/request-context.ts';
+import type { HttpResponse } from '../http/request-context.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import type { Redis } from '../redis/redis.ts';
 import { addToShared, SharedCounts, sharedKey } from './shared-counts.ts';
 import { WindowCounts, windowAt } from './window-counts.ts';
-
-declare global {
-  namespace Express {
-    interface Locals {
-      /** Of the client, as trusted proxies tell. Left by `addressLimit`. */
-      clientAddress?: string;
-    }
-  }
-}
 
 export interface RateLimit {
   /** Names the count in the store, in metrics and in the route table. Routes that share a limiter share the limit. */
@@ -134,44 +123,27 @@ function withSeconds(limit: RateLimit): RateLimit {
 }
 
 /**
- * 429 for a key with more requests than it may make. Says how much is left in the headers of
- * draft-ietf-httpapi-ratelimit-headers-07; of several limits, the one that was asked last.
+ * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. The response says
+ * how many requests are left, in the headers of draft-ietf-httpapi-ratelimit-headers-07; of several limits, the last one.
  */
-export function rateLimit(limiter: RateLimiter, keyOf: (request: Request, response: Response) => string): Guard {
-  const { most } = limiter;
+export function rateLimit(limiter: RateLimiter, keyOf: (response: HttpResponse) => string): PlainGuard {
+  const { name, most } = limiter;
   const seconds = Math.ceil(limiter.window / 1_000);
   const policy = `${most};w=${seconds}`;
-  const apply = ({ isAllowed, remaining, reset }: Counted, response: Response) => {
-    addOwnHeader(response, 'RateLimit-Policy', policy);
-    addOwnHeader(response, 'RateLimit', `limit=${most}, remaining=${remaining}, reset=${reset}`);
-    if (isAllowed) return;
-    const headers = { 'Retry-After': String(reset) };
-    throw new Problem('too-many-requests', `More than ${most} requests in ${seconds} s.`, { headers });
-  };
   return {
-    name: `rateLimit(${limiter.name})`,
-    check(request, response) {
-      const counted = limiter.count(keyOf(request, response));
-      return counted instanceof Promise ? counted.then((one) => apply(one, response)) : apply(counted, response);
+    name: `rateLimit(${name})`,
+    async check(_request, response) {
+      const { isAllowed, remaining, reset } = await limiter.count(keyOf(response));
+      response.setHeader('RateLimit-Policy', policy);
+      response.setHeader('RateLimit', `limit=${most}, remaining=${remaining}, reset=${reset}`);
+      if (isAllowed) return;
+      const headers = { 'Retry-After': String(reset) };
+      throw new Problem('too-many-requests', `More than ${most} requests in ${seconds} s.`, { headers });
     },
   };
 }
 
-/** 429 for an address, or an IPv6 network, with more requests than it may make. Leaves the address in `locals`. */
-export function addressLimit(limiter: RateLimiter): Guard {
-  const places = new LRUCache<string, { address: string; network: string }>({ max: 5_000 });
-  return rateLimit(limiter, (request, response) => {
-    // Most requests that come directly need no look into lists of proxies.
-    const isDirect = request.headers['x-forwarded-for'] === undefined;
-    const written = (isDirect ? request.socket.remoteAddress : request.ip) ?? '';
-    let known = places.get(written);
-    if (!known) {
-      const address = addressOf(written);
-      known = { address: address ?? 'unknown', network: networkOf(written) };
-      // What is no address may be of any length.
-      if (address !== undefined) places.set(written, known);
-    }
-    response.locals.clientAddress = known.address;
-    return known.network;
-  });
+/** Limits the requests of an address, or of an IPv6 network. */
+export function addressLimit(limiter: RateLimiter): PlainGuard {
+  return rateLimit(limiter, ({ locals }) => networkOf(locals.forwarded.address));
 }

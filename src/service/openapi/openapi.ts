@@ -1,9 +1,8 @@
 // The OpenAPI 3.1 document, made from the route table and the very schemas that validate, and a page to browse it.
 import { Router } from 'express';
 import { z } from 'zod';
-import type { createDocument, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import type { Answer, Credential, Route } from '../http/http-app.ts';
-import { zodOpenapi } from '../operations/late-packages.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 
 export interface OpenApiOptions {
@@ -35,7 +34,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
     const operations = Object.fromEntries(methods.map((method) => [method, operation(route)]));
     paths[path] = { ...paths[path], ...operations };
   }
-  return zodOpenapi().createDocument({
+  return createDocument({
     openapi: '3.1.0',
     info: { title: options.title, version: options.version, description: options.description },
     paths,
@@ -67,15 +66,15 @@ function operation(route: Route): ZodOpenApiOperationObject {
           response(Number(status), answer),
         ]),
       ),
-      ...(route.raw === undefined && { default: response(500, { description: 'Any other failure' }) }),
+      ...(route.handle && { default: response(500, { description: 'Any other failure' }) }),
     },
   };
 }
 
 /** What every route of its kind may answer, so that no route has to say it: a route's own words come before these. */
 function impliedAnswers(route: Route): Record<number, Answer> {
-  const { raw, params, query, body } = route;
-  if (raw) return {};
+  const { handle, params, query, body } = route;
+  if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
     ...((params ?? query ?? body) && { 400: { description: 'The request is not valid: `errors` name every place' } }),

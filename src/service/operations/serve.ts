@@ -1,10 +1,8 @@
 // Listens, and stops well: on a signal readiness goes off, no new connection is taken, what runs finishes, and at the
 // deadline whatever is left is cut.
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Express } from 'express';
-import { messagesOf } from '../http/app-messages.ts';
 import { createServer } from '../http/node-http.ts';
 import { limitBodies } from '../http/slow-bodies.ts';
 import { isWebSocketHandshake, serveConnects, serveUpgrades } from '../http/upgrades.ts';
@@ -15,7 +13,8 @@ import { createOperationsApp } from './operations-app.ts';
 import { type Conditions, createReadiness } from './readiness.ts';
 
 export interface ServeOptions {
-  app: Express;
+  /** An Express app, or a listener that leads to one. */
+  app: RequestListener;
   host: string;
   /** 0 takes a free one. */
   port: number;
@@ -103,10 +102,9 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 }
 
 function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
-  const messages = messagesOf(app);
-  if (!mayUpgrade) return createServer(messages, app);
+  if (!mayUpgrade) return createServer(app);
   const shouldUpgradeCallback = (request: IncomingMessage) => isWebSocketHandshake(request) && mayUpgrade(request);
-  const server = createServer({ ...messages, shouldUpgradeCallback }, app);
+  const server = createServer({ shouldUpgradeCallback }, app);
   // Node's own limit would cut a body that takes more than 5 minutes.
   server.requestTimeout = 0;
   limitBodies(server, mayUpgrade);

@@ -1,11 +1,10 @@
 // Registers, changes and deletes clients at the access service: RFC 7591 by openid-client, RFC 7592 by plain requests.
 // It says what became of a call as exactly as can be known, sends no change twice, and keeps nothing.
-import type * as oidc from 'openid-client';
+import * as oidc from 'openid-client';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import { exchange, type RawAnswer } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { openidClient } from '../../service/operations/late-packages.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { ClientMetadata, Registration } from './registration.ts';
@@ -123,15 +122,15 @@ async function register({ addresses, timeout }: AccessRegistrationOptions, asked
     return response;
   };
   try {
-    const registered = await openidClient().dynamicClientRegistration(
+    const registered = await oidc.dynamicClientRegistration(
       addresses.issuer(asked.realm),
       { ...asked.metadata },
       undefined,
       {
         initialAccessToken: asked.initialAccessToken,
         timeout: timeout / 1_000,
-        [openidClient().customFetch]: fetch,
-        ...(addresses.insecure && { execute: [openidClient().allowInsecureRequests] }),
+        [oidc.customFetch]: fetch,
+        ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
       },
     );
     const client = registeredSchema.parse(registered.clientMetadata());
@@ -154,7 +153,7 @@ function registrationError(cause: unknown, { sent, status }: { sent: boolean; st
 /** RFC 7591 section 3.2.2, RFC 6750 section 3. Only the code: a description may quote the request. */
 function errorCode(error: unknown): string | undefined {
   const carriers =
-    error instanceof openidClient().WWWAuthenticateChallengeError ? error.cause.map((one) => one.parameters) : [error];
+    error instanceof oidc.WWWAuthenticateChallengeError ? error.cause.map((one) => one.parameters) : [error];
   const [code] = carriers.flatMap((one) =>
     typeof one === 'object' && one !== null && 'error' in one ? [one.error] : [],
   );

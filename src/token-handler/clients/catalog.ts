@@ -1,6 +1,6 @@
-// The clients that a tenant has: its own and those of core, from the configuration service. A client of core cannot be
-// changed or replaced by a tenant, and an entry that is no client is left out, logged and counted, without harm to the
-// others. It knows nothing of registrations.
+// Reads the clients of a tenant from the configuration service: its own and the core clients. A tenant cannot change or
+// replace a core client. An invalid entry is left out, logged and counted; the other clients work. Registrations are kept
+// elsewhere (`registration-store.ts`).
 import prom from 'prom-client';
 import type { Cached } from '../../platform/cache.ts';
 import type { Configuration } from '../../platform/configuration.ts';
@@ -16,14 +16,13 @@ export interface ClientCatalog {
   /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Reads are cached, and at most 5 minutes old: a client's targets grant permission. At once where both are at hand.
-   * Throws PlatformError.
+   * Reads are cached, and at most 5 minutes old: a client's targets grant permission. Throws PlatformError.
    */
-  find(tenant: Pick<Tenant, 'id'>, clientId: string): Client | undefined | Promise<Client | undefined>;
+  find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
 
 export interface CatalogOptions {
-  configuration: Pick<Configuration, 'latest' | 'latestKept'>;
+  configuration: Pick<Configuration, 'latest'>;
   urns: Pick<Urns, 'prefix'>;
   allowInsecureRedirectUris: boolean;
   log: Logger;
@@ -56,19 +55,13 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
 
   const read = (place: { core: true } | { tenantId: string }) =>
     configuration.latest(clientsNamespace, clientsName, place, permission);
-  const kept = (place: { core: true } | { tenantId: string }) =>
-    configuration.latestKept(clientsNamespace, clientsName, place, permission);
 
   async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
-    // One after the other: both are at hand for nearly every request, and it is one of core that all tenants share.
+    // One after the other: both are cached for nearly every request.
     const core = await read(corePlace);
     const own = await read({ tenantId: tenant.id });
     return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
   }
-
-  // An id that core has is core's, even while its entry there is no client.
-  const choose = (clientId: string, core: Entries, own: Entries) =>
-    core.has(clientId) ? core.get(clientId) : own.get(clientId);
 
   return {
     async list(tenant) {
@@ -76,12 +69,10 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
       const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
-    find(tenant, clientId) {
-      const core = kept(corePlace);
-      const own = core && kept({ tenantId: tenant.id });
-      return core && own
-        ? choose(clientId, entriesOf(core, undefined), entriesOf(own, tenant.id))
-        : both(tenant).then((entries) => choose(clientId, entries.core, entries.own));
+    async find(tenant, clientId) {
+      const { core, own } = await both(tenant);
+      // An id that core has is core's, even while its entry there is invalid.
+      return core.has(clientId) ? core.get(clientId) : own.get(clientId);
     },
   };
 }

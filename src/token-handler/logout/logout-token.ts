@@ -1,10 +1,11 @@
 // Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). Whatever is in doubt is refused.
+
+import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { jose } from '../../service/operations/late-packages.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
@@ -83,7 +84,7 @@ async function tenantOf(token: string, { addresses, tenants }: LogoutTokenOption
 
 function unverifiedIssuer(token: string): string {
   try {
-    const { iss }: { iss?: unknown } = jose().decodeJwt(token);
+    const { iss }: { iss?: unknown } = jose.decodeJwt(token);
     return typeof iss === 'string' ? iss : '';
   } catch (error) {
     throw new LogoutRefusal('the token is no JWT', error);
@@ -93,7 +94,7 @@ function unverifiedIssuer(token: string): string {
 async function checkSignature(token: string, tenant: Tenant, audience: string, options: LogoutTokenOptions) {
   const { addresses, keys, clock } = options;
   try {
-    const { payload, protectedHeader } = await jose().jwtVerify(token, keys.ofRealm(tenant.realm), {
+    const { payload, protectedHeader } = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer: addresses.issuer(tenant.realm).href,
       audience,
       algorithms,

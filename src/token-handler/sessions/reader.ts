@@ -1,5 +1,6 @@
-// The lean reader: from a request's cookie to its live session, without express-session and, for a steady request,
-// without a word to the store. It marks the request at most once a minute, and has tokens refreshed before they expire.
+// Reads the live session of a request from its cookie, without express-session and, if the session was read before and has
+// not changed, without a call to the store. It records the time of the request at most once a minute, and starts a refresh
+// before the access token expires.
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
@@ -30,7 +31,7 @@ export function createSessionReader(options: SessionReaderOptions): SessionReade
   function live(found: FoundSession): LiveSession {
     return {
       session: found.session,
-      accessToken: () => (isUsable(found.tokens, now()) ? found.tokens.accessToken : settle(found)),
+      accessToken: async () => (isUsable(found.tokens, now()) ? found.tokens.accessToken : settle(found)),
       onEnd: (listener) => endWatch.onEnd(found, listener),
     };
   }
@@ -41,33 +42,28 @@ export function createSessionReader(options: SessionReaderOptions): SessionReade
     return set.accessToken;
   }
 
-  function serve(found: FoundSession | undefined): LiveSession | undefined {
-    if (!found) return undefined;
-    mark(found);
-    refresher.begin(found);
-    return live(found);
-  }
-
   return {
-    read(request: IncomingMessage) {
+    async read(request: IncomingMessage) {
       const handle = cookie.handleOf(request.headers.cookie);
-      if (handle === undefined) return undefined;
-      const kept = sessions.find(handle);
-      return kept instanceof Promise ? kept.then(serve) : serve(kept);
+      const found = handle === undefined ? undefined : await sessions.find(handle);
+      if (!found) return undefined;
+      mark(found);
+      refresher.begin(found);
+      return live(found);
     },
   };
 }
 
-/** Each mark changes the stored session, and so empties every replica's cache of it. */
+/** Records the time of the last request. Each mark changes the stored session, so every replica drops it from its cache. */
 function createMarker({ tokens, limits, clock }: SessionReaderOptions): (found: FoundSession) => void {
   const interval = touchInterval(limits);
-  // As many as there may be sessions kept; the store looks at its own mark besides.
+  // About as many as cached sessions; the store checks its own mark, too.
   const marked = new LRUCache<string, number>({ max: 10_000 });
   return ({ session: { handle }, stored }) => {
     const now = clock().getTime();
     if (now - stored.touched < interval || now - (marked.get(handle) ?? 0) < interval) return;
     marked.set(handle, now);
-    // Without its mark the session only ends earlier; the next request marks it again.
+    // If this fails, the session would end earlier, but the next request marks it again.
     tokens.touch(handle, now, interval).catch(() => marked.delete(handle));
   };
 }

@@ -1,17 +1,19 @@
-// The endpoints for sessions: list and revoke, for the person whose they are and for the tenant's administrators. They
-// show neither tokens nor what cookies hold.
+// The endpoints that list and revoke sessions, for their user and for the tenant's administrators. They show neither tokens
+// nor cookie values.
 import type { Response } from 'express';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { clearCsrfCookie, issueCsrfCookie } from './csrf.ts';
-import { type SessionGuardOptions, sessionOf, sessionOrAdministrator } from './guards.ts';
+import { csrf, sessionOf, sessionOrAdministrator } from './guards.ts';
 import { deletedAnswer, sessionListAnswer, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';
 import type { FoundSession, Sessions } from './sessions.ts';
 
-export interface SessionRouteParts extends SessionGuardOptions {
+export interface SessionRoutesOptions {
   sessions: Sessions;
-  /** A bearer with the role token-handler-admin, and the tenant of its call. */
+  /** `liveSession` and `sessionTenant`. */
+  session: Guard[];
+  /** A bearer token with the role token-handler-admin, and the tenant of the call. */
   administrator: Guard[];
   cookieName: string;
 }
@@ -22,12 +24,12 @@ const refusals = {
   503: { description: 'The session store cannot be reached' },
 };
 
-export function sessionRoutes(parts: SessionRouteParts): Route[] {
-  const guards = [sessionOrAdministrator(parts, parts.administrator)];
-  return [listSessionsRoute(parts, guards), deleteSessionRoute(parts, guards)];
+export function sessionRoutes(options: SessionRoutesOptions): Route[] {
+  const caller = sessionOrAdministrator(options.session, options.administrator);
+  return [listSessionsRoute(options, [caller, csrf]), deleteSessionRoute(options, [caller, csrf])];
 }
 
-function listSessionsRoute({ sessions }: SessionRouteParts, guards: Guard[]): Route {
+function listSessionsRoute({ sessions }: SessionRoutesOptions, guards: Guard[]): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
@@ -53,7 +55,7 @@ function listSessionsRoute({ sessions }: SessionRouteParts, guards: Guard[]): Ro
   });
 }
 
-function deleteSessionRoute({ sessions, cookieName }: SessionRouteParts, guards: Guard[]): Route {
+function deleteSessionRoute({ sessions, cookieName }: SessionRoutesOptions, guards: Guard[]): Route {
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',

@@ -1,5 +1,5 @@
-// The sessions themselves: starts, finds, lists and ends them, and keeps what was read for as long as the store vouches
-// for it. A session is found only while store, limits and keys all say that it lives. It makes no tokens.
+// Starts, finds, lists and ends sessions. A session that was read stays in the cache until the store reports a change. A
+// session is found only if it is in the store, within its limits, and encrypted with a current key.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
@@ -9,7 +9,7 @@ import { hardLimit, type Session, type SessionLimits } from './session.ts';
 import { expiryOf, type SealedTokens, type SessionIndex, type SessionStore, type StoredTokens } from './store.ts';
 import type { TokenSet } from './token-set.ts';
 
-/** A session as it was read; what is in it does not change. */
+/** A session as it was read; immutable. */
 export interface FoundSession {
   session: Session;
   tokens: TokenSet;
@@ -19,9 +19,9 @@ export interface FoundSession {
 export interface Sessions {
   /** Makes a session live. Its record must be stored already. */
   start(session: Session, tokens: TokenSet): Promise<void>;
-  /** What is kept, as long as it holds; else what the store says. */
-  find(handle: string): FoundSession | undefined | Promise<FoundSession | undefined>;
-  /** Past what is kept. */
+  /** From the cache if it is there and alive; else from the store. */
+  find(handle: string): Promise<FoundSession | undefined>;
+  /** From the store. */
   read(handle: string): Promise<FoundSession | undefined>;
   /** When the session ends if no further request comes. */
   expiryOf(found: Pick<FoundSession, 'stored'>): number;
@@ -82,7 +82,7 @@ export function createSessions({ store, keys, limits, clock }: SessionsOptions):
       await tokenStore.start(session.handle, { sealed, limit }, now());
       cache.drop(session.handle);
     },
-    find(handle) {
+    async find(handle) {
       const kept = cache.get(handle);
       return kept && isAlive(kept) ? kept : read(handle);
     },

@@ -1,8 +1,8 @@
 // Attempts to sign in: one per tab and try, bound to the browser that began it, and taken once. State, nonce and PKCE
 // verifier are made here and stored sealed; the state only as a digest.
 import { hash, randomBytes } from 'node:crypto';
+import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
-import { openidClient } from '../../service/operations/late-packages.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { AttemptStore } from './attempt-store.ts';
 import { attemptLifetime, attemptMemory } from './sign-in.ts';
@@ -49,9 +49,9 @@ export function createAttempts(options: { store: AttemptStore; keys: KeyRing; cl
     nameBrowser: () => randomBytes(16).toString('base64url'),
     async begin(browser, place) {
       const begun = {
-        state: openidClient().randomState(),
-        nonce: openidClient().randomNonce(),
-        codeVerifier: openidClient().randomPKCECodeVerifier(),
+        state: oidc.randomState(),
+        nonce: oidc.randomNonce(),
+        codeVerifier: oidc.randomPKCECodeVerifier(),
       };
       const id = idOf(begun.state);
       const { nonce, codeVerifier } = begun;

@@ -1,8 +1,8 @@
 // What a failed answer of the access service means to the person who signs in. No text of the access service is passed
 // on, and no code or token.
 
+import * as oidc from 'openid-client';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { openidClient } from '../../service/operations/late-packages.ts';
 
 /** Errors that the person, or what the sign-in asked for, brought about (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([
@@ -24,7 +24,7 @@ export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
 
 /** The error that the access service answers in place of a code; undefined for any other failure. */
 export function answeredError(failure: unknown): string | undefined {
-  return failure instanceof openidClient().AuthorizationResponseError ? failure.error : undefined;
+  return failure instanceof oidc.AuthorizationResponseError ? failure.error : undefined;
 }
 
 const invalidAnswers = new Set([
@@ -38,16 +38,16 @@ const invalidAnswers = new Set([
 export function signInProblem(error: unknown): unknown {
   if (error instanceof Problem) return error;
   // The access service does not take the code (any more).
-  if (error instanceof openidClient().ResponseBodyError && error.error === 'invalid_grant')
+  if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant')
     return new Problem('invalid-request', 'The access service does not accept this sign-in. Sign in again.');
   if (isUnknownClient(error))
     return new Problem('registration-required', 'The access service does not know the client any more.', {
       cause: error,
     });
-  if (error instanceof openidClient().ClientError && error.code === 'OAUTH_TIMEOUT')
+  if (error instanceof oidc.ClientError && error.code === 'OAUTH_TIMEOUT')
     return new Problem('dependency-timeout', 'The access service did not answer in time.', { cause: error });
   // iss, state or nonce of another sign-in, another issuer's token, a parameter given twice
-  if (error instanceof openidClient().ClientError && invalidAnswers.has(error.code ?? ''))
+  if (error instanceof oidc.ClientError && invalidAnswers.has(error.code ?? ''))
     return invalidRequest([{ pointer: '/query', detail: 'is not the answer to this sign-in' }]);
   return new Problem('dependency-failed', 'The access service failed.', { cause: error });
 }
@@ -57,9 +57,9 @@ export function signInProblem(error: unknown): unknown {
  * may come as a challenge, and Keycloak says unauthorized_client of a wrong secret.
  */
 export function isUnknownClient(error: unknown): boolean {
-  if (error instanceof openidClient().WWWAuthenticateChallengeError) return error.status === 401;
+  if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;
   return (
-    error instanceof openidClient().ResponseBodyError &&
+    error instanceof oidc.ResponseBodyError &&
     error.status === 401 &&
     ['invalid_client', 'unauthorized_client'].includes(error.error)
   );

@@ -1,8 +1,7 @@
 // What is known of the access service by realm: its discovery document (OpenID Connect Discovery 1.0) and its keys.
 // Fetched when first needed and every hour; an older one serves while the access service is away.
 import { LRUCache } from 'lru-cache';
-import type * as oidc from 'openid-client';
-import { openidClient } from '../../service/operations/late-packages.ts';
+import * as oidc from 'openid-client';
 import type { AccessAddresses } from '../access-addresses.ts';
 
 export interface ProviderCache {
@@ -38,17 +37,11 @@ export function createProviderCache({
     noDeleteOnFetchRejection: true,
     allowStaleOnFetchRejection: true,
     async fetchMethod(realm) {
-      const found = await openidClient().discovery(
-        addresses.issuer(realm),
-        'discovery',
-        undefined,
-        openidClient().None(),
-        {
-          timeout: timeout / 1_000,
-          [openidClient().customFetch]: fetch,
-          ...(addresses.insecure && { execute: [openidClient().allowInsecureRequests] }),
-        },
-      );
+      const found = await oidc.discovery(addresses.issuer(realm), 'discovery', undefined, oidc.None(), {
+        timeout: timeout / 1_000,
+        [oidc.customFetch]: fetch,
+        ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
+      });
       return { metadata: { ...found.serverMetadata() } };
     },
   });
@@ -56,21 +49,21 @@ export function createProviderCache({
   return {
     async configuration(realm, clientId, authentication) {
       const provider = await providers.forceFetch(realm);
-      const configuration = new (openidClient().Configuration)(
+      const configuration = new oidc.Configuration(
         provider.metadata,
         clientId,
-        { [openidClient().clockTolerance]: 5 },
+        { [oidc.clockTolerance]: 5 },
         authentication,
       );
       configuration.timeout = timeout / 1_000;
-      configuration[openidClient().customFetch] = fetch;
-      if (addresses.insecure) openidClient().allowInsecureRequests(configuration);
-      if (provider.keys) openidClient().setJwksCache(configuration, provider.keys);
+      configuration[oidc.customFetch] = fetch;
+      if (addresses.insecure) oidc.allowInsecureRequests(configuration);
+      if (provider.keys) oidc.setJwksCache(configuration, provider.keys);
       return configuration;
     },
     keepKeys(realm, configuration) {
       const provider = providers.peek(realm);
-      const keys = openidClient().getJwksCache(configuration);
+      const keys = oidc.getJwksCache(configuration);
       if (provider && keys) provider.keys = keys;
     },
     publicUrl(realm, url) {

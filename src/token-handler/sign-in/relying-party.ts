@@ -1,9 +1,8 @@
 // Talks OpenID Connect with the access service, by openid-client: the part of the relying party (OpenID Connect Core 1.0,
 // RFC 7636, RFC 9207). Discovery and keys are kept by realm. It stores no token, and never presents a code or a refresh
 // token a second time.
-import type * as oidc from 'openid-client';
+import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
-import { openidClient } from '../../service/operations/late-packages.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { Registration } from '../clients/registration.ts';
@@ -64,19 +63,19 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
   const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 } });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
-    const authentication = openidClient().ClientSecretBasic(client.clientSecret);
+    const authentication = oidc.ClientSecretBasic(client.clientSecret);
     return providers.configuration(client.realm, client.oidcClientId, authentication);
   }
 
   return {
     async authorizationUrl(client, request) {
       const configuration = await configure(client);
-      const url = openidClient().buildAuthorizationUrl(configuration, {
+      const url = oidc.buildAuthorizationUrl(configuration, {
         redirect_uri: request.redirectUri,
         scope: request.scope.join(' '),
         state: request.state,
         nonce: request.nonce,
-        code_challenge: await openidClient().calculatePKCECodeChallenge(request.codeVerifier),
+        code_challenge: await oidc.calculatePKCECodeChallenge(request.codeVerifier),
         code_challenge_method: 'S256',
         ...(request.prompt !== undefined && { prompt: request.prompt }),
         ...(request.idpHint !== undefined && { kc_idp_hint: request.idpHint }),
@@ -85,9 +84,9 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
     },
     async redeem(client, answered, { state, nonce, codeVerifier }) {
       const configuration = await configure(client);
-      openidClient().enableNonRepudiationChecks(configuration);
+      oidc.enableNonRepudiationChecks(configuration);
       const expected = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier };
-      const answer = await openidClient().authorizationCodeGrant(configuration, answered, {
+      const answer = await oidc.authorizationCodeGrant(configuration, answered, {
         ...expected,
         idTokenExpected: true,
       });
@@ -101,8 +100,8 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       try {
         const configuration = await configure(client);
         configuration.timeout = refreshTimeout;
-        configuration[openidClient().customFetch] = exchange.fetch;
-        return { kind: 'refreshed', answer: await openidClient().refreshTokenGrant(configuration, refreshToken) };
+        configuration[oidc.customFetch] = exchange.fetch;
+        return { kind: 'refreshed', answer: await oidc.refreshTokenGrant(configuration, refreshToken) };
       } catch (error) {
         const kind = refreshFailure(error, exchange.state());
         metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${kind}` });
@@ -110,9 +109,9 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       }
     },
     async endSessionUrl({ realm, oidcClientId }, { idToken, returnTo }) {
-      const configuration = await providers.configuration(realm, oidcClientId, openidClient().None());
+      const configuration = await providers.configuration(realm, oidcClientId, oidc.None());
       if (configuration.serverMetadata().end_session_endpoint === undefined) return undefined;
-      const url = openidClient().buildEndSessionUrl(configuration, {
+      const url = oidc.buildEndSessionUrl(configuration, {
         ...(idToken !== undefined && { id_token_hint: idToken }),
         post_logout_redirect_uri: returnTo,
       });
@@ -180,7 +179,7 @@ function refreshFailure(error: unknown, state: ExchangeState): Exclude<RefreshOu
   if (state === 'unsent') return 'unused';
   if (state === 'sent') return 'unknown';
   // RFC 6749 section 5.2
-  if (error instanceof openidClient().ResponseBodyError && error.error === 'invalid_grant') return 'refused';
+  if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return 'refused';
   if (isUnknownClient(error)) return 'client-refused';
   // Any other complete error leaves the token as it was; an answer of success that is not usable does not.
   return state.status >= 400 ? 'unused' : 'unknown';

@@ -5,30 +5,30 @@ import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
 
-/** A way to an upstream. */
+/** A connection to an upstream, for one request. */
 export interface Lease {
   dispatcher: Dispatcher;
-  /** Gives it back once the exchange is over. Further calls do nothing. */
+  /** Call when the request is over. Further calls do nothing. */
   release(): void;
 }
 
-/** Who asks for a lease. */
+/** The request that asks for a lease. */
 export interface Waiter {
-  /** Called if there is something to wait for. The signal ends the wait. */
+  /** Called if the request has to wait. The signal ends the wait. */
   beginWait(): AbortSignal;
 }
 
 export interface Connections {
-  /** A promise only where the claim has to wait for its share. Throws, or rejects with, Problem `busy`. */
-  share(origin: string, claim: Claim, waiter: Waiter): Lease | Promise<Lease>;
-  /** A connection that nothing else waits for. */
+  /** Waits if the person or the tenant holds its share. Throws Problem `busy`. */
+  share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
+  /** A new connection for one stream. */
   own(origin: string): Lease;
   /** Shared connections in use, and requests that wait for one. */
   count(): { held: number; waiting: number };
   close(): Promise<void>;
 }
 
-/** `process`: the process has as many requests to upstreams as it may. `pool`: so has this upstream. */
+/** `process`: the limit of all upstreams together is reached. `pool`: the limit of this upstream is reached. */
 export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
 
 export interface ConnectionLimits {
@@ -43,15 +43,15 @@ export interface ConnectionLimits {
 
 /** Milliseconds to connect, TLS included. */
 const connectTimeout = 10_000;
-/** Milliseconds without a byte in the middle of an answer. */
+/** Milliseconds without a byte in the middle of a response. */
 const longestPause = 300_000;
 /** Milliseconds that a request may wait for its person's or tenant's share. */
 const longestWait = 10_000;
 /** Requests that may wait, for each connection of a share. */
 const waitingPerConnection = 4;
-/** Connections of a person, whatever the share: a page loads its parts at once. */
+/** Minimum number of connections of a person: a page loads several resources concurrently. */
 const leastOfPerson = 8;
-/** How many times one upstream's connections a process may have to all of them: file descriptors are limited. */
+/** Limit of all connections, as a multiple of one upstream's limit: file descriptors are limited. */
 const fullUpstreams = 16;
 /** Milliseconds after which connections to an unused origin are closed. */
 const longestIdle = 60_000;
@@ -74,7 +74,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
   sweep.unref();
 
   return {
-    share(origin, claim, waiter) {
+    async share(origin, claim, waiter) {
       let connections = shared.get(origin);
       if (!connections) {
         const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };
@@ -122,12 +122,12 @@ class SharedConnections {
     this.queue = createFairQueue(queueOptions(limits, { times: 1, waiting: waitingPerConnection }));
   }
 
-  take(claim: Claim, waiter: Waiter): Lease | Promise<Lease> {
+  async take(claim: Claim, waiter: Waiter): Promise<Lease> {
     const slot = this.queue.tryTake(claim);
     if (slot) return this.#lease(claim, slot);
     if (this.queue.running >= this.#limits.perUpstream)
       throw this.#refusal('pool', 'All connections to this upstream are in use.');
-    return this.queue.take(claim, waiter.beginWait()).then((granted) => this.#lease(claim, granted));
+    return this.#lease(claim, await this.queue.take(claim, waiter.beginWait()));
   }
 
   #lease(claim: Claim, slot: ReleaseSlot): Lease {

@@ -1,28 +1,27 @@
-// The body of a response on its way to the client: written with back-pressure, and never kept. It knows how much of it the
-// client has taken.
-import type { Response } from 'express';
+// Writes the body of a response to the client, with back-pressure and without keeping it. It measures how much of the body
+// the client has taken.
+import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { endWith } from './last-piece.ts';
 import type { PacedBody } from './transfer-rate.ts';
 
 export class Download implements PacedBody {
-  readonly #response: Response;
-  /** Bytes that are still to come; NaN where the length is unknown. */
+  readonly #response: ServerResponse;
+  /** Bytes that are still to come; NaN if the length is unknown. */
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** At the last look: bytes of pieces that are gone, bytes of the piece that is going, and what of it has been counted. */
+  /** At the last look: bytes of pieces that were sent, unsent bytes of the current piece, and how many of it were counted. */
   #gone = 0;
   #going = 0;
   #counted = 0;
 
-  /** `length` is undefined where it is unknown. */
-  constructor(response: Response, length: string | string[] | undefined) {
+  /** `length` is undefined if it is unknown. */
+  constructor(response: ServerResponse, length: string | string[] | undefined) {
     this.#response = response;
     this.#remaining = length === undefined ? Number.NaN : Number(length);
   }
 
-  /** Whether more is to come after what has been written. */
+  /** Whether the body is incomplete. */
   get isOpen(): boolean {
     return this.#remaining !== 0;
   }
@@ -37,7 +36,7 @@ export class Download implements PacedBody {
 
   /**
    * A response counts a piece as written when its last byte has been handed to the kernel, which takes a minute for 64 KiB
-   * at 1 KiB/s. What is left of it is in libuv's queue, where Node's own idle time-out of sockets looks too.
+   * at 1 KiB/s. The rest of the piece is in libuv's queue, which Node's idle time-out of sockets reads too.
    */
   look(): void {
     const gone = this.#written - this.#response.writableLength;
@@ -53,7 +52,7 @@ export class Download implements PacedBody {
     this.#going = going;
   }
 
-  /** False when it paused the upstream, because the client has to take what was written first. */
+  /** Returns false if it paused the upstream because the client must read first. */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
     const response = this.#response;
     this.#remaining -= chunk.length;
@@ -68,7 +67,16 @@ export class Download implements PacedBody {
   }
 }
 
-function queuedBytes({ socket }: Response): number {
+/** Bytes up to which copying a piece costs less than writing it separately. */
+const small = 8_192;
+
+/** Given a string, Node writes head and body in one piece; Latin-1 keeps each byte. */
+function endWith(response: ServerResponse, chunk: Buffer): void {
+  if (chunk.length <= small) response.end(chunk.toString('latin1'), 'latin1');
+  else response.end(chunk);
+}
+
+function queuedBytes({ socket }: ServerResponse): number {
   const { _handle: handle } = (socket ?? {}) as { _handle?: { writeQueueSize?: number } | null };
   return handle?.writeQueueSize ?? 0;
 }

@@ -1,9 +1,9 @@
-// The time that an upstream has to begin its response, for one request. A request that waits long is noticed on the way.
+// Limits the time that an upstream may take to begin its response to one request. It reports a wait of one second, too.
 
 export interface Waits {
-  /** Once, after a second. */
+  /** Called once, after a second. */
   onLong(): void;
-  /** When the time is up. False starts it anew. */
+  /** Called when the time is up. Returning false starts it again. */
   onLate(): boolean;
 }
 
@@ -27,7 +27,7 @@ export class FirstByteTimer {
     this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
   }
 
-  /** The time begins anew. */
+  /** Starts the time again. */
   refresh(): void {
     if (!this.#isLong) this.#timer?.refresh();
     else {

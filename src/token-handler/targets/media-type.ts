@@ -19,7 +19,7 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Values seen so far: upstreams send few, and the same ones. */
+/** Values seen so far: upstreams send few different ones. */
 const remembered = new Map<string, boolean>();
 const mostRemembered = 500;
 const longestRemembered = 100;
@@ -32,9 +32,10 @@ const longestRemembered = 100;
 export function isInert(contentType: string | string[] | undefined): boolean {
   if (contentType === undefined) return false;
   if (typeof contentType !== 'string') return contentType.every(isInert);
-  let answer = remembered.get(contentType);
-  if (answer !== undefined) return answer;
-  answer = contentType.split(',').every((value) => inertType.test(value));
-  if (remembered.size < mostRemembered && contentType.length <= longestRemembered) remembered.set(contentType, answer);
-  return answer;
+  let isKnownInert = remembered.get(contentType);
+  if (isKnownInert !== undefined) return isKnownInert;
+  isKnownInert = contentType.split(',').every((value) => inertType.test(value));
+  if (remembered.size < mostRemembered && contentType.length <= longestRemembered)
+    remembered.set(contentType, isKnownInert);
+  return isKnownInert;
 }

@@ -1,11 +1,11 @@
-// Keeps the memory of bodies that pass through near what is on its way. Each piece that a socket reads is a buffer outside of
-// the heap, and V8 minds such memory late: a body at full speed leaves some 70 MiB of read buffers behind before they are
-// collected. It counts bytes and has the young generation collected, nothing else.
+// Limits the memory of bodies that pass through. Each piece that a socket reads is a buffer outside V8's heap, which V8 counts
+// late: at full speed a body leaves about 70 MiB of read buffers behind before V8 collects them. So the young generation is
+// collected after a number of bytes (decision 0041).
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 export interface PassingBuffers {
-  /** So many bytes were read. */
+  /** Call for each piece that was read. */
   note(bytes: number): void;
 }
 
@@ -17,7 +17,7 @@ export function createPassingBuffers(): PassingBuffers {
   let passed = 0;
   return {
     note(bytes) {
-      // Small bodies come with requests that fill the young generation by themselves.
+      // The requests of small bodies fill the young generation, so V8 collects it anyway.
       if (bytes < 16_384) return;
       passed += bytes;
       if (passed < most) return;
@@ -30,7 +30,7 @@ export function createPassingBuffers(): PassingBuffers {
 
 type Collect = (options: { type: 'minor' }) => void;
 
-/** Node has it for those alone who ask before they make a context. */
+/** Node puts `gc` only into contexts that are created after the flag was set. */
 function findCollect(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc');

@@ -1,19 +1,18 @@
-// From the address of a target request, as it stands in the request line, to the path at the upstream: pure. It never
-// normalises: a path is forwarded byte for byte, or refused. It refuses every path that some server, framework or file
-// system reads as a step out of the base path, however often that step is encoded, and every path that HTTP does not
-// allow (RFC 9112 section 3.2.1).
+// Turns the address in the request line into the path at the upstream: pure. It never normalises a path, but forwards it byte
+// for byte or rejects it. It rejects every path that a server, framework or file system could read as a step out of the base
+// path, however often that step is encoded, and every path that HTTP does not allow (RFC 9112 section 3.2.1).
 import { isUtf8 } from 'node:buffer';
 
 export interface TargetAddress {
   /** Decoded. */
   targetId: string;
-  /** What follows the id: empty, or a path as it was written. */
+  /** The path after the id, as written; may be empty. */
   path: string;
-  /** Empty, or the query as it was written, with its question mark. */
+  /** The query as written, with its question mark; may be empty. */
   query: string;
 }
 
-/** `prefix`: all that stands before the id. Undefined where the address cannot be one of a target. */
+/** `prefix`: the part before the id. Undefined if the address does not name a target. */
 export function parseTargetAddress(url: string, prefix: string): TargetAddress | undefined {
   // The absolute form (RFC 9112 section 3.2.2) is for proxies: it names a host of its own.
   if (!url.startsWith(prefix)) return undefined;
@@ -28,8 +27,8 @@ export function parseTargetAddress(url: string, prefix: string): TargetAddress |
 }
 
 /**
- * The path and query to ask the upstream for; undefined where the path may not be relayed. `basePath`: of the upstream's
- * URL, without trailing slash.
+ * The path and query to request; undefined if the path must not be forwarded. `basePath`: of the upstream's URL, without
+ * trailing slash.
  */
 export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddress, 'targetId'>): string | undefined {
   if (!isHarmless(path)) return undefined;
@@ -41,12 +40,12 @@ export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddre
 /** Unreserved characters, sub-delimiters without the semicolon, colon and at sign; no segment begins with a dot. */
 const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
 
-/** Whether a path, empty or beginning with a slash, stays where it is for whoever reads it. */
+/** Whether no reader of a path (empty, or beginning with a slash) could take it for another one. */
 export function isHarmless(path: string): boolean {
   return plainPath.test(path) || isHarmlessEncoded(path);
 }
 
-/** Encodings within encodings that are looked into; more of them are nobody's honest path. */
+/** Levels of nested percent-encoding that are decoded. Deeper paths are rejected. */
 const deepest = 8;
 
 function isHarmlessEncoded(path: string): boolean {

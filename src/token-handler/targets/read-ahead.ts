@@ -1,9 +1,9 @@
-// Memory for reading on from clients whose upstream does not read. A client that closes its connection is noticed only behind
-// the data that it has sent (RFC 9293 section 3.10.4), so a proxy that stops reading does not notice it. One budget for all
-// bodies of the process; a body that gets nothing of it ends with UPSTREAM_TIMEOUT.
+// A memory budget for reading on from clients whose upstream does not read. A closed connection is noticed only after its data
+// was read (RFC 9293 section 3.10.4), so a proxy that stops reading does not notice it. All bodies of the process share the
+// budget; a body that gets nothing from it ends with UPSTREAM_TIMEOUT.
 
 export interface ReadAhead {
-  /** Bytes that a body may read on, besides the `held` that it has; 0 when a budget is used up. They are given back. */
+  /** Bytes that a body may read on, in addition to the `held` bytes it has; 0 if a budget is used up. Give them back. */
   take(held: number): number;
   giveBack(bytes: number): void;
 }

@@ -1,5 +1,5 @@
-// The body of a request on its way to the upstream: streamed with back-pressure, never kept. Its end at either side never
-// takes the client's connection with it, because the answer may still be on its way.
+// Streams the body of a request to the upstream, with back-pressure and without keeping it. When the body ends at either side,
+// the client's connection stays open, because the response may still be on its way.
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem } from '../../service/http/problem.ts';
@@ -21,7 +21,7 @@ export class RequestBody extends Readable implements PacedBody {
   #passed = 0;
   /** Bytes that the upstream had taken at the last look. */
   #takenBefore = -1;
-  /** Bytes of the budget for reading on. */
+  /** Bytes taken from the budget for reading on. */
   #extra = 0;
 
   constructor(source: IncomingMessage, { buffers, readAhead }: BodyBuffers) {
@@ -29,8 +29,8 @@ export class RequestBody extends Readable implements PacedBody {
     this.#source = source;
     this.#buffers = buffers;
     this.#readAhead = readAhead;
-    // Its errors also reach the exchange, by the upstream's client or by the response. While the request waits for a
-    // connection nobody else listens, and an error without a listener ends the process.
+    // undici or the response reports its errors to the request. While the request waits for a connection there is no other
+    // listener, and an error without a listener ends the process.
     this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
@@ -41,13 +41,13 @@ export class RequestBody extends Readable implements PacedBody {
     return this.#passed;
   }
 
-  /** Whether the upstream would take more, and the client has sent nothing that it could have. */
+  /** Whether the upstream is ready for more data and the client has sent none. */
   get isWaiting(): boolean {
     const isReady = this.#isWanted && !this.isPaused() && !this.#source.isPaused();
     return isReady && !this.#isAtEnd && this.readableLength === 0;
   }
 
-  /** Reads on while the upstream takes nothing, so that it is noticed when the client leaves. */
+  /** Reads on while the upstream reads nothing, so that a closed connection of the client is noticed. */
   look(): void {
     const taken = this.#passed - this.readableLength;
     const isStalled = this.#source.isPaused() && taken === this.#takenBefore;
@@ -87,8 +87,8 @@ export class RequestBody extends Readable implements PacedBody {
 }
 
 /**
- * The body as undici takes it: one that has arrived as a whole is sent as one piece, any other one is streamed. Throws
- * Problem `invalid-request` for a transfer coding that ends here but is not understood here (RFC 9112 section 6.1).
+ * The body for undici: a body that has arrived completely is sent in one piece, any other body is streamed. Throws Problem
+ * `invalid-request` for a transfer coding that this server does not support (RFC 9112 section 6.1).
  */
 export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Buffer | RequestBody | null {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
@@ -100,7 +100,7 @@ export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Bu
   return request.readableLength === bytes ? readWhole(request) : new RequestBody(request, buffers);
 }
 
-/** All that is there; one read may answer less. */
+/** Everything that is buffered; a single read may return less. */
 function readWhole(request: IncomingMessage): Buffer {
   const first: Buffer = request.read();
   if (request.readableLength === 0) return first;
@@ -109,12 +109,12 @@ function readWhole(request: IncomingMessage): Buffer {
   return Buffer.concat(chunks);
 }
 
-/** Milliseconds for which a client may go on sending what nobody reads any more. */
+/** Milliseconds for which a client may continue to send a body that is dropped. */
 const lingering = 5_000;
 
 /**
- * After an answer that did not wait for the whole body: reads and drops the rest, so that the client gets to read the
- * answer (RFC 9112 section 9.6), but not for ever.
+ * After a response that did not wait for the whole body: reads and drops the rest for a limited time, so that the client
+ * can read the response (RFC 9112 section 9.6).
  */
 export function lingerOver(request: IncomingMessage): void {
   if (request.complete) return;

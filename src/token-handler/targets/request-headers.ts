@@ -1,30 +1,24 @@
-// Chooses the headers of a request that go on to the upstream: pure. It drops the session's cookie, the CSRF token, the
-// tenant header and every header in which a client could claim an identity or an address, and adds the access token, the
+// Chooses the request headers that are forwarded to the upstream: pure. It drops the session's cookie, the CSRF token, the
+// tenant header and every header in which a client could claim an identity or an address. It adds the access token, the
 // client's address and the trace.
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Forwarded } from '../../service/http/forwarded.ts';
 import { createHeaderMatcher, untrustedHeaders } from './untrusted-headers.ts';
-
-export interface Forwarded {
-  /** Of the client, as trusted proxies tell. */
-  address: string;
-  host: string | undefined;
-  protocol: string;
-}
 
 export interface AddedHeaders {
   accessToken: string;
   forwarded: Forwarded;
   traceparent: string;
-  /** Whether the trace begins here, so that the client's `tracestate` does not belong to it. */
+  /** The trace begins here, so the client's `tracestate` does not belong to it. */
   isNewTrace: boolean;
 }
 
-/** Headers as undici takes them: names and values by turns. */
+/** Headers in the form of undici: names and values alternate. */
 export type HeaderList = string[];
 
 // RFC 9110 section 7.6.1 and the older RFC 2616 section 13.5.1; `Trailer`, because undici sends none; `HTTP2-Settings`
-// belongs to an upgrade that is not relayed.
+// belongs to an upgrade that is not proxied.
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -50,7 +44,7 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Names seen so far, as clients write them: there are few, and they are short. */
+/** Limit of remembered names. Clients send few different names, and short ones. */
 const rememberedNames = 1_000;
 const longestRemembered = 100;
 
@@ -67,9 +61,9 @@ export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeade
   const passes = (name: string) => {
     const remembered = known.get(name);
     if (remembered !== undefined) return remembered;
-    const answer = !isDropped(name);
-    if (known.size < rememberedNames && name.length <= longestRemembered) known.set(name, answer);
-    return answer;
+    const isPassed = !isDropped(name);
+    if (known.size < rememberedNames && name.length <= longestRemembered) known.set(name, isPassed);
+    return isPassed;
   };
   return (
     { rawHeaders, headers }: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
@@ -100,15 +94,15 @@ export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeade
   };
 }
 
-/** The headers that a Connection header declares to be of this hop only (RFC 9110 section 7.6.1), in lower case. */
+/** The names in a Connection header, which are valid for this hop only (RFC 9110 section 7.6.1), in lower case. */
 export function connectionNames(connection: string | undefined): Set<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }
 
 /**
- * A trace that begins here, where the client has none (W3C Trace Context section 3.2): named after the request, so that
- * its log line can be found, and not sampled, because nobody asked for it.
+ * A trace that begins here because the client sent none (W3C Trace Context section 3.2). Its id is derived from the request
+ * id, so that the log line can be found. It is not marked as sampled.
  */
 export function newTraceparent(requestId: string): string {
   const hex = requestId.replaceAll('-', '');

@@ -8,23 +8,23 @@ import type { LiveSession } from '../sessions/live-session.ts';
 
 export interface Streams {
   /**
-   * Counts a stream; `end` is called once when the session ends. The function that it answers must be called when the
-   * stream is over. Throws Problem `too-many-requests` when the session has as many as it may, `busy` when the person, the
-   * tenant or the process has.
+   * Counts a stream; `end` is called once when the session ends. Call the returned function when the stream is over.
+   * Throws Problem `too-many-requests` over the session's limit, `busy` over the limit of the person, the tenant or the
+   * process.
    */
   open(session: LiveSession, end: () => void): () => void;
-  /** For an exchange that may last: if it does, `end` is called when the session ends. Not counted. */
+  /** For a request that may last: if it does, `end` is called when the session ends. It is not counted as a stream. */
   watch(session: LiveSession, end: () => void): () => void;
   close(): void;
 }
 
-/** Milliseconds between looks at answers that may last. */
+/** Milliseconds after which a response counts as lasting. */
 const lookInterval = 1_000;
 
 interface Watched {
   since: number;
-  /** Undefined when it is over. */
-  answer: { session: LiveSession; end: () => void } | undefined;
+  /** Undefined when the request is over. */
+  request: { session: LiveSession; end: () => void } | undefined;
   stop?: () => void;
 }
 
@@ -34,7 +34,7 @@ export interface StreamLimits {
   total: number;
 }
 
-/** A person may have the streams of so many sessions. */
+/** A person may have as many streams as this number of sessions. */
 const sessionsOfPerson = 4;
 
 export function createStreams({ perSession, total, metrics }: StreamLimits & { metrics: Metrics }): Streams {
@@ -83,27 +83,27 @@ export function createStreams({ perSession, total, metrics }: StreamLimits & { m
   };
 }
 
-/** Watches exchanges that may last. */
+/** Watches requests that may last. */
 function createWatch(): Pick<Streams, 'watch' | 'close'> {
-  // A list, which forgets what is over at the next look: a set that every answer is put into and taken from is made anew
-  // all the time, and each old table of it keeps the next alive (decision 0013).
+  // A list, from which finished requests are removed at the next look. A Set would rebuild its table for every few requests,
+  // and each old table keeps the next one alive (decision 0013).
   let watched: Watched[] = [];
-  // Most answers are over before the first look, and cost no more than a place in the list.
+  // Most requests are over before the first look, and cost only an entry in the list.
   const timer = setInterval(() => {
     const now = performance.now();
-    watched = watched.filter(({ answer }) => answer !== undefined);
+    watched = watched.filter(({ request }) => request !== undefined);
     for (const item of watched)
-      if (item.answer && !item.stop && now - item.since > lookInterval)
-        item.stop = item.answer.session.onEnd(item.answer.end);
+      if (item.request && !item.stop && now - item.since > lookInterval)
+        item.stop = item.request.session.onEnd(item.request.end);
   }, lookInterval / 2);
   timer.unref();
 
   return {
     watch(session, end) {
-      const item: Watched = { answer: { session, end }, since: performance.now() };
+      const item: Watched = { request: { session, end }, since: performance.now() };
       watched.push(item);
       return () => {
-        item.answer = undefined;
+        item.request = undefined;
         item.stop?.();
       };
     },

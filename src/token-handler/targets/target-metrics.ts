@@ -34,7 +34,7 @@ export function createTargetMetrics({ registry, dependencyFailures }: Metrics): 
   };
 }
 
-/** Reads the gauge when it is scraped, so that it costs a request nothing. */
+/** Sets the gauge when it is scraped, so that requests pay nothing for it. */
 export function exposeConnections({ registry }: Metrics, connections: Pick<Connections, 'count'>): void {
   new prom.Gauge({
     name: 'formgate_upstream_connections',

@@ -1,18 +1,18 @@
-// Ends bodies that a client sends or reads more slowly than the minimum rate. Only time that is spent waiting for the client
-// counts. It looks at all bodies once a second, so that a body which is over by then costs an entry in a list.
+// Ends bodies that a client sends or reads more slowly than the minimum rate. Only time spent waiting for the client counts.
+// It looks at all bodies once a second, so that a short body costs only an entry in a list.
 
 /** A body between a client and an upstream. */
 export interface PacedBody {
   /** Bytes that the client has sent, or taken, as of the last look. */
   readonly passed: number;
-  /** Whether everything else is ready and only the client is waited for. */
+  /** Whether the proxy waits for the client only. */
   readonly isWaiting: boolean;
   /** Called at each look. */
   look?(): void;
 }
 
 export interface TransferRate {
-  /** `end` is called once if the body is too slow. The function that it answers stops the watch. */
+  /** `end` is called once if the body is too slow. The returned function stops the watch. */
   watch(body: PacedBody, end: () => void): () => void;
   close(): void;
 }
@@ -25,11 +25,11 @@ export interface TransferRateLimits {
 }
 
 interface Watched {
-  /** Undefined when it is over. */
+  /** Undefined when the body is complete. */
   watch: { body: PacedBody; end: () => void } | undefined;
   /** Milliseconds. */
   waited: number;
-  /** What had passed after how much waiting: at the beginning of the window, and since. */
+  /** Bytes that had passed after a time of waiting: at the beginning of the window, and since. */
   marks: { waited: number; passed: number }[];
 }
 

@@ -1,6 +1,5 @@
-// Request headers in which a client could claim an identity, an address, or another method, scheme or path than it used:
-// pure. Servers believe them because a proxy before them sets or removes them. The token handler is that proxy, so it
-// drops them all. `docs/target-headers.md` shows this list; a test compares the two.
+// Lists request headers in which a client could claim an identity, an address, or another method, scheme or path than it used.
+// Servers trust them because a proxy in front sets or removes them. The token handler is that proxy, so it drops them all. `docs/target-headers.md` shows this list; a test compares the two.
 
 export interface UntrustedHeaders {
   /** The standard, server or service that defines them or believes them. */

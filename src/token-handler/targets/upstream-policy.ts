@@ -1,5 +1,5 @@
-// Which hosts an operator lets targets lead to: pure. Hosts are compared as they are written in the URL, apart from case,
-// and never resolved. What the URL parser would take for another host than the one written is not allowed.
+// Decides which hosts an operator allows for targets: pure. Hosts are compared as written in the URL, ignoring case, and are
+// never resolved. A host that the URL parser would read as another one is not allowed.
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
@@ -15,7 +15,7 @@ export interface AllowedDomain {
 
 const entryPattern = /^(\*\.)?(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::(\d{1,5}))?$/iu;
 
-/** Undefined for what is no host name, wildcard or address, each perhaps with a port. */
+/** A host name, wildcard or address, optionally with a port; undefined for anything else. */
 export function parseAllowedDomain(text: string): AllowedDomain | undefined {
   if (isIP(text) === 6) return parseAllowedDomain(`[${text}]`);
   const [, wildcard, written = '', digits] = entryPattern.exec(text) ?? [];

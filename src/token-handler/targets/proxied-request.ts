@@ -1,33 +1,38 @@
 // Proxies one request to its upstream and the response back, streamed both ways: what one side does not take is not read
 // from the other. It reads no bodies, follows no redirects, and repeats a request only if it never reached the upstream.
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Request, Response } from 'express';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
-import { ownHeaders } from '../../service/http/request-context.ts';
+import type { HttpResponse } from '../../service/http/request-context.ts';
 import { cut, ignore, keepOpen } from './client-socket.ts';
+import { ConnectionLease } from './connection-lease.ts';
 import { Download } from './download.ts';
-import { ExchangeLease } from './exchange-lease.ts';
-import { ExchangeWatch, type Watched } from './exchange-watch.ts';
 import { FirstByteTimer, type Waits } from './first-byte-timer.ts';
-import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './relay-failure.ts';
-import type { Outgoing, Relay, RelayOptions } from './relay-options.ts';
+import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './proxy-failure.ts';
+import type { Forward, Outgoing, ProxyOptions } from './proxy-options.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
-import { type AnswerHeaders, addOwn, answerHeaders, answerTrailers, isEventStream } from './response-headers.ts';
+import { RequestWatch, type Watched } from './request-watch.ts';
+import {
+  isEventStream,
+  type ResponseHeaders,
+  responseHeaders,
+  responseTrailers,
+  sendHead,
+} from './response-headers.ts';
 import { noticeLeaving, openTunnel } from './tunnel.ts';
 
-export function createRelay(options: RelayOptions): Relay {
-  return (request, response, outgoing) => new Exchange(request, response, outgoing, options).run();
+export function createProxy(options: ProxyOptions): Forward {
+  return (request, response, outgoing) => new ProxiedRequest(request, response, outgoing, options).run();
 }
 
-class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
-  readonly #request: Request;
-  readonly #response: Response;
+class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
+  readonly #request: IncomingMessage;
+  readonly #response: HttpResponse;
   readonly #outgoing: Outgoing;
-  readonly #options: RelayOptions;
-  readonly #watch: ExchangeWatch;
-  readonly #lease: ExchangeLease;
+  readonly #options: ProxyOptions;
+  readonly #watch: RequestWatch;
+  readonly #lease: ConnectionLease;
   readonly #timer: FirstByteTimer;
   readonly #done = Promise.withResolvers<void>();
   #body: Buffer | RequestBody | null = null;
@@ -39,25 +44,23 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   #hasBegun = false;
   #isLastTry = false;
 
-  constructor(request: Request, response: Response, outgoing: Outgoing, options: RelayOptions) {
+  constructor(request: IncomingMessage, response: HttpResponse, outgoing: Outgoing, options: ProxyOptions) {
     this.#request = request;
     this.#response = response;
     this.#outgoing = outgoing;
     this.#options = options;
-    this.#watch = new ExchangeWatch(options, outgoing, this);
-    this.#lease = new ExchangeLease(options, outgoing, this.#watch);
+    this.#watch = new RequestWatch(options, outgoing, this);
+    this.#lease = new ConnectionLease(options, outgoing, this.#watch);
     this.#timer = new FirstByteTimer(options.firstByte, this);
   }
 
-  run(): Promise<void> {
+  async run(): Promise<void> {
     this.#response.on('close', this.#onClientClose).on('error', ignore);
     try {
-      const wait = this.#lease.take();
-      if (wait) wait.then(() => this.#begin()).catch((error: Problem) => this.#fail(error));
-      else this.#begin();
+      await this.#lease.take();
+      this.#begin();
     } catch (error) {
-      this.#finish();
-      throw error;
+      this.#fail(error as Problem);
     }
     return this.#done.promise;
   }
@@ -75,9 +78,9 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   #dispatch(): void {
-    const { path, headers, isUpgrade } = this.#outgoing;
+    const { method, path, headers, isUpgrade } = this.#outgoing;
     const upgrade = isUpgrade ? 'websocket' : null;
-    this.#lease.dispatch({ path, method: this.#request.method, headers, body: this.#body, upgrade }, this);
+    this.#lease.dispatch({ path, method, headers, body: this.#body, upgrade }, this);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -94,24 +97,23 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onResponseStarted(): void {
-    // The upstream has got the request, whatever becomes of the response.
+    // The upstream got the request, so it must not be sent again.
     this.#isLastTry = true;
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     const response = this.#response;
-    const answer = answerHeaders(headers, status, this.#request);
+    const passedOn = responseHeaders(headers, status, this.#request);
     if (status < 200) {
-      if (this.#request.httpVersionMinor > 0) response.writeInformation(status, answer);
+      if (this.#request.httpVersionMinor > 0) response.writeInformation(status, passedOn);
       return;
     }
     this.#timer.stop();
-    this.#download = new Download(response, this.#request.method === 'HEAD' ? undefined : answer['content-length']);
-    this.#followStream(answer);
+    this.#download = new Download(response, this.#outgoing.method === 'HEAD' ? undefined : passedOn['content-length']);
+    this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
-    addOwn(answer, ownHeaders(response), status);
-    response.writeHead(status, answer);
-    // A small answer comes with its head: one write for both. A slow one must not hold its head back.
+    sendHead(response, status, passedOn);
+    // A small body is written together with its head. A slow body must not delay its head.
     process.nextTick(this.#flushHead);
   }
 
@@ -127,8 +129,8 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     const response = this.#response;
     this.#lease.onDone();
     if (!response.writableEnded) {
-      const answer = answerTrailers(trailers);
-      if (answer) response.addTrailers(answer as Record<string, string>);
+      const passedOn = responseTrailers(trailers);
+      if (passedOn) response.addTrailers(passedOn as Record<string, string>);
       response.end();
     }
     if (response.writableLength > 0) this.#deliver();
@@ -137,7 +139,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#done.resolve();
   }
 
-  /** The upstream is done, and the client still has to take the rest. */
+  /** The upstream is done; the client still has to read the rest. */
   #deliver(): void {
     this.#lease.close();
     this.#watch.session();
@@ -157,17 +159,17 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#timer.stop();
     this.#stopNotice?.();
-    // undici has taken its own listeners away.
+    // undici has removed its own listeners.
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
     openTunnel(this.#request, this.#response, { status, headers, upstream });
   }
 
-  /** Ends what is not over when its session ends. */
+  /** Ends the request when its session ends. */
   onSessionEnd(): void {
     this.#options.metrics.aborted.inc({ side: 'session' });
-    // Events have ends of their own; of anything else nobody should think that it is complete.
+    // A stream of events can end after any event. Anything else is cut, so that the client does not take it for complete.
     if (this.#isEvents && this.#response.headersSent) {
       this.#response.end();
       this.#leave();
@@ -182,9 +184,8 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   #stop(problem: Problem): void {
-    const response = this.#response;
-    if (response.headersSent || response.statusCode === 101) {
-      cut(response);
+    if (this.#response.headersSent || this.#response.statusCode === 101) {
+      cut(this.#response);
       this.#leave();
       this.#done.resolve();
     } else this.#fail(problem);
@@ -196,11 +197,10 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#watch.session();
   };
 
-  #followStream(answer: AnswerHeaders): void {
-    const { isStream } = this.#outgoing;
-    this.#isEvents = isEventStream(answer);
-    if (isStream || this.#isEvents) keepOpen(this.#request, this.#response);
-    if (this.#isEvents && !isStream) this.#watch.openStream();
+  #followStream(headers: ResponseHeaders): void {
+    this.#isEvents = isEventStream(headers);
+    if (this.#outgoing.isStream || this.#isEvents) keepOpen(this.#request, this.#response);
+    if (this.#isEvents && !this.#outgoing.isStream) this.#watch.openStream();
   }
 
   readonly #onClientClose = (): void => {
@@ -223,7 +223,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
 
   #mayRepeat(error: Error): boolean {
     const isBare = this.#body === null && !this.#outgoing.isUpgrade;
-    return isBare && !this.#isLastTry && !this.#response.headersSent && isRepeatable(this.#request.method, error);
+    return isBare && !this.#isLastTry && !this.#response.headersSent && isRepeatable(this.#outgoing.method, error);
   }
 
   #fail(problem: Problem): void {
@@ -233,7 +233,7 @@ class Exchange implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#response.once('finish', () => lingerOver(this.#request));
   }
 
-  /** Has undici give the request up. */
+  /** Makes undici abort the request. */
   #leave(): void {
     this.#finish();
     if (this.#body instanceof RequestBody) this.#body.destroy();

@@ -1,35 +1,35 @@
-// What it means when an exchange with an upstream fails, and whether the request may be sent again.
+// Decides which Problem a failure of an upstream becomes, and whether the request may be sent again.
 import { errors } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import type { TargetMetrics } from './target-metrics.ts';
 
 type Failures = Pick<TargetMetrics, 'dependencyFailures' | 'aborted'>;
 
-/** Connections that the upstream had closed, or that closed without a word. */
+/** The upstream had closed the connection, or it broke. */
 const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * Whether a request without a body may be repeated (RFC 9110 section 9.2.2): a safe one, whose connection, kept from an
- * earlier request, turned out to be closed.
+ * Whether a request without a body may be sent again (RFC 9110 section 9.2.2): its method is safe, and its connection was
+ * kept from an earlier request and turned out to be closed.
  */
 export function isRepeatable(method: string, error: Error): boolean {
   return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));
 }
 
-/** `hasBegun`: the answer had begun. Counts what is the upstream's. */
+/** `hasBegun`: the response had begun. Counts failures of the upstream. */
 export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures, aborted }: Failures): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof errors.InvalidArgumentError)
-    return new Problem('invalid-request', 'The request has a header that cannot be relayed.');
+    return new Problem('invalid-request', 'The request has a header that cannot be forwarded.');
   dependencyFailures.inc({ dependency: 'upstream', kind: 'failed' });
   aborted.inc({ side: 'upstream' });
-  const what = hasBegun ? 'broke off its answer' : 'cannot be reached or gave no valid answer';
+  const what = hasBegun ? 'broke off its response' : 'cannot be reached or gave no valid response';
   return new Problem('dependency-failed', `The upstream ${what}.`, { cause: error });
 }
 
 export function lateProblem({ dependencyFailures }: Pick<Failures, 'dependencyFailures'>): Problem {
   dependencyFailures.inc({ dependency: 'upstream', kind: 'timeout' });
-  return new Problem('dependency-timeout', 'The upstream did not begin to answer in time.');
+  return new Problem('dependency-timeout', 'The upstream did not begin to respond in time.');
 }
 
 export function slowBodyProblem(): Problem {

@@ -1,45 +1,45 @@
-// What watches one proxied request while it lasts: the end of its session, and the minimum rate of its bodies. It ends
-// nothing by itself.
+// Watches one proxied request: the end of its session, and the minimum rate of its bodies. It reports to the request, which
+// ends itself.
 import type { LiveSession } from '../sessions/live-session.ts';
 import type { Download } from './download.ts';
-import type { Outgoing, RelayOptions } from './relay-options.ts';
+import type { Outgoing, ProxyOptions } from './proxy-options.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** What happens to the request. */
+/** Receives the reports. */
 export interface Watched {
   onSessionEnd(): void;
   onSlow(direction: 'upload' | 'download'): void;
 }
 
-export class ExchangeWatch {
-  readonly #options: RelayOptions;
+export class RequestWatch {
+  readonly #options: ProxyOptions;
   readonly #session: LiveSession;
-  /** What runs on a connection of its own is limited by number, not by its rate. */
+  /** Streams are limited by number, not by their rate. */
   readonly #isStream: boolean;
   readonly #watched: Watched;
   #endSession: (() => void) | undefined;
   #endUpload: (() => void) | undefined;
   #endDownload: (() => void) | undefined;
 
-  constructor(options: RelayOptions, { session, isStream }: Outgoing, watched: Watched) {
+  constructor(options: ProxyOptions, { session, isStream }: Outgoing, watched: Watched) {
     this.#options = options;
     this.#session = session;
     this.#isStream = isStream;
     this.#watched = watched;
   }
 
-  /** Takes a place among the open streams. Throws where there is none. */
+  /** Counts the request as an open stream. Throws Problem `busy` or `too-many-requests` over a limit. */
   openStream(): void {
     this.#endSession?.();
     this.#endSession = this.#options.streams.open(this.#session, this.#ended());
   }
 
-  /** For an exchange that may last: costs next to nothing if it does not. */
+  /** For a request that may last; costs little if it does not. */
   session(): void {
     this.#endSession ??= this.#options.streams.watch(this.#session, this.#ended());
   }
 
-  /** For an exchange that lasts already. */
+  /** For a request that has lasted for a while already. */
   sessionAtOnce(): void {
     this.#endSession ??= this.#session.onEnd(this.#ended());
   }

@@ -1,0 +1,62 @@
+// Holds the connection of one proxied request: waits for it, passes the request to undici, and releases it when undici is
+// done. When the client aborts, the connection counts as used until undici has aborted too, even during a TLS handshake.
+// Otherwise aborted requests could exhaust a pool that counts as free.
+import type { Dispatcher } from 'undici';
+import type { Lease, Waiter } from './connections.ts';
+import type { Outgoing, ProxyOptions } from './proxy-options.ts';
+import type { RequestWatch } from './request-watch.ts';
+
+export class ConnectionLease implements Waiter {
+  readonly #options: ProxyOptions;
+  readonly #outgoing: Outgoing;
+  readonly #watch: RequestWatch;
+  #lease: Lease | undefined;
+  #giveUp: AbortController | undefined;
+  #isDispatched = false;
+  #isClosed = false;
+
+  constructor(options: ProxyOptions, outgoing: Outgoing, watch: RequestWatch) {
+    this.#options = options;
+    this.#outgoing = outgoing;
+    this.#watch = watch;
+  }
+
+  /** Throws Problem `busy` or `too-many-requests`. */
+  async take(): Promise<void> {
+    const { isStream, origin, session } = this.#outgoing;
+    const { connections } = this.#options;
+    if (isStream) {
+      this.#watch.openStream();
+      this.#lease = connections.own(origin);
+      return;
+    }
+    const { tenantId, user } = session.session;
+    this.#lease = await connections.share(origin, { tenant: tenantId, member: user.id }, this);
+    if (this.#isClosed) this.#lease.release();
+  }
+
+  beginWait(): AbortSignal {
+    this.#watch.session();
+    this.#giveUp = new AbortController();
+    return this.#giveUp.signal;
+  }
+
+  /** undici calls the handler until the request has completed or failed. */
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    this.#isDispatched = true;
+    this.#lease?.dispatcher.dispatch(request, handler);
+  }
+
+  /** undici has completed or failed the request. */
+  onDone(): void {
+    this.#isDispatched = false;
+    if (this.#isClosed) this.#lease?.release();
+  }
+
+  /** The request is over. */
+  close(): void {
+    this.#isClosed = true;
+    this.#giveUp?.abort();
+    if (!this.#isDispatched || this.#outgoing.isStream) this.#lease?.release();
+  }
+}

@@ -1,0 +1,126 @@
+// Proxies a request for /token-handler/(v1/)targets/<id>/… to the upstream of the target, with the session's access token:
+// any method but TRACE, any body, WebSocket handshakes included. The handler is the list of its steps, in the order of the
+// specification. A step that rejects the request throws a Problem.
+import type { IncomingMessage } from 'node:http';
+import type { PlainGuard } from '../../service/http/http-app.ts';
+import { Problem } from '../../service/http/problem.ts';
+import type { HttpResponse } from '../../service/http/request-context.ts';
+import { upgradeOf } from '../../service/http/upgrades.ts';
+import type { ClientCatalog } from '../clients/catalog.ts';
+import type { Target } from '../clients/client.ts';
+import { sessionOf } from '../sessions/guards.ts';
+import type { Session } from '../sessions/session.ts';
+import { checkRequestLength } from './framing.ts';
+import { isHarmless, parseTargetAddress, type TargetAddress, upstreamPath } from './path.ts';
+import type { Forward } from './proxy-options.ts';
+import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
+import { pathPrefixOf } from './target-path.ts';
+import type { Upstream, Upstreams } from './upstreams.ts';
+
+export interface TargetGuards {
+  addressLimit: PlainGuard;
+  liveSession: PlainGuard;
+  sessionTenant: PlainGuard;
+  csrf: PlainGuard;
+  sessionLimit: PlainGuard;
+}
+
+export interface TargetHandlerOptions {
+  guards: TargetGuards;
+  catalog: Pick<ClientCatalog, 'find'>;
+  upstreams: Upstreams;
+  requestHeaders(request: IncomingMessage, added: AddedHeaders): HeaderList;
+  forward: Forward;
+}
+
+export type TargetHandler = (request: IncomingMessage, response: HttpResponse) => Promise<void>;
+
+export function createTargetHandler(options: TargetHandlerOptions): TargetHandler {
+  const { guards, catalog, upstreams, requestHeaders, forward } = options;
+  return async (request, response) => {
+    await guards.addressLimit.check(request, response);
+    await guards.liveSession.check(request, response);
+    await guards.sessionTenant.check(request, response);
+    await guards.csrf.check(request, response);
+    await guards.sessionLimit.check(request, response);
+    checkMethod(request);
+    checkNoServiceWorker(request);
+    checkRequestLength(request);
+    const live = sessionOf(response);
+    const address = addressOf(request);
+    const target = await findTarget(catalog, live.session, address);
+    checkPath(address);
+    const upstream = await upstreams.find(target.upstream);
+    const path = pathAt(upstream, address);
+    const accessToken = await live.accessToken();
+    // The client may have closed the connection during one of the steps.
+    if (response.destroyed) return;
+    const { method = 'GET' } = request;
+    const headers = requestHeaders(request, addedHeaders(response, accessToken));
+    const kind = kindOf(request);
+    await forward(request, response, { method, origin: upstream.origin, path, headers, ...kind, session: live });
+  };
+}
+
+/** The response to TRACE would show the access token (RFC 9110 section 9.3.8). */
+export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
+  if (method !== 'TRACE') return;
+  const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
+  throw new Problem('method-not-allowed', 'Targets do not take TRACE.', { headers });
+}
+
+/** A service worker from a target could see and answer the requests of the whole frontend. */
+export function checkNoServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  if (headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker')
+    throw new Problem('forbidden', 'A service worker cannot come from a target.');
+}
+
+/** Throws Problem `invalid-path` if the request line does not name a target. */
+export function addressOf({ url = '' }: Pick<IncomingMessage, 'url'>): TargetAddress {
+  const address = parseTargetAddress(url, pathPrefixOf(url));
+  if (!address) throw invalidPath();
+  return address;
+}
+
+/** Throws Problem `not-found` if the client that signed the session in has no such target. */
+export async function findTarget(
+  catalog: Pick<ClientCatalog, 'find'>,
+  session: Pick<Session, 'tenantId' | 'clientId'>,
+  { targetId }: Pick<TargetAddress, 'targetId'>,
+): Promise<Target> {
+  const client = await catalog.find({ id: session.tenantId }, session.clientId);
+  const target = client?.targets.find(({ id }) => id === targetId);
+  if (!target) throw new Problem('not-found', 'The client has no such target.');
+  return target;
+}
+
+/** Throws Problem `invalid-path`, before the directory is asked for the upstream. */
+export function checkPath({ path }: Pick<TargetAddress, 'path'>): void {
+  if (!isHarmless(path)) throw invalidPath();
+}
+
+/** The path and query to request. Throws Problem `invalid-path` if the path would leave the upstream's base path. */
+export function pathAt({ basePath }: Pick<Upstream, 'basePath'>, address: TargetAddress): string {
+  const path = upstreamPath(basePath, address);
+  if (path === undefined) throw invalidPath();
+  return path;
+}
+
+function addedHeaders({ locals }: HttpResponse, accessToken: string): AddedHeaders {
+  const { forwarded, traceparent, requestId } = locals;
+  return {
+    accessToken,
+    forwarded,
+    traceparent: traceparent ?? newTraceparent(requestId),
+    isNewTrace: traceparent === undefined,
+  };
+}
+
+function kindOf(request: IncomingMessage): { isUpgrade: boolean; isStream: boolean } {
+  const isUpgrade = upgradeOf(request) !== undefined;
+  return { isUpgrade, isStream: isUpgrade || request.headers.accept?.includes('text/event-stream') === true };
+}
+
+function invalidPath(): Problem {
+  return new Problem('invalid-path', 'The path has dot segments, encoded separators or other characters of no path.');
+}
