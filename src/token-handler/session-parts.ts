@@ -4,7 +4,6 @@
 import type { Tenants } from '../service/auth/identity.ts';
 import { createSigningKeys } from '../service/auth/signing-keys.ts';
 import type { Clock } from '../service/clock.ts';
-import type { Guard, Route } from '../service/http/http-app.ts';
 import { addressLimit, createRateLimits } from '../service/limits/rate-limit.ts';
 import { ConfigError } from '../service/operations/config.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -18,15 +17,14 @@ import type { TokenHandlerConfig } from './config.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { createLogoutTokens } from './logout/logout-token.ts';
 import { createProviderLogouts } from './logout/provider-logouts.ts';
-import { logoutRoutes } from './logout/routes.ts';
+import type { LogoutParts } from './logout/routes.ts';
 import { createEndWatch } from './sessions/end-watch.ts';
-import type { SessionGuardOptions } from './sessions/guards.ts';
+import { liveSession, type SessionGuards, sessionTenant } from './sessions/guards.ts';
 import { createMemoryStore } from './sessions/memory-store.ts';
 import { createSessionReader } from './sessions/reader.ts';
 import { createRecordStore } from './sessions/records.ts';
 import { createRedisStore, recordIdOf } from './sessions/redis-store.ts';
 import { createRefresher, type RefreshTokens } from './sessions/refresh.ts';
-import { sessionRoutes } from './sessions/routes.ts';
 import type { SessionLimits } from './sessions/session.ts';
 import { createSessionCookie, type SessionCookie } from './sessions/session-cookie.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
@@ -36,7 +34,7 @@ import { type Attempts, createAttempts } from './sign-in/attempts.ts';
 import { browserSession } from './sign-in/browser-session.ts';
 import { createSessionOpener } from './sign-in/open-session.ts';
 import { createRelyingParty, type RelyingParty } from './sign-in/relying-party.ts';
-import { signInRoutes } from './sign-in/routes.ts';
+import type { SignInParts } from './sign-in/routes.ts';
 import { attemptMemory, mostAttempts } from './sign-in/sign-in.ts';
 
 export interface SessionPartsOptions {
@@ -53,12 +51,13 @@ export interface SessionPartsOptions {
 
 export interface SessionParts {
   /** What routes that serve sessions need. */
-  guards: SessionGuardOptions;
+  guards: SessionGuards;
   sessions: Sessions;
   /** Absent where sessions are kept in memory. */
   redis: Redis | undefined;
-  /** `administrator`: a bearer with the role token-handler-admin, and the tenant of its call. */
-  routes(administrator: Guard[]): Route[];
+  signIn: SignInParts;
+  logout: LogoutParts;
+  cookieName: string;
   /** Why sessions cannot be read; undefined if they can. */
   redisProblem(): Promise<string | undefined>;
   close(): Promise<void>;
@@ -74,7 +73,8 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
   const sessions = createSessions({ store, keys, limits, clock });
   const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
   const { reader, ...reading } = startReading(options, { store, cookie, sessions, relyingParty, limits });
-  const guards: SessionGuardOptions = { reader, tenants, tenantHeader: config.TENANT_HEADER };
+  const { TENANT_HEADER: tenantHeader } = config;
+  const guards = { liveSession: liveSession(reader), sessionTenant: sessionTenant(tenants, tenantHeader) };
   const logouts = createProviderLogouts({ sessions, marks: store.marks, clock });
   const browser = browserSession(
     cookie,
@@ -88,29 +88,19 @@ export function createSessionParts(options: SessionPartsOptions): SessionParts {
     guards,
     sessions,
     redis,
-    routes: (administrator) => [
-      ...signInRoutes({
-        ...options,
-        tenantHeader: config.TENANT_HEADER,
-        attempts: openAttempts(options, redis),
-        relyingParty,
-        sessions,
-        openSession: createSessionOpener({ sessions, providerLogouts: logouts, limits, clock, log }),
-        browser,
-        limit: limiter('sign-in'),
-      }),
-      ...logoutRoutes({
-        ...options,
-        relyingParty,
-        sessions,
-        providerLogouts: logouts,
-        logoutTokens: createLogoutTokens({ ...options, keys: createSigningKeys(config.ACCESS_SERVICE_URL) }),
-        browser,
-        backchannelLimit: limiter('backchannel-logout'),
-        cookieName: cookie.name,
-      }),
-      ...sessionRoutes({ ...guards, sessions, administrator, cookieName: cookie.name }),
-    ],
+    cookieName: cookie.name,
+    signIn: {
+      ...{ ...options, tenantHeader, relyingParty, sessions, browserSession: browser },
+      attempts: openAttempts(options, redis),
+      openSession: createSessionOpener({ sessions, providerLogouts: logouts, limits, clock, log }),
+      signInLimit: limiter('sign-in'),
+    },
+    logout: {
+      ...{ ...options, relyingParty, sessions, browserSession: browser, cookieName: cookie.name },
+      providerLogouts: logouts,
+      logoutTokens: createLogoutTokens({ ...options, keys: createSigningKeys(config.ACCESS_SERVICE_URL) }),
+      backchannelLimit: limiter('backchannel-logout'),
+    },
     redisProblem: async () => (redis && !(await redis.isReachable()) ? 'Redis does not answer' : undefined),
     async close() {
       await reading.close();

@@ -1,8 +1,12 @@
 // Starts a token handler from its configuration: database, platform clients, the upkeep of registrations, and the port.
 import { join } from 'node:path';
+import type pg from 'pg';
 import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
+import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
+import { createBearerVerifier } from '../service/auth/identity.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
+import { createHttpApp } from '../service/http/http-app.ts';
 import { loadLatePackages } from '../service/operations/late-packages.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
@@ -14,21 +18,22 @@ import { createPool } from '../service/postgres/postgres.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { createAccessAddresses } from './access-addresses.ts';
-import { createTokenHandlerApp, type TokenHandlerAppOptions } from './app.ts';
+import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from './app.ts';
 import { createAccessRegistration } from './clients/access-registration.ts';
 import { writeBuilderPreview } from './clients/builder-preview.ts';
-import { createClientCatalog } from './clients/catalog.ts';
+import { type ClientCatalog, createClientCatalog } from './clients/catalog.ts';
 import { createLeftoverQuarantine, tidyLeftoverQuarantine } from './clients/leftover-quarantine.ts';
 import { createLeftoverStore } from './clients/leftover-store.ts';
 import { createPersistence } from './clients/persistence.ts';
-import { createRegistrar } from './clients/registrar.ts';
-import { createRegistrationStore } from './clients/registration-store.ts';
+import { createRegistrar, type Registrar } from './clients/registrar.ts';
+import { createRegistrationStore, type RegistrationStore } from './clients/registration-store.ts';
 import { startUpkeep, type UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
+import { createHealthChecks } from './health.ts';
 import { createKeyRing } from './keys/key-ring.ts';
 import { registered } from './platform-registration.ts';
-import { createSessionParts } from './session-parts.ts';
-import { createTargetParts } from './target-parts.ts';
+import { createSessionParts, type SessionParts } from './session-parts.ts';
+import { createTargetParts, type TargetParts } from './target-parts.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
@@ -45,12 +50,24 @@ export interface StartOptions {
 }
 
 /** What a token handler is made of, running but not listening. */
-export interface TokenHandlerParts extends TokenHandlerAppOptions {
+interface TokenHandlerParts {
+  config: TokenHandlerConfig;
+  pool: pg.Pool;
+  platform: Platform;
+  catalog: ClientCatalog;
+  registrations: RegistrationStore;
+  registrar: Registrar;
+  sessions: SessionParts;
+  targets: TargetParts;
+  urns: Urns;
+  log: Logger;
+  metrics: Metrics;
+  clock: Clock;
   close(): Promise<void>;
 }
 
 /** Throws ConfigError for an unusable `DIR_…` override. */
-export async function assembleTokenHandler(options: StartOptions): Promise<TokenHandlerParts> {
+async function assembleTokenHandler(options: StartOptions): Promise<TokenHandlerParts> {
   const { config, log, env, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
@@ -81,7 +98,12 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
   const { metrics, pool, platform, sessions } = parts;
   const { conditions, stop } = watchReadiness({ config, pool, account: platform.account, log, metrics, pace });
   const service = await serve({
-    app: createTokenHandlerApp(parts),
+    app: createHttpApp({
+      ...{ log, metrics, routes: tokenHandlerRoutes(createRouteOptions(parts)) },
+      trustedProxies: config.TRUSTED_PROXIES,
+      corsOrigins: config.CORS_ORIGINS,
+      bodyLimit: config.BODY_LIMIT,
+    }),
     mayUpgrade: parts.targets.mayUpgrade,
     host: config.HOST,
     port: config.PORT,
@@ -99,6 +121,30 @@ export async function startTokenHandler(options: StartOptions): Promise<RunningS
   // So that the first who signs in does not wait for them, and neither does whoever asks whether it is ready.
   setTimeout(() => void loadLatePackages(), 2_000).unref();
   return service;
+}
+
+function createRouteOptions(parts: TokenHandlerParts): TokenHandlerRoutesOptions {
+  const { config, platform, urns, log, metrics, clock, catalog, registrations, registrar, sessions, targets } = parts;
+  const { tenants } = platform;
+  const accessUrl = config.ACCESS_SERVICE_URL;
+  const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
+  const clientId = urns.service('token-handler');
+  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
+  const administrator = { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
+  const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
+  return {
+    about: { checks: createHealthChecks(parts), clock },
+    clients: { ...administrator, catalog, registrations, registrar, allowInsecureRedirectUris },
+    signIn: sessions.signIn,
+    logout: sessions.logout,
+    sessions: {
+      ...administrator,
+      ...sessions.guards,
+      sessions: sessions.sessions,
+      cookieName: sessions.cookieName,
+    },
+    targets: targets.routes,
+  };
 }
 
 interface ClientsOptions extends StartOptions {

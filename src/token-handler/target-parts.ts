@@ -10,7 +10,7 @@ import type { Redis } from '../service/redis/redis.ts';
 import type { Urns } from '../service/urn.ts';
 import type { ClientCatalog } from './clients/catalog.ts';
 import type { TokenHandlerConfig } from './config.ts';
-import { liveSession, type SessionGuardOptions, sessionOf } from './sessions/guards.ts';
+import { csrf, type SessionGuards, sessionOf } from './sessions/guards.ts';
 import { createConnections } from './targets/connections.ts';
 import { createPassingBuffers } from './targets/passing-buffers.ts';
 import { createReadAhead } from './targets/read-ahead.ts';
@@ -26,7 +26,7 @@ export interface TargetPartsOptions {
   config: TokenHandlerConfig;
   catalog: Pick<ClientCatalog, 'find'>;
   directory: Pick<Directory, 'resolve' | 'resolved'>;
-  guards: SessionGuardOptions;
+  guards: SessionGuards;
   redis: Redis | undefined;
   urns: Pick<Urns, 'prefix'>;
   clock: Clock;
@@ -62,7 +62,9 @@ export function createTargetParts(options: TargetPartsOptions): TargetParts {
     routes: targetRoutes({
       guards: [
         addressLimit(ofAddress),
-        liveSession(options.guards),
+        options.guards.liveSession,
+        options.guards.sessionTenant,
+        csrf,
         rateLimit(ofSession, (_request, response) => sessionOf(response).session.handle),
       ],
       catalog,

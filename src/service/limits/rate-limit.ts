@@ -160,7 +160,7 @@ export function rateLimit(limiter: RateLimiter, keyOf: (request: Request, respon
 /** 429 for an address, or an IPv6 network, with more requests than it may make. Leaves the address in `locals`. */
 export function addressLimit(limiter: RateLimiter): Guard {
   const places = new LRUCache<string, { address: string; network: string }>({ max: 5_000 });
-  return rateLimit(limiter, (request, response) => {
+  const limit = rateLimit(limiter, (request, response) => {
     // Most requests that come directly need no look into lists of proxies.
     const isDirect = request.headers['x-forwarded-for'] === undefined;
     const written = (isDirect ? request.socket.remoteAddress : request.ip) ?? '';
@@ -174,4 +174,5 @@ export function addressLimit(limiter: RateLimiter): Guard {
     response.locals.clientAddress = known.address;
     return known.network;
   });
+  return { ...limit, name: `addressLimit(${limiter.name})` };
 }

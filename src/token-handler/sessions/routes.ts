@@ -1,18 +1,20 @@
-// The endpoints for sessions: list and revoke, for the person whose they are and for the tenant's administrators. They
-// show neither tokens nor what cookies hold.
+// Routes to list and end sessions, for their user and for the tenant's administrators. Responses hold neither tokens nor
+// cookie values.
 import type { Response } from 'express';
+import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { clearCsrfCookie, issueCsrfCookie } from './csrf.ts';
-import { type SessionGuardOptions, sessionOf, sessionOrAdministrator } from './guards.ts';
+import { csrf, type SessionGuards, sessionOf } from './guards.ts';
 import { deletedAnswer, sessionListAnswer, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';
 import type { FoundSession, Sessions } from './sessions.ts';
 
-export interface SessionRouteParts extends SessionGuardOptions {
+export interface SessionRouteOptions extends SessionGuards {
+  /** For tokens issued to this service. */
+  bearer: Guard;
+  tenant: Guard;
   sessions: Sessions;
-  /** A bearer with the role token-handler-admin, and the tenant of its call. */
-  administrator: Guard[];
   cookieName: string;
 }
 
@@ -22,17 +24,13 @@ const refusals = {
   503: { description: 'The session store cannot be reached' },
 };
 
-export function sessionRoutes(parts: SessionRouteParts): Route[] {
-  const guards = [sessionOrAdministrator(parts, parts.administrator)];
-  return [listSessionsRoute(parts, guards), deleteSessionRoute(parts, guards)];
-}
-
-function listSessionsRoute({ sessions }: SessionRouteParts, guards: Guard[]): Route {
+export function listSessionsRoute(options: SessionRouteOptions): Route {
+  const { bearer, tenant, liveSession, sessionTenant, sessions } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
     summary: "Lists the session of the cookie and the person's others; or the tenant's, for an administrator",
-    guards,
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     query: sessionListQuery,
     answers: { 200: { description: 'Sessions, latest first', schema: sessionListAnswer }, ...refusals },
     async handle({ query }, request, response) {
@@ -53,12 +51,13 @@ function listSessionsRoute({ sessions }: SessionRouteParts, guards: Guard[]): Ro
   });
 }
 
-function deleteSessionRoute({ sessions, cookieName }: SessionRouteParts, guards: Guard[]): Route {
+export function deleteSessionRoute(options: SessionRouteOptions): Route {
+  const { bearer, tenant, liveSession, sessionTenant, sessions, cookieName } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
     summary: "Ends a session: one's own, or for an administrator one of the tenant",
-    guards,
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     params: sessionParams,
     query: sessionQuery,
     answers: {
