@@ -43,8 +43,8 @@ import { createOutboxStore } from './outbox/store.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createRegisterGuards } from './registers/policy.ts';
+import { createRegisterLocks, registerConnections, registerPoolName } from './registers/register-lock.ts';
 import { createRegisterStore } from './registers/store.ts';
-import { createTurns, registerConnections, registerPoolName } from './registers/turns.ts';
 import { registered } from './registration.ts';
 
 export const migrationsDirectory = formMigrations.directory;
@@ -164,7 +164,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const ownBearer = bearer(verifier, [clientId]);
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);
-  const turns = createTurns({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
+  const locks = createRegisterLocks({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
   const anonymousReads = createRateLimits({ log, clock, metrics }).local({
     ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
   });
@@ -177,7 +177,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
     },
     registers: {
       ...createRegisterGuards({ verifier, tenants, urns, anonymousReads }),
-      ...{ store, urns, changes: createRegisterChanges({ store, turns }) },
+      ...{ store, urns, changes: createRegisterChanges({ store, locks }) },
     },
   };
 }

@@ -8,9 +8,12 @@ import { guardMeanings, guardNames, routesReference } from './routes-reference.t
 
 const root = join(import.meta.dirname, '../..');
 
-test.each(routedProcesses)('every route of $title says who may call it', ({ routes }) => {
-  expect(routes.length).toBeGreaterThan(10);
-  expect(routes.filter((route) => !isGuarded(route)).map(({ method, path }) => `${method} ${path}`)).toEqual([]);
+test('every route of every process says who may call it', () => {
+  for (const { title, routes } of routedProcesses) {
+    expect(routes.length).toBeGreaterThan(10);
+    const open = routes.filter((route) => !isGuarded(route));
+    expect(open.map(({ method, path }) => `${title}: ${method} ${path}`)).toEqual([]);
+  }
 });
 
 test('docs/routes.md shows the route tables: npm run docs writes it', () => {

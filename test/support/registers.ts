@@ -14,9 +14,9 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
 import { createRegisterGuards, type RegisterPolicyOptions } from '../../src/forms/registers/policy.ts';
+import { createRegisterLocks, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
 import { registerRoutes } from '../../src/forms/registers/routes.ts';
 import { createRegisterStore } from '../../src/forms/registers/store.ts';
-import { createTurns, type TurnOptions } from '../../src/forms/registers/turns.ts';
 import { cacheTimes } from '../../src/platform/cache.ts';
 import { type Configuration, createConfiguration } from '../../src/platform/configuration.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
@@ -52,7 +52,7 @@ export interface RegisterBackend {
   close(): Promise<void>;
 }
 
-export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & TurnOptions, 'anonymousReads'>> {
+export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
   /** Reads without a token that an address has in a window. */
   anonymousReads?: { reads: number; seconds: number };
   /** Instead of the real base: that of a proxy. */
@@ -271,7 +271,7 @@ async function startReplica(
   const anonymousReads = limits.local({ name: 'anonymous-reads', most, window: seconds * 1_000 });
   const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads, ...rest });
   const store = createRegisterStore(configuration);
-  const changes = createRegisterChanges({ store, turns: createTurns({ pool, metrics, ...stepMs, ...rest }) });
+  const changes = createRegisterChanges({ store, locks: createRegisterLocks({ pool, metrics, ...stepMs, ...rest }) });
   const routes = registerRoutes({ ...guards, store, changes, urns });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });

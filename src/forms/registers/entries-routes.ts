@@ -8,7 +8,7 @@ import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
 import { isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
 import { registerOf } from './register.ts';
-import { entriesAnswer, nameParams, tenantQuery } from './schema.ts';
+import { entriesResponse, nameParams, tenantQuery } from './schema.ts';
 import type { RegisterStore } from './store.ts';
 
 export interface EntriesRouteOptions extends RegisterGuards {
@@ -36,7 +36,7 @@ export function entriesRoute(options: EntriesRouteOptions): Route {
     answers: {
       200: {
         description: 'The entries',
-        schema: entriesAnswer,
+        schema: entriesResponse,
         headers: { ETag: 'Of the content', 'Cache-Control': 'max-age=60 without a token, else no-store' },
       },
       304: { description: 'Nothing has changed' },
@@ -50,13 +50,13 @@ export function entriesRoute(options: EntriesRouteOptions): Route {
     },
     async handle({ params: { name } }, request, response) {
       const { caller, traceparent } = response.locals;
-      const place = { tenantId: tenantOf(response).id, traceparent };
+      const context = { tenantId: tenantOf(response).id, traceparent };
       let entries: readonly unknown[] | undefined;
       if (isManager(caller, urns)) {
-        entries = registerOf(name, await store.read(name, place))?.entries;
+        entries = registerOf(name, await store.read(name, context))?.entries;
         if (!entries) throw notFound();
       } else {
-        entries = await store.readOpen(name, place);
+        entries = await store.readOpen(name, context);
         if (!entries) throw refuseRead(caller);
       }
       const { body, etag } = render(entries);

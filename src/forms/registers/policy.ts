@@ -11,8 +11,6 @@ export interface RegisterPolicyOptions {
   verifier: BearerVerifier;
   tenants: Pick<Tenants, 'byId'>;
   urns: Urns;
-  /** This service's client id, if it is not its URN. */
-  clientId?: string | undefined;
   /** Reads without a token, per client address. */
   anonymousReads: RateLimiter;
 }
@@ -28,9 +26,8 @@ export interface RegisterGuards {
 }
 
 export function createRegisterGuards({ urns, verifier, tenants, ...options }: RegisterPolicyOptions): RegisterGuards {
-  const ownClient = options.clientId ?? urns.service('form-service');
   return {
-    bearer: bearer(verifier, [ownClient, urns.service('configuration-service')]),
+    bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
     tenant: callTenant(tenants),
     anonymousReadLimit: addressLimit(options.anonymousReads),

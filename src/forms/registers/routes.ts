@@ -11,11 +11,11 @@ import { registerOf } from './register.ts';
 import {
   createBody,
   encodeCursor,
-  listAnswer,
   listQuery,
+  listResponse,
   nameParams,
   patchBody,
-  registerAnswer,
+  registerResponse,
   tenantQuery,
 } from './schema.ts';
 import type { RegisterStore } from './store.ts';
@@ -62,7 +62,7 @@ function listRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     description: 'Sorted by name. Registers that lack their definition or their entries are left out.',
     guards: [bearer, mayManage, tenant],
     query: listQuery,
-    answers: { 200: { description: 'A page of registers', schema: listAnswer }, ...refusals },
+    answers: { 200: { description: 'A page of registers', schema: listResponse }, ...refusals },
     async handle({ query: { top, after } }, _request, response) {
       const { registers, next } = await store.list(callOf(response), { top, after });
       const page = {
@@ -84,7 +84,7 @@ function readRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
-    answers: { 200: { description: 'The register', schema: registerAnswer }, ...refusals, 404: missing },
+    answers: { 200: { description: 'The register', schema: registerResponse }, ...refusals, 404: missing },
     async handle({ params }, _request, response) {
       const register = registerOf(params.name, await store.read(params.name, callOf(response)));
       if (!register) throw notFound();
@@ -105,7 +105,7 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
     query: tenantQuery,
     body: createBody,
     answers: {
-      201: { description: 'The register', schema: registerAnswer, headers: { Location: 'Its address' } },
+      201: { description: 'The register', schema: registerResponse, headers: { Location: 'Its address' } },
       ...refusals,
       409: { description: 'A register with this name exists' },
       503: busy,
@@ -133,7 +133,7 @@ function patchRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOption
     query: tenantQuery,
     body: patchBody,
     answers: {
-      200: { description: 'The changed register', schema: registerAnswer },
+      200: { description: 'The changed register', schema: registerResponse },
       ...refusals,
       404: missing,
       503: busy,
