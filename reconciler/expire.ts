@@ -1,22 +1,22 @@
-// The expiry of one run: reads how long the forms of each definition are kept, walks the three stages, and purges. A
-// batch that fails because of the infrastructure is retried; a form that makes its batch fail is quarantined; a definition
-// that cannot be read is skipped and logged.
+// The expiry of one run: reads the retention periods of each definition, processes the three stages, and purges. Retries a
+// batch that fails because of the infrastructure, quarantines a form that makes its batch fail, and skips and logs a
+// definition that cannot be read.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
 import { type Purge, type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
-import { type ExpiryStore, type Place, type Stage, stages } from '../src/forms/expiry/store.ts';
+import { type ExpiryStore, type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
 import { type IsolatedBatch, type Isolation, takeIsolated } from './isolate.ts';
+import type { Writer } from './lease.ts';
 import { patiently } from './patience.ts';
 import type { Progress } from './progress.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
-import type { Writer } from './writer.ts';
 
 export interface ExpiryOptions {
   writer: Writer;
@@ -24,42 +24,42 @@ export interface ExpiryOptions {
   store: ExpiryStore;
   purge: PurgeStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
-  /** For the forms of definitions that cannot be read: how overdue they are is told all the same. */
+  /** Used to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
   batchSize: number;
   clock: Clock;
   log: Logger;
-  /** Aborted when the run is to end after its batch. */
+  /** Aborted to end the run after the current batch. */
   signal: AbortSignal;
   progress: Progress;
 }
 
 export interface ExpiryOutcome {
-  /** Forms and rows by what became of them. */
+  /** Forms and rows by outcome. */
   counts: Record<string, number>;
-  /** What failed of the infrastructure. */
+  /** Failures of the infrastructure. */
   failures: string[];
   oldestOverdue: Date | undefined;
-  /** Locked forms whose deletion is more than a day overdue; undefined when nobody looked. */
+  /** Locked forms whose deletion is more than a day overdue; undefined if not measured. */
   overdueDeletions: number | undefined;
-  /** Items that were quarantined by this run, or by others since the last one. */
+  /** Items quarantined by this run, or since the previous run by others. */
   quarantined: number;
 }
 
-/** Definitions in one statement. */
+/** Definitions per statement. */
 const policiesAtOnce = 200;
 /**
- * A run has the night, and people do not wait. After a batch it rests for as long as the batch took; one that waited for
- * somebody is no reason to rest for longer than so many milliseconds.
+ * Milliseconds. The run pauses after each batch for as long as the batch took, so that interactive requests keep at least
+ * half of the database. Part of a long batch is waiting for locks, so the pause has this limit.
  */
 const longestRest = 250;
-/** In a second, at most: a steady rate, which leaves room for busy moments. The relay of a pod tells of fewer. */
+/** Changes per second, at most: a steady rate that leaves capacity for peaks. One pod's dispatcher delivers fewer. */
 const mostChanges = 2_000;
-/** What is purged are small rows: so many of them in a statement for each form that one may have. */
+/** Purge batches are this many times larger than form batches: their rows are small. */
 const purgedForEach = 10;
 const day = 86_400_000;
 
-/** Rejects with TurnLostError, and when the database fails for good; then `outcome` tells how far it came. */
+/** Rejects with LeaseLostError, and when the database fails for good; then `outcome` holds what was done until then. */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { pool, store, signal } = options;
   const { retried, quarantined } = await releaseForRetry(options);
@@ -84,10 +84,10 @@ async function measureOverdue(all: readonly Policy[], options: ExpiryOptions, ou
   const yesterday = new Date(clock().getTime() - day);
   const moments: Date[] = [];
   let deletions = 0;
-  for (const part of inParts(all)) {
-    const moment = await patiently(options, () => store.oldestOverdue(pool, part, clock()));
+  for (const chunk of inChunks(all)) {
+    const moment = await patiently(options, () => store.oldestOverdue(pool, chunk, clock()));
     if (moment) moments.push(moment);
-    deletions += await patiently(options, () => store.count(pool, 'delete', part, yesterday));
+    deletions += await patiently(options, () => store.count(pool, 'delete', chunk, yesterday));
   }
   outcome.oldestOverdue = moments.sort((a, b) => a.getTime() - b.getTime())[0];
   outcome.overdueDeletions = deletions;
@@ -108,7 +108,7 @@ function reportSkipped(
   if (unreadable > 0) failures.push(`${unreadable} form definitions could not be read`);
 }
 
-function* inParts(policies: readonly Policy[]): Generator<readonly Policy[]> {
+function* inChunks(policies: readonly Policy[]): Generator<readonly Policy[]> {
   for (let start = 0; start < policies.length; start += policiesAtOnce)
     yield policies.slice(start, start + policiesAtOnce);
 }
@@ -121,20 +121,20 @@ async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions
   outcome.counts[changedBy[stage]] = 0;
   const total = async () => {
     let sum = 0;
-    for (const part of inParts(policies)) sum += await store.count(pool, stage, part, clock());
+    for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
     return sum;
   };
-  // Only to be able to say how much is left.
+  // For the progress only, so a failure does not matter.
   progress.begin(stage, await total().catch(() => undefined));
-  for (const part of inParts(policies)) {
-    const passedOver = await walkPart(stage, part, options, outcome);
-    // Rows that somebody else held for a moment.
-    if (stage === 'lock' && passedOver > 0) await walkPart(stage, part, options, outcome);
+  for (const chunk of inChunks(policies)) {
+    const passedOver = await walkChunk(stage, chunk, options, outcome);
+    // Retry the rows that others had locked.
+    if (stage === 'lock' && passedOver > 0) await walkChunk(stage, chunk, options, outcome);
   }
   progress.end();
 }
 
-/** Times are in milliseconds. `changed` tells how many rows were written. */
+/** Pauses after `work` while there is more to do. `changed` returns how many rows were written. */
 async function withRest<T extends { next: unknown }>(
   { signal, writer }: ExpiryOptions,
   changed: (result: T) => number,
@@ -149,39 +149,39 @@ async function withRest<T extends { next: unknown }>(
   return result;
 }
 
-/** Answers how many forms were looked at and not changed. */
-async function walkPart(stage: Stage, part: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
+/** Returns how many forms were scanned and not changed. */
+async function walkChunk(stage: Stage, chunk: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
   const { batchSize: limit, signal, progress } = options;
   const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
   let passedOver = 0;
-  for (let place: Place | undefined = { policies: part }; place && !signal.aborted; ) {
-    const from: Place = place;
+  for (let position: Position | undefined = { policies: chunk }; position && !signal.aborted; ) {
+    const from: Position = position;
     const batch: IsolatedBatch = await withRest(options, changed, () =>
       takeIsolated(isolationOf(stage, options), from, limit),
     );
     count(stage, batch, options, outcome);
     passedOver += batch.walked - changed(batch);
     progress.add(batch.walked);
-    place = batch.next;
+    position = batch.next;
   }
   return passedOver;
 }
 
 function isolationOf(stage: Stage, options: ExpiryOptions): Isolation {
   const { writer, store, clock, log } = options;
-  const batch = (place: Place, limit: number, dryRun: boolean) =>
+  const batch = (position: Position, limit: number, dryRun: boolean) =>
     patiently(options, () =>
-      writer.transact((client) => store.batch(client, stage, { place, now: clock(), limit, dryRun })),
+      writer.transact((client) => store.batch(client, stage, { position, now: clock(), limit, dryRun })),
     );
   return {
     stage,
     log,
-    take: (place, limit) => batch(place, limit, writer.dryRun),
-    look: (place, limit) => batch(place, limit, true),
-    takeBare: (place, { stage: bareStage, formId, cause }) =>
+    take: (position, limit) => batch(position, limit, writer.dryRun),
+    look: (position, limit) => batch(position, limit, true),
+    takeBare: (position, { stage: bareStage, formId, cause }) =>
       patiently(options, () =>
         writer.transact(async (client) => {
-          const taken = await store.takeBare(client, bareStage, { place, now: clock(), formId });
+          const taken = await store.takeBare(client, bareStage, { position, now: clock(), formId });
           const entries = taken.untold.map((form) => noticeEntry(bareStage, form, cause));
           await putInQuarantine(client, entries, clock());
           return { ...taken, entries };
@@ -207,7 +207,7 @@ function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOption
     );
 }
 
-/** A table whose rows Postgres refuses to delete holds up no other. */
+/** Goes on with the other tables if Postgres refuses to delete rows of one. */
 async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { progress, log } = options;
   outcome.counts.purged = 0;

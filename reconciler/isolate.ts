@@ -1,19 +1,19 @@
-// Takes a batch of forms although one of them may make the statement fail: halves the batch until that form stands alone.
-// That form is locked or deleted without its outbox row; if this fails too, it is quarantined. A failure of the
-// infrastructure is never blamed on a form; it is thrown.
-import type { BareStage, Batch, Place, Stage } from '../src/forms/expiry/store.ts';
+// Processes a batch of forms even if one of them makes the statement fail: halves the batch until that form is alone.
+// That form is locked or deleted without its outbox row; if this fails too, it is quarantined. Failures of the
+// infrastructure are thrown, and quarantine no form.
+import type { BareStage, Batch, Position, Stage } from '../src/forms/expiry/store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../src/service/quarantine/quarantine.ts';
 
 export interface Isolation {
   stage: Stage;
-  /** One batch, in a transaction. */
-  take(place: Place, limit: number): Promise<Batch>;
-  /** The same, changing nothing. */
-  look(place: Place, limit: number): Promise<Batch>;
-  /** Takes one form without its outbox row and quarantines that row, in one transaction. Changes no other form. */
+  /** Processes one batch, in a transaction. */
+  take(position: Position, limit: number): Promise<Batch>;
+  /** Like `take`, but changes nothing. */
+  look(position: Position, limit: number): Promise<Batch>;
+  /** Processes one form without its outbox row and quarantines that row, in one transaction. Changes no other form. */
   takeBare(
-    place: Place,
+    position: Position,
     refused: { stage: BareStage; formId: string; cause: QuarantineCause },
   ): Promise<Batch & { entries: readonly NewQuarantineItem[] }>;
   quarantine(item: NewQuarantineItem): Promise<void>;
@@ -24,32 +24,32 @@ export interface IsolatedBatch extends Batch {
   quarantined: number;
 }
 
-/** Rejects with what is no row's fault. */
-export async function takeIsolated(io: Isolation, place: Place, limit: number): Promise<IsolatedBatch> {
+/** Rejects with failures that no row caused. */
+export async function takeIsolated(io: Isolation, position: Position, limit: number): Promise<IsolatedBatch> {
   try {
-    return { ...(await io.take(place, limit)), quarantined: 0 };
+    return { ...(await io.take(position, limit)), quarantined: 0 };
   } catch (error) {
     if (!databaseRefusal(error)) throw error;
   }
-  if (limit === 1) return takeOne(io, place);
+  if (limit === 1) return takeOne(io, position);
   const half = Math.ceil(limit / 2);
-  const first = await takeIsolated(io, place, half);
+  const first = await takeIsolated(io, position, half);
   return first.next ? sum(first, await takeIsolated(io, first.next, limit - half)) : first;
 }
 
-/** Tries the one form once more, between two looks that must find the same form: otherwise it is left to the next run. */
-async function takeOne(io: Isolation, place: Place): Promise<IsolatedBatch> {
-  const before = await io.look(place, 1);
+/** Retries the one form, between two looks that must find the same form; otherwise the next run retries it. */
+async function takeOne(io: Isolation, position: Position): Promise<IsolatedBatch> {
+  const before = await io.look(position, 1);
   const formId = before.next?.after?.id;
   if (formId === undefined) return { ...before, quarantined: 0 };
   try {
-    return { ...(await io.take(place, 1)), quarantined: 0 };
+    return { ...(await io.take(position, 1)), quarantined: 0 };
   } catch (error) {
     const cause = databaseRefusal(error);
     if (!cause) throw error;
-    const bare = await takeBare(io, place, { formId, cause });
+    const bare = await takeBare(io, position, { formId, cause });
     if (bare) return bare;
-    const { next } = await io.look(place, 1);
+    const { next } = await io.look(position, 1);
     const isSame = next?.after?.id === formId;
     if (isSame) await setAside(io, next, cause);
     return { ...untouched, next, quarantined: isSame ? 1 : 0 };
@@ -61,13 +61,13 @@ const untouched: Omit<Batch, 'next'> = { walked: 1, warned: 0, locked: 0, delete
 /** Undefined if the form itself cannot be changed. */
 async function takeBare(
   io: Isolation,
-  place: Place,
+  position: Position,
   refused: { formId: string; cause: QuarantineCause },
 ): Promise<IsolatedBatch | undefined> {
   const { stage } = io;
   if (stage === 'warn') return undefined;
   try {
-    const { entries, ...batch } = await io.takeBare(place, { stage, ...refused });
+    const { entries, ...batch } = await io.takeBare(position, { stage, ...refused });
     for (const entry of entries) report(io, entry);
     return { ...batch, quarantined: entries.length };
   } catch (error) {
@@ -76,9 +76,9 @@ async function takeBare(
   }
 }
 
-async function setAside(io: Isolation, place: Place | undefined, cause: QuarantineCause): Promise<void> {
-  const [policy] = place?.policies ?? [];
-  const formId = place?.after?.id;
+async function setAside(io: Isolation, position: Position | undefined, cause: QuarantineCause): Promise<void> {
+  const [policy] = position?.policies ?? [];
+  const formId = position?.after?.id;
   if (!policy || formId === undefined) return;
   const { tenantId, definitionId } = policy;
   const entry = { kind: io.stage, item: formId, tenantId, about: { formId, definitionId }, ...cause };

@@ -44,7 +44,7 @@ describe('the process', () => {
     expect(stdout).not.toContain('unseen-canary');
   });
 
-  it('exits 0 and says skipped while another run holds the turn', { timeout }, async () => {
+  it('exits 0 and says skipped while another run holds the lease', { timeout }, async () => {
     await world.pool.query('UPDATE reconciler_turn SET held_until = $1', [new Date(Date.now() + 86_400_000)]);
     const { code, lines } = await spawnReconciler(env).ended;
     expect(code).toBe(0);
@@ -115,7 +115,7 @@ describe('the process', () => {
     expect((await statuses()).Draft).toBeUndefined();
   });
 
-  it('that was killed leaves a turn that is free when its lease is over', { timeout: 2 * timeout }, async () => {
+  it('that was killed leaves a lease that is free when it expires', { timeout: 2 * timeout }, async () => {
     await addOverdue(4_000);
     const running = spawnReconciler({ ...env, BATCH_SIZE: '10', TURN_LEASE: 'PT2S' });
     await expect.poll(async () => (await statuses()).Draft ?? 0, { timeout, interval: 20 }).toBeLessThan(3_990);

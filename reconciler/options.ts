@@ -1,8 +1,8 @@
-// What `npm run reconcile` is told by its arguments.
+// The arguments of `npm run reconcile`.
 import { parseArgs } from 'node:util';
 
 export interface RunArguments {
-  /** Leaves the other part out. */
+  /** Skips the other step. */
   only: 'expire' | 'clients' | undefined;
   dryRun: boolean;
   allowPrune: boolean;
@@ -10,7 +10,7 @@ export interface RunArguments {
   help: boolean;
 }
 
-/** A mistake of whoever typed the command: told in one line, without a stack. */
+/** Invalid arguments: printed as one line, without a stack trace. */
 export class UsageError extends Error {}
 
 export const help = `One pass: warns of, locks and deletes drafts that nobody opens, removes what has no use any more, and brings the core

@@ -1,5 +1,5 @@
-// Retries what failed because of the infrastructure: a deadlock, a lock or a statement that took too long, a broken
-// connection. What fails because of a row is not retried: it would fail again.
+// Retries failures of the infrastructure: a deadlock, a lock or statement timeout, a broken connection. A failure that a
+// row causes is not retried, because it would fail again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem } from '../src/service/postgres/postgres.ts';
@@ -7,11 +7,11 @@ import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
 export interface Patience {
   log: Logger;
-  /** Aborted when nothing is to be retried any more. */
+  /** Aborted to end the retries. */
   signal: AbortSignal;
 }
 
-/** Milliseconds before each further try. */
+/** Milliseconds before each retry. */
 const pauses = [200, 1_000, 3_000];
 
 export async function patiently<T>({ log, signal }: Patience, work: () => Promise<T>): Promise<T> {

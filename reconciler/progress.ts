@@ -1,10 +1,9 @@
-// Tells how far a run is: on a terminal one line that is written over, elsewhere a log line now and then. It decides
-// nothing and slows nothing down.
+// Reports the progress of a run: one line that is overwritten on a terminal, elsewhere a log line every ten seconds.
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 
 export interface Progress {
-  /** `total` where it is known. */
+  /** `total` if it is known. */
   begin(what: string, total: number | undefined): void;
   add(count: number): void;
   end(): void;
@@ -13,17 +12,17 @@ export interface Progress {
 export interface ProgressOptions {
   clock: Clock;
   log: Logger;
-  /** Writes to the terminal; undefined where there is none. */
+  /** Writes to the terminal; undefined if there is none. */
   terminal: ((text: string) => void) | undefined;
 }
 
-/** Milliseconds between two tellings. */
+/** Milliseconds between two reports. */
 const intervals = { terminal: 200, log: 10_000 };
 
 export interface Pace {
   done: number;
   total: number | undefined;
-  /** A second, rounded. */
+  /** Per second, rounded. */
   rate: number;
   secondsLeft: number | undefined;
 }
@@ -35,10 +34,10 @@ export function paceOf(done: number, total: number | undefined, milliseconds: nu
 }
 
 export function createProgress({ clock, log, terminal }: ProgressOptions): Progress {
-  let current = { what: '', total: undefined as number | undefined, done: 0, since: 0, told: 0 };
+  let current = { what: '', total: undefined as number | undefined, done: 0, since: 0, reported: 0 };
   const now = () => clock().getTime();
 
-  function tell(): void {
+  function report(): void {
     const { what, done, total, since } = current;
     const pace = paceOf(done, total, now() - since);
     if (terminal) terminal(`\r\u001b[K${describePace(what, pace)}`);
@@ -47,13 +46,13 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
 
   return {
     begin(what, total) {
-      current = { what, total, done: 0, since: now(), told: now() };
+      current = { what, total, done: 0, since: now(), reported: now() };
     },
     add(count) {
       current.done += count;
-      if (now() - current.told < (terminal ? intervals.terminal : intervals.log)) return;
-      current.told = now();
-      tell();
+      if (now() - current.reported < (terminal ? intervals.terminal : intervals.log)) return;
+      current.reported = now();
+      report();
     },
     end() {
       if (terminal) terminal('\r\u001b[K');
@@ -64,12 +63,12 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
 /** `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left` */
 export function describePace(what: string, { done, total, rate, secondsLeft }: Pace): string {
   const number = (value: number) => value.toLocaleString('en');
-  const parts = [
+  const shown = [
     total === undefined ? number(done) : `${number(done)} of ${number(total)}`,
     `${number(rate)} a second`,
     ...(secondsLeft === undefined ? [] : [`${describeSeconds(secondsLeft)} left`]),
   ];
-  return `${what}: ${parts.join(', ')}`;
+  return `${what}: ${shown.join(', ')}`;
 }
 
 function describeSeconds(seconds: number): string {

@@ -1,6 +1,5 @@
-// What a run does about the quarantine beside filling it: gives items another try in each new version of the product,
-// removes the entries of what was done since, and counts what is new.
-
+// What a run does about the quarantine besides filling it: retries items once per new version of the product, removes
+// entries that are settled, and counts new ones.
 import type pg from 'pg';
 import { isNotice } from '../src/forms/quarantine/notices.ts';
 import {
@@ -11,8 +10,8 @@ import {
 } from '../src/forms/quarantine/store.ts';
 import type { Clock } from '../src/service/clock.ts';
 import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
+import type { Writer } from './lease.ts';
 import { type Patience, patiently } from './patience.ts';
-import type { Writer } from './writer.ts';
 
 export interface QuarantineUpkeep extends Patience {
   pool: pg.Pool;
@@ -20,13 +19,13 @@ export interface QuarantineUpkeep extends Patience {
   writer: Writer;
 }
 
-/** Items that a run tries again, and those of them that stay in quarantine already. */
+/** Items that a run retries, and those of them that went straight back to quarantine. */
 export interface Retries {
   retried: number;
   quarantined: number;
 }
 
-/** Before the stages: releases what another version quarantined. Outbox rows that could not be written are tried at once. */
+/** Before the stages: releases items that another version quarantined. Retries unwritten outbox rows at once. */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
   const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });
@@ -35,7 +34,7 @@ export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retrie
   return { retried: tried + (await patiently(options, () => countRetries(pool))), quarantined };
 }
 
-/** After the stages. Answers how many outbox rows were quarantined since the last run; none in a dry run. */
+/** After the stages. Returns how many outbox rows were quarantined since the last run; 0 in a dry run. */
 export async function tidyAndCount(options: QuarantineUpkeep): Promise<number> {
   const { pool, writer } = options;
   if (writer.dryRun) return 0;

@@ -22,9 +22,9 @@ const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, 
 function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
   const asked: Pick<SyncOptions, 'dryRun' | 'allowPrune'>[] = [];
   const clients: ClientSync = {
-    async sync({ assertTurn, dryRun, allowPrune }) {
+    async sync({ renewLease, dryRun, allowPrune }) {
       asked.push({ dryRun, allowPrune });
-      await assertTurn();
+      await renewLease();
       return { counts: {}, conditions: {}, failures: [], ...outcome };
     },
   };
@@ -106,7 +106,7 @@ describe('behind a pooler that gives each transaction another connection', () =>
     const pool = createPool({ url: url.href, size: 2, log: world.log.log, metrics: createMetrics() });
     await world.run();
     const ids = await Promise.all(Array.from({ length: 9 }, () => world.add({ age: 16 * day })));
-    // Both server connections are open from here on, and take turns.
+    // Both server connections are open from here on, and alternate.
     await Promise.all([1, 2].map(() => pool.query('SELECT pg_sleep(0.1)')));
     expect(await world.run({ pool, batchSize: 2 })).toMatchObject({ outcome: 'succeeded', counts: { locked: 9 } });
     for (const id of ids) expect(await world.form(id)).toMatchObject({ status: 'Locked' });
@@ -118,7 +118,7 @@ describe('behind a pooler that gives each transaction another connection', () =>
 });
 
 describe('a dry run', () => {
-  it('says what would change, and changes nothing: not a row, and not the turn', async () => {
+  it('says what would change, and changes nothing: neither a row nor the lease', async () => {
     await world.run();
     await Promise.all([
       world.add({ age: 16 * day }),
@@ -143,7 +143,7 @@ describe('a dry run', () => {
     expect(counts).toMatchObject({ ...result.counts, purged: (result.counts.purged ?? 0) + 1 });
   });
 
-  it('goes on beside a run that holds the turn', async () => {
+  it('works while another run holds the lease', async () => {
     await world.pool.query('UPDATE reconciler_turn SET held_until = $1', [new Date(world.now().getTime() + day)]);
     expect(await world.run({ arguments: allOf(undefined, true) })).toMatchObject({ outcome: 'succeeded' });
     expect(await world.run()).toMatchObject({ outcome: 'skipped' });
@@ -173,7 +173,7 @@ describe('a failure', () => {
     expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
     expect(asked).toHaveLength(1);
     expect(exitCodeOf(result)).toBe(1);
-    // The turn was given back.
+    // The lease was released.
     expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
   });
 
@@ -206,7 +206,7 @@ describe('a failure', () => {
 });
 
 describe('a run that is asked to stop', () => {
-  it('ends after the batch that it is in, records that it was stopped, gives the turn back and has not failed', async () => {
+  it('ends after its batch, records that it was stopped, releases the lease and has not failed', async () => {
     await Promise.all(Array.from({ length: 12 }, () => world.add({ age: 16 * day })));
     const stop = new AbortController();
     const store = createExpiryStore();

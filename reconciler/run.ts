@@ -1,31 +1,31 @@
-// One run: takes the turn, expires drafts, syncs core clients, writes its record, gives the turn back. What fails is
-// told at the end; what can be done without it is done. It decides nothing about single forms or clients.
+// One run: acquires the lease, expires drafts, syncs core clients, writes its record and releases the lease. A failed step
+// does not stop the others; the result names it. Decides nothing about single forms or clients.
 import type pg from 'pg';
-import { createRunStore, type RunRecord } from '../src/forms/expiry/run-store.ts';
+import type { RunRecord, RunStore } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { ClientSync } from './core-clients/sync.ts';
 import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
+import { acquireLease, type Lease, LeaseLostError, type Writer } from './lease.ts';
 import type { RunArguments } from './options.ts';
-import { type Turn, TurnLostError, takeTurn } from './turn.ts';
-import type { Writer } from './writer.ts';
 
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
-  /** Milliseconds that the turn outlives a run that died. */
-  lease: number;
+  runs: Pick<RunStore, 'write'>;
+  /** Milliseconds that the lease of a run that died lasts. */
+  leaseDuration: number;
 }
 
 export interface RunResult {
   /**
-   * `skipped`: another run was at work. `lost`: another run took over, because this one gave no sign of life.
-   * `stopped`: asked to end before it was through. Only `failed` is a failure.
+   * `skipped`: another run was at work. `lost`: another run took the lease, because this one did not renew it in time.
+   * `stopped`: asked to end early. Only `failed` is a failure.
    */
   outcome: RunRecord['outcome'] | 'skipped' | 'lost';
   dryRun: boolean;
   milliseconds: number;
   counts: Record<string, number>;
-  /** Undefined when the run did not look at resources. */
+  /** Undefined when the run did not read resources. */
   conditions: Record<string, number> | undefined;
   failures: string[];
   /** Items that were quarantined since the last run, by this one or by others. */
@@ -40,9 +40,9 @@ interface Work extends ExpiryOutcome {
   clientsSucceeded: boolean | null;
 }
 
-/** Never rejects for what fails outside: that is a result. */
+/** Does not reject when the database or the platform fails: the result says so. */
 export async function run(options: RunOptions): Promise<RunResult> {
-  const { pool, clock, lease, log } = options;
+  const { pool, clock, leaseDuration, log } = options;
   const work: Work = {
     started: clock(),
     counts: {},
@@ -55,32 +55,32 @@ export async function run(options: RunOptions): Promise<RunResult> {
     clientsSucceeded: null,
   };
   if (options.arguments.dryRun) {
-    await doParts(options, work, readOnly(pool));
+    await runSteps(options, work, readOnly(pool));
     return resultOf(work, options, endOf(work, options));
   }
-  let turn: Turn | undefined;
+  let lease: Lease | undefined;
   try {
-    turn = await takeTurn({ pool, clock, lease });
-    if (!turn) return resultOf(work, options, 'skipped');
-    await doParts(options, work, { dryRun: false, transact: turn.transact, assert: turn.assert });
-    await finish(turn, work, options);
+    lease = await acquireLease({ pool, clock, duration: leaseDuration });
+    if (!lease) return resultOf(work, options, 'skipped');
+    await runSteps(options, work, { dryRun: false, transact: lease.transact, renew: lease.renew });
+    await finish(lease, work, options);
     return resultOf(work, options, endOf(work, options));
   } catch (error) {
-    if (error instanceof TurnLostError) return resultOf(work, options, 'lost');
+    if (error instanceof LeaseLostError) return resultOf(work, options, 'lost');
     fail(work, log, 'the run', error);
     return resultOf(work, options, 'failed');
   } finally {
-    turn?.abandon();
+    lease?.abandon();
   }
 }
 
-type Holder = Writer & { assert(): Promise<void> };
+type LeaseHolder = Writer & Pick<Lease, 'renew'>;
 
 /** Transactions that cannot write. */
-function readOnly(pool: pg.Pool): Holder {
+function readOnly(pool: pg.Pool): LeaseHolder {
   return {
     dryRun: true,
-    assert: () => Promise.resolve(),
+    renew: () => Promise.resolve(),
     async transact(work) {
       const client = await pool.connect();
       try {
@@ -94,40 +94,40 @@ function readOnly(pool: pg.Pool): Holder {
   };
 }
 
-async function doParts(options: RunOptions, work: Work, holder: Holder): Promise<void> {
+async function runSteps(options: RunOptions, work: Work, holder: LeaseHolder): Promise<void> {
   const { only } = options.arguments;
-  if (only !== 'clients') work.expirySucceeded = await doExpiry(options, work, holder);
-  if (only !== 'expire' && !options.signal.aborted) work.clientsSucceeded = await doClients(options, work, holder);
+  if (only !== 'clients') work.expirySucceeded = await runExpiry(options, work, holder);
+  if (only !== 'expire' && !options.signal.aborted) work.clientsSucceeded = await syncClients(options, work, holder);
 }
 
-async function doExpiry(options: RunOptions, work: Work, writer: Writer): Promise<boolean> {
+async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promise<boolean> {
   try {
     await expire({ ...options, writer }, work);
   } catch (error) {
-    if (error instanceof TurnLostError) throw error;
+    if (error instanceof LeaseLostError) throw error;
     fail(work, options.log, 'the expiry', error);
   }
   return work.failures.length === 0 && !options.signal.aborted;
 }
 
-async function doClients(options: RunOptions, work: Work, { dryRun, assert }: Holder): Promise<boolean> {
+async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
   try {
     const { counts, conditions, failures, skipped, quarantined } = await clients.sync({
       dryRun,
       allowPrune,
-      assertTurn: assert,
+      renewLease: renew,
       signal,
     });
     for (const [name, value] of Object.entries(counts)) work.counts[`clients.${name}`] = value;
     if (skipped === undefined) work.conditions = conditions;
-    else log.info({ reason: skipped }, 'resources were not looked at');
+    else log.info({ reason: skipped }, 'resources skipped');
     work.failures.push(...failures);
     work.quarantined += quarantined ?? 0;
     return failures.length === 0;
   } catch (error) {
-    if (error instanceof TurnLostError) throw error;
+    if (error instanceof LeaseLostError) throw error;
     fail(work, log, 'the sync of core clients', error);
     return false;
   }
@@ -143,12 +143,12 @@ function endOf({ failures }: Work, { signal }: RunOptions): RunRecord['outcome']
   return signal.aborted ? 'stopped' : 'succeeded';
 }
 
-/** The record and the end of the turn are one transaction: whoever has the next turn finds this run's record. */
-async function finish(turn: Turn, work: Work, options: RunOptions): Promise<void> {
+/** Writes the record and releases the lease in one transaction, so that the next run finds the record. */
+async function finish(lease: Lease, work: Work, options: RunOptions): Promise<void> {
   const { started, counts, conditions, expirySucceeded, clientsSucceeded, oldestOverdue, overdueDeletions } = work;
-  await turn.release((client) =>
-    createRunStore().write(client, {
-      generation: turn.generation,
+  await lease.release((client) =>
+    options.runs.write(client, {
+      generation: lease.generation,
       started,
       finished: options.clock(),
       outcome: endOf(work, options),

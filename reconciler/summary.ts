@@ -1,7 +1,7 @@
-// The one line that a run ends with, and its exit code. Pure.
+// The summary line that a run ends with, and its exit code. Pure.
 import type { RunResult } from './run.ts';
 
-/** Only what the run needs and does not have is a failure. `acceptQuarantine` makes a 3 a 0. */
+/** 1 if the run failed, 3 if items were quarantined, 0 otherwise. With `acceptQuarantine`, 0 in place of 3. */
 export function exitCodeOf(
   { outcome, quarantined }: Pick<RunResult, 'outcome' | 'quarantined'>,
   { acceptQuarantine }: { acceptQuarantine: boolean } = { acceptQuarantine: false },
@@ -28,20 +28,20 @@ export function summarise(result: RunResult): string {
   const { outcome, milliseconds, failures, dryRun } = result;
   if (outcome === 'skipped') return 'Skipped: another run is at work.';
   const verb = `${outcome[0]?.toUpperCase()}${outcome.slice(1)}`;
-  const parts = [expiryPart(result), clientsPart(result)].filter((part) => part !== '');
-  const said = parts.length > 0 ? `: ${parts.join('; ')}` : '';
+  const clauses = [expiryClause(result), clientsClause(result)].filter((clause) => clause !== '');
+  const said = clauses.length > 0 ? `: ${clauses.join('; ')}` : '';
   const why = failures.length > 0 ? ` Failed: ${failures.join('; ')}.` : '';
   return `${dryRun ? 'Dry run, nothing was changed. ' : ''}${verb} in ${(milliseconds / 1_000).toFixed(1)} s${said}.${why}`;
 }
 
-function expiryPart({ counts }: RunResult): string {
+function expiryClause({ counts }: RunResult): string {
   return words
     .filter(([name]) => name in counts && (always.includes(name) || (counts[name] ?? 0) > 0))
     .map(([name, text]) => `${number(counts[name] ?? 0)} ${text}`)
     .join(', ');
 }
 
-function clientsPart({ counts, conditions }: RunResult): string {
+function clientsClause({ counts, conditions }: RunResult): string {
   const prefix = 'clients.';
   const said = Object.entries(counts)
     .filter(([name, count]) => name.startsWith(prefix) && count > 0)

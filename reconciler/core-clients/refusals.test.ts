@@ -87,7 +87,7 @@ function sync() {
   return createClientSync({
     ...{ configuration, urns: createUrns('urn:example'), builderUrl: undefined, allowInsecureRedirectUris: false },
     ...{ findCluster: async () => cluster, refusalBook: createRefusalBook({ pool, clock, log }), clock, log },
-  }).sync({ dryRun: false, allowPrune: true, assertTurn: async () => undefined });
+  }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined });
 }
 const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;
 const readyOf = (name: string) => statuses.get(name)?.conditions.find(({ type }) => type === 'Ready')?.status;

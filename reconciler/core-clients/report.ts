@@ -28,7 +28,7 @@ export interface TellOptions {
   clock: Clock;
   log: Logger;
   refusals: Refusals;
-  assertTurn(): Promise<void>;
+  renewLease(): Promise<void>;
   signal?: AbortSignal | undefined;
 }
 
@@ -54,7 +54,7 @@ export function countConditions(reports: readonly Report[]): Record<string, numb
   return counts;
 }
 
-/** Rejects with what `assertTurn` rejects with. */
+/** Rejects with what `renewLease` rejects with. */
 export async function tellAll(reports: readonly Report[], options: TellOptions): Promise<Told> {
   const told: Told = { statuses: 0, events: 0, failures: [] };
   const state = { statusFailed: false, eventFailed: false };
@@ -63,7 +63,7 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
   async function attempt(kind: keyof typeof state, report: Report, work: () => Promise<unknown>): Promise<boolean> {
     const what = statusOf(report);
     if (state[kind] || options.refusals.isKnown(what)) return false;
-    await options.assertTurn();
+    await options.renewLease();
     try {
       await work();
       return true;

@@ -59,10 +59,10 @@ const writes = () => proxy.calls.filter((line) => !line.startsWith('GET')).lengt
 function sync(options: {
   builderUrl?: string;
   dryRun?: boolean;
-  assertTurn?: () => Promise<void>;
+  renewLease?: () => Promise<void>;
   env?: NodeJS.ProcessEnv;
 }) {
-  const { dryRun = false, assertTurn = async () => undefined, env = {} } = options;
+  const { dryRun = false, renewLease = async () => undefined, env = {} } = options;
   return createClientSync({
     configuration: platform.configuration,
     urns: test.access.urns,
@@ -71,7 +71,7 @@ function sync(options: {
     findCluster: () => findCluster({ env, timeout: 2_000 }),
     clock: () => new Date(),
     log: log.log,
-  }).sync({ dryRun, allowPrune: true, assertTurn });
+  }).sync({ dryRun, allowPrune: true, renewLease });
 }
 
 describe('where there is no Kubernetes', () => {
@@ -110,9 +110,9 @@ describe('where there is no Kubernetes', () => {
     expect(writes()).toBe(0);
   });
 
-  it('a sync that lost its turn rejects and writes nothing', async () => {
-    const lost = new Error('the turn is lost');
-    await expect(sync({ builderUrl, assertTurn: () => Promise.reject(lost) })).rejects.toBe(lost);
+  it('a sync that lost its lease rejects and writes nothing', async () => {
+    const lost = new Error('the lease is lost');
+    await expect(sync({ builderUrl, renewLease: () => Promise.reject(lost) })).rejects.toBe(lost);
     expect(writes()).toBe(0);
   });
 

@@ -1,5 +1,5 @@
-// Keeps the core clients right: what the CoreClient resources say, and builder-preview, stands in the core configuration
-// of the token handler. It touches no client that it does not own, and a run that lost its turn writes nothing more.
+// Writes the core clients that the CoreClient resources describe, and builder-preview, to the core configuration of the
+// token handler. Changes no client that it does not own. A run that lost its lease writes nothing more.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 import { builderPreview, type ClientEntry } from '../../src/service/clients/client-rules.ts';
@@ -35,14 +35,14 @@ export interface SyncOptions {
   dryRun: boolean;
   /** Lets more than half of the owned clients, or all of them, be removed at once. */
   allowPrune: boolean;
-  /** Asked before every write. Rejects when the run has lost its turn; then so does the sync, at once. */
-  assertTurn(): Promise<void>;
+  /** Called before every write. If it rejects, because the run has lost its lease, so does the sync, at once. */
+  renewLease(): Promise<void>;
   /** Aborted when the sync is to end early: statuses that are not written by then follow in the next one. */
   signal?: AbortSignal | undefined;
 }
 
 export interface ClientSync {
-  /** Rejects only with what `assertTurn` rejects with. */
+  /** Rejects only with what `renewLease` rejects with. */
   sync(options: SyncOptions): Promise<ClientsOutcome>;
 }
 

@@ -21,14 +21,14 @@ export interface WriteOptions {
   store: ClientDocument;
   document: CoreDocument;
   refusals: Refusals;
-  assertTurn(): Promise<void>;
+  renewLease(): Promise<void>;
   log: Logger;
 }
 
 /** Bytes of one update: many services take no more than a megabyte. */
 const updateLimit = 256 * 1_024;
 
-/** Rejects with what `assertTurn` rejects with. */
+/** Rejects with what `renewLease` rejects with. */
 export async function writePlan(plan: Plan, options: WriteOptions): Promise<Written> {
   const written: Written = { results: new Map(), pruned: [], failure: undefined };
   try {
@@ -45,10 +45,10 @@ export async function writePlan(plan: Plan, options: WriteOptions): Promise<Writ
 }
 
 async function writeInOrder(plan: Plan, options: WriteOptions, written: Written): Promise<void> {
-  const { store, document, assertTurn } = options;
+  const { store, document, renewLease } = options;
   if (plan.reserved) await writeSome([plan.reserved.after], options, written);
   if (plan.claim !== document.owned) {
-    await assertTurn();
+    await renewLease();
     await store.record(plan.claim);
   }
   const entries = plan.verdicts.flatMap(({ change, entry }) => (entry && change !== 'none' ? [entry] : []));
@@ -59,12 +59,12 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
   if (plan.prune.length === 0) return;
   try {
     for (const id of plan.prune) {
-      await assertTurn();
+      await renewLease();
       if (await prune(id, options)) written.pruned.push(id);
     }
   } finally {
     if (written.pruned.length > 0) {
-      await assertTurn();
+      await renewLease();
       await store.record(new Map([...plan.claim].filter(([id]) => !written.pruned.includes(id))));
     }
   }
@@ -93,8 +93,8 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
 
 /** One update. Where the service refuses it, one for each client, so that only those fail that are refused. */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
-  const { store, assertTurn, refusals, log } = options;
-  await assertTurn();
+  const { store, renewLease, refusals, log } = options;
+  await renewLease();
   try {
     const revision = await store.write(entries);
     for (const { id } of entries) written.results.set(id, { kind: 'synced', revision });

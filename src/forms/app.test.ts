@@ -1,17 +1,7 @@
-// The form service as a whole: every route refuses tokens that are none, and what it says about itself.
+// The form service as a whole: every route rejects invalid tokens, and the routes about the service itself.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';
 import { call } from '../../test/support/platform.ts';
-import { createPlatform } from '../platform/platform.ts';
-import { systemClock } from '../service/clock.ts';
-import { isGuarded } from '../service/http/http-app.ts';
-import { parseConfig } from '../service/operations/config.ts';
-import { createMetrics } from '../service/operations/metrics.ts';
-import { createUrns } from '../service/urn.ts';
-import { formsRoutes } from './app.ts';
-import { configSchema } from './config.ts';
-import { createSchemaValidator } from './definitions/schema-validator.ts';
-import { createDefinitionSource } from './definitions/source.ts';
 
 let forms: TestForms;
 beforeAll(async () => {
@@ -77,32 +67,6 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
   it('answers 400 to a core user who names no tenant', async () => {
     const token = await forms.tokenWith({ realm: 'core', roles: ['form-admin', 'intake-application'] });
     expect((await forms.ask(method, path, { token })).status).toBe(400);
-  });
-});
-
-describe('the route table', () => {
-  it('has no route that does not say who may call it', async () => {
-    const { platform, pool, log } = forms;
-    const env = { ...platform.env, DIRECTORY_URL: platform.directoryUrl, CLIENT_SECRET: 'a secret of tests' };
-    const config = parseConfig(configSchema, env);
-    const [metrics, urns, clock] = [createMetrics(), createUrns(config.URN_PREFIX), systemClock];
-    const clients = createPlatform({ config, service: 'form-service', urns, metrics, log: log.log, clock, env });
-    const made = formsRoutes({
-      config,
-      pool,
-      registerPool: pool,
-      platform: clients,
-      definitions: createDefinitionSource(clients.configuration),
-      validator: createSchemaValidator({ metrics, log: log.log, clock }),
-      urns,
-      log: log.log,
-      metrics,
-      clock,
-      changed: () => undefined,
-    });
-    expect(made.length).toBeGreaterThan(routes.length);
-    expect(made.filter((route) => !isGuarded(route))).toEqual([]);
-    await clients.close();
   });
 });
 

@@ -1,7 +1,12 @@
-// Starts a form service from its configuration: database, platform clients, the relay of the outbox, and the port.
-
+// Starts a form service from its configuration. Builds everything it consists of, from top to bottom: platform clients,
+// database pools, the outbox dispatcher, and what the routes need. Then it listens.
+import type pg from 'pg';
 import { createPlatform, type Platform } from '../platform/platform.ts';
+import { bearer, callTenant, callTenantOrAll } from '../service/auth/bearer-guards.ts';
+import { createBearerVerifier } from '../service/auth/identity.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
+import { createHttpApp } from '../service/http/http-app.ts';
+import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
@@ -9,22 +14,37 @@ import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
-import { unsharedPool } from '../service/postgres/shared-pool.ts';
+import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
-import { createFormsApp, requestPoolName } from './app.ts';
+import { type FormsRoutesOptions, formsRoutes } from './app.ts';
+import { createCodeHashes } from './codes/code.ts';
+import { createCodeStore } from './codes/store.ts';
+import { createSubscribers } from './codes/subscribers.ts';
+import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
-import { createSchemaValidator } from './definitions/schema-validator.ts';
+import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
+import { createFormAccess } from './forms/access.ts';
+import { createChangeStore } from './forms/change-store.ts';
+import { createDataStore } from './forms/data-store.ts';
+import { createDataBody } from './forms/schema.ts';
+import { createFormStore } from './forms/store.ts';
+import { createHealthChecks } from './health.ts';
+import { createIdempotencyStore } from './idempotency/store.ts';
+import { countSuppressedNotices } from './notices/metrics.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
 import { type Relay, type RelayPace, startRelay } from './outbox/relay.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
-import { registerConnections, registerPoolName } from './registers/turns.ts';
+import { createRegisterChanges } from './registers/changes.ts';
+import { createRegisterGuards } from './registers/policy.ts';
+import { createRegisterLocks, registerConnections, registerPoolName } from './registers/register-lock.ts';
+import { createRegisterStore } from './registers/store.ts';
 import { registered } from './registration.ts';
 
 export const migrationsDirectory = formMigrations.directory;
@@ -32,44 +52,41 @@ export const migrationsDirectory = formMigrations.directory;
 export interface StartOptions {
   config: FormsConfig;
   log: Logger;
-  /** Where `DIR_…` overrides of the directory are read from. */
+  /** Holds the `DIR_…` overrides of the directory. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
-  /** Times of the relay, where they should differ. */
+  /** Overrides of the outbox dispatcher's times. */
   pace?: Partial<RelayPace>;
-  /** Times of the checks before the first readiness, where they should differ. */
+  /** Overrides of the times of the checks before the first readiness. */
   startup?: Partial<StartupPace>;
 }
 
-/** Throws ConfigError for an unusable `DIR_…` override. */
-export async function startForms({
-  config,
-  log,
-  env,
-  clock = systemClock,
-  pace,
-  startup,
-}: StartOptions): Promise<RunningService> {
+/** Throws ConfigError for an invalid `DIR_…` override. */
+export async function startForms(options: StartOptions): Promise<RunningService> {
+  const { config, log, env, clock = systemClock, pace, startup } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
-  const database = { url: config.DATABASE_URL, log, metrics };
-  const pool = createPool({ ...database, name: requestPoolName, size: config.DATABASE_POOL_SIZE });
-  // A relay with connections of its own: a flood of requests must not hold up the events, nor the other way round.
-  const relayPool = createPool({ ...database, name: 'outbox', size: 3 });
-  const registerPool = createPool({ ...database, name: registerPoolName, size: registerConnections });
+  const pools = openPools({ config, log, metrics });
   const validator = createSchemaValidator({ metrics, log, clock });
   const definitions = createDefinitionSource(platform.configuration);
-  const relay = createRelay({ config, pool: relayPool, platform, definitions, urns, metrics, log, clock, pace });
-  registerRunMetrics({ metrics, pool: relayPool, clock });
-  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(relayPool), clock }));
+  const base: Base = { config, log, clock, metrics, urns, platform, pools, validator, definitions };
+  const outbox = startOutbox(base, pace);
+  registerRunMetrics({ metrics, pool: pools.outbox, clock });
+  registerQuarantineMetrics(metrics, createFormsQuarantine({ pool: unsharedPool(pools.outbox), clock }));
   platform.register(registered);
   void platform.preload();
-  const readiness = watchReadiness({ config, pool, account: platform.account, log, metrics, pace: startup });
-  const parts = { config, pool, registerPool, platform, definitions, validator, urns, log, metrics, clock };
+  const readiness = watchReadiness({
+    ...{ config, log, metrics, pool: pools.requests, account: platform.account, pace: startup },
+  });
   return serve({
-    app: createFormsApp({ ...parts, changed: relay.nudge }),
+    app: createHttpApp({
+      ...{ log, metrics, routes: formsRoutes(createRouteOptions(base, outbox.nudge)) },
+      trustedProxies: config.TRUSTED_PROXIES,
+      corsOrigins: config.CORS_ORIGINS,
+      bodyLimit: config.BODY_LIMIT,
+    }),
     host: config.HOST,
     port: config.PORT,
     metrics,
@@ -80,24 +97,49 @@ export async function startForms({
     log,
     async close() {
       readiness.stop();
-      await relay.stop();
-      await Promise.all([validator.close(), platform.close(), pool.end(), relayPool.end(), registerPool.end()]);
+      await outbox.stop();
+      await Promise.all([validator.close(), platform.close(), ...Object.values(pools).map((pool) => pool.end())]);
     },
   });
 }
 
-interface RelayParts extends Required<Omit<StartOptions, 'pace' | 'env' | 'startup'>> {
-  pool: ReturnType<typeof createPool>;
-  platform: Platform;
-  definitions: DefinitionSource;
-  urns: Urns;
+/** What everything below is built from. */
+interface Base {
+  config: FormsConfig;
+  log: Logger;
+  clock: Clock;
   metrics: Metrics;
-  pace: Partial<RelayPace> | undefined;
+  urns: Urns;
+  platform: Platform;
+  pools: Pools;
+  validator: SchemaValidator;
+  definitions: DefinitionSource;
 }
 
-function createRelay({ config, pool, platform, definitions, urns, metrics, log, clock, pace }: RelayParts): Relay {
+/** Separate pools, so that a flood of requests does not hold up the events, nor a long change of a register a request. */
+interface Pools {
+  requests: pg.Pool;
+  outbox: pg.Pool;
+  registers: pg.Pool;
+}
+
+function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metrics'>): Pools {
+  const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
+  return {
+    requests: open(requestPoolName, config.DATABASE_POOL_SIZE),
+    outbox: open('outbox', 3),
+    registers: open(registerPoolName, registerConnections),
+  };
+}
+
+/** Label of the metrics of the request pool. */
+const requestPoolName = 'requests';
+
+function startOutbox(base: Base, pace: Partial<RelayPace> | undefined): Relay {
+  const { config, pools, platform, definitions, urns, metrics, log, clock } = base;
   const deleteFiles = config.DELETE_FILES;
-  const store = createOutboxStore({ pool, removalDelay: config.SUBSCRIBER_REMOVAL_DELAY, deleteFiles });
+  const removalDelay = config.SUBSCRIBER_REMOVAL_DELAY;
+  const store = createOutboxStore({ pool: pools.outbox, removalDelay, deleteFiles });
   const { events, notifications } = platform;
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
   return startRelay({
@@ -109,4 +151,66 @@ function createRelay({ config, pool, platform, definitions, urns, metrics, log, 
     callTimeout: config.PLATFORM_TIMEOUT,
     pace,
   });
+}
+
+/** `changed` is called after each commit that wrote to the outbox. */
+function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions {
+  const { config, platform, urns, log, metrics, clock } = base;
+  const { tenants } = platform;
+  const accessUrl = config.ACCESS_SERVICE_URL;
+  const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
+  const clientId = urns.service('form-service');
+  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
+  const ownBearer = bearer(verifier, [clientId]);
+  const pool = shareRequestPool(base);
+  const store = createRegisterStore(platform.configuration);
+  const locks = createRegisterLocks({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
+  const anonymousReads = createRateLimits({ log, clock, metrics }).local({
+    ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
+  });
+  return {
+    about: { checks: createHealthChecks(base), clock },
+    forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool) },
+    quarantine: {
+      ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
+      quarantine: createFormsQuarantine({ pool, clock }),
+    },
+    registers: {
+      ...createRegisterGuards({ verifier, tenants, urns, anonymousReads }),
+      ...{ store, urns, changes: createRegisterChanges({ store, locks }) },
+    },
+  };
+}
+
+type RequestPool = ReturnType<typeof shareRequestPool>;
+
+/** One locked form, or one tenant with slow statements, leaves connections to the others (decision 0032). */
+function shareRequestPool({ config, pools, metrics }: Base) {
+  const details = {
+    busy: 'Too many requests for this form or of this tenant are running.',
+    locked: 'The form is being changed by another request.',
+  };
+  const size = config.DATABASE_POOL_SIZE;
+  return createSharedPool({ pool: pools.requests, size, name: requestPoolName, details, metrics });
+}
+
+function createFormServices(base: Base, pool: RequestPool) {
+  const { config, platform, definitions, validator, urns, metrics, clock } = base;
+  const { notifications } = platform;
+  const forms = createFormStore(pool);
+  const codes = createCodeStore(pool);
+  const hashes = createCodeHashes(config.CODE_KEY);
+  const ensureSubscriber = createSubscribers({ pool, notifications, urns });
+  const codeLifetime = config.CODE_LIFETIME;
+  return {
+    forms,
+    answers: createDataStore(pool),
+    changes: createChangeStore(pool, countSuppressedNotices(metrics)),
+    access: createFormAccess({ forms, definitions, clock }),
+    idempotency: createIdempotencyStore(pool),
+    verification: createVerification({ store: codes, hashes, notifications, ensureSubscriber, codeLifetime, clock }),
+    dataBody: createDataBody(urns.prefix),
+    secret: config.CODE_KEY,
+    ...{ definitions, codes, hashes, validator, clock },
+  };
 }

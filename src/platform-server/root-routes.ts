@@ -1,5 +1,5 @@
-// What every service of the platform shows of itself: a description with links, and its health as older clients ask
-// for it. Whether the process may get requests is told by /readyz on the metrics port instead.
+// `GET /`, a description with links, and `GET /health` for clients of the older platform. Kubernetes' probes use /livez
+// and /readyz on the metrics port instead.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import { anonymous, type Route, route } from '../service/http/http-app.ts';
@@ -8,7 +8,12 @@ import { canConnect } from '../service/postgres/fresh-connection.ts';
 
 const link = z.object({ href: z.string() });
 
-export function rootRoutes(options: { databaseUrl: string; clock: Clock }): Route[] {
+export interface RootRouteOptions {
+  databaseUrl: string;
+  clock: Clock;
+}
+
+export function rootRoutes(options: RootRouteOptions): Route[] {
   const health = createHealth({ db: () => canConnect(options.databaseUrl) }, options.clock);
   return [
     route({
@@ -39,10 +44,10 @@ export function rootRoutes(options: { databaseUrl: string; clock: Clock }): Rout
     route({
       method: 'get',
       path: '/health',
-      summary: 'Health in the older shape; 200 whatever it is',
+      summary: 'Health in the older shape; always 200',
       description: 'Answers are up to two minutes old.',
       guards: [anonymous],
-      answers: { 200: { description: 'A boolean for each part', schema: z.record(z.string(), z.boolean()) } },
+      answers: { 200: { description: 'A boolean for each service', schema: z.record(z.string(), z.boolean()) } },
       async handle(_input, _request, response) {
         const { db = false } = await health();
         response.json({ db, directory: db, tenant: db, configuration: db, notification: db, event: db });

@@ -1,89 +1,212 @@
-// Starts a platform server from its configuration: database, jobs, and the port it listens on.
+// Starts a platform server from its configuration. Builds everything it consists of, from top to bottom: database pools,
+// stores, mail, what the routes need, and the job worker. Then it listens.
 import { join } from 'node:path';
+import type pg from 'pg';
+import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
+import { createBearerVerifier } from '../service/auth/identity.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
+import { createHttpApp } from '../service/http/http-app.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { createMetrics } from '../service/operations/metrics.ts';
+import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
-import { createUrns } from '../service/urn.ts';
-import { createPlatformApp } from './app.ts';
+import { createUrns, type Urns } from '../service/urn.ts';
+import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
+import { createCodes } from './codes/codes.ts';
 import type { PlatformServerConfig } from './config.ts';
+import { type ConfigurationChanges, createConfigurationChanges } from './configuration/changes.ts';
+import { coreScope } from './configuration/configuration.ts';
+import { definitionsSchema, schemasOfDefinitions } from './configuration/definition.ts';
+import { createConfigurationGuards } from './configuration/policy.ts';
+import { createConfigurationStore } from './configuration/store.ts';
+import { platformNamespace } from './directory/entry.ts';
+import { createDirectoryStore } from './directory/store.ts';
+import { eventDefinitionsSchema, eventsHome, schemasOfEvents } from './events/event.ts';
 import { createEventStore } from './events/store.ts';
-import { createPlatformJobs } from './jobs.ts';
-import { createMailer } from './mail.ts';
+import { createPlatformJobs, type PlatformJobs } from './jobs.ts';
+import { createMailer, type Mailer } from './mail.ts';
 import { createDeliveryStore } from './notifications/deliveries-store.ts';
-import { createNoticeQuarantine } from './notifications/job-quarantine.ts';
+import { createDeliveryJobs } from './notifications/delivery.ts';
+import { createJobQuarantine, createNoticeQuarantine } from './notifications/job-quarantine.ts';
+import {
+  notificationsHome,
+  notificationTypes,
+  notificationTypesSchema,
+  templatesIn,
+} from './notifications/notification-type.ts';
+import { createSenderPolicy } from './notifications/sender.ts';
+import { createSubscriberStore } from './notifications/subscribers-store.ts';
+import { createSubscribing } from './notifications/subscribing.ts';
+import { createSubscriptionStore } from './notifications/subscriptions-store.ts';
 import { registerQueueMetrics } from './queue-metrics.ts';
 import { applySeed, readSeed } from './seed.ts';
-import { createTenantCode } from './tenant-code.ts';
+import { createTenantCode, type TenantCode } from './tenant-code.ts';
+import { createOwnTenants, createTenantStore } from './tenants/store.ts';
 import { migrateJobs, startWorker } from './worker.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
-/** `clock` is the product's time; retries of jobs go by the database's. Throws ConfigError for an unusable seed. */
+/** `clock` is the product's time; retries of jobs use the database's. Throws ConfigError for an invalid seed. */
 export async function startPlatformServer(options: {
   config: PlatformServerConfig;
   log: Logger;
   clock?: Clock;
-  /** Times of the checks before the first readiness, where they should differ. */
+  /** Overrides of the times of the checks before the first readiness. */
   startup?: Partial<StartupPace>;
 }): Promise<RunningService> {
-  const { config, log, clock = systemClock, startup: pace } = options;
+  const { config, log, clock = systemClock, startup } = options;
   const seed = config.SEED_FILE === undefined ? undefined : await readSeed(config.SEED_FILE);
   const metrics = createMetrics();
-  await migrate({ url: config.DATABASE_URL, directory: migrationsDirectory, log });
-  const pool = createPool({
-    url: config.DATABASE_URL,
-    name: 'requests',
-    size: config.DATABASE_POOL_SIZE,
-    log,
-    metrics,
-  });
-  // Jobs have connections of their own: a flood of requests must not hold up the mail, nor the other way round.
-  const jobConnections = config.WORKER_CONCURRENCY + 3;
-  const jobPool = createPool({ url: config.DATABASE_URL, name: 'jobs', size: jobConnections, log, metrics });
+  const url = config.DATABASE_URL;
+  await migrate({ url, directory: migrationsDirectory, log });
+  const pool = createPool({ url, name: 'requests', size: config.DATABASE_POOL_SIZE, log, metrics });
+  // A separate pool for jobs: a flood of requests must not hold up the mail, nor the other way round.
+  const jobPool = createPool({ url, name: 'jobs', size: config.WORKER_CONCURRENCY + 3, log, metrics });
   await migrateJobs(jobPool, log);
   if (seed) await applySeed(pool, seed);
 
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
   // A tenant whose templates are slow leaves one of the job slots to the others.
   const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
-  const urns = createUrns(config.URN_PREFIX);
-  const jobs = createPlatformJobs({ pool, urns, mailer, tenantCode, clock, log, metrics });
-  registerQueueMetrics(metrics, clock, {
-    events: createEventStore(pool).waiting,
-    deliveries: createDeliveryStore(pool).waiting,
-  });
+  const base: Base = {
+    config,
+    log,
+    clock,
+    metrics,
+    pool,
+    mailer,
+    tenantCode,
+    ...createStores({ config, pool, mailer }),
+  };
+  registerQueueMetrics(metrics, clock, { events: base.events.waiting, deliveries: base.deliveries.waiting });
   registerQuarantineMetrics(metrics, createNoticeQuarantine(pool));
   const worker = await startWorker({
-    ...jobs,
-    pool: jobPool,
-    log,
+    ...{ ...createJobs(base), pool: jobPool, log },
     concurrency: config.WORKER_CONCURRENCY,
     staleAfter: config.WORKER_STALE_AFTER,
   });
-  // It has no account of its own: it calls nobody, and only verifies tokens.
-  const readiness = watchReadiness({ config, pool, log, metrics, pace });
+  // This process has no service account: it calls no other service, and only verifies tokens.
+  const readiness = watchReadiness({ config, pool, log, metrics, pace: startup });
   return serve({
-    app: createPlatformApp({ config, pool, mailer, tenantCode, log, metrics, clock }),
-    host: config.HOST,
-    port: config.PORT,
-    metrics,
-    metricsPort: config.METRICS_PORT,
+    app: createHttpApp({
+      ...{ log, metrics, routes: platformRoutes(createRouteOptions(base)) },
+      trustedProxies: config.TRUSTED_PROXIES,
+      corsOrigins: config.CORS_ORIGINS,
+      bodyLimit: config.BODY_LIMIT,
+    }),
+    ...{ host: config.HOST, port: config.PORT, metrics, metricsPort: config.METRICS_PORT, log },
     readiness: readiness.conditions,
     drainDeadline: config.DRAIN_DEADLINE,
     drainDelay: config.DRAIN_DELAY,
-    log,
     async close() {
       readiness.stop();
       await worker.close();
       mailer.close();
       await tenantCode.close();
       await Promise.all([pool.end(), jobPool.end()]);
+    },
+  });
+}
+
+/** What everything below is built from. */
+interface Base extends ReturnType<typeof createStores> {
+  config: PlatformServerConfig;
+  log: Logger;
+  clock: Clock;
+  metrics: Metrics;
+  pool: pg.Pool;
+  mailer: Mailer;
+  tenantCode: TenantCode;
+}
+
+/** The stores, and what several services read from them. */
+function createStores({ config, pool, mailer }: { config: PlatformServerConfig; pool: pg.Pool; mailer: Mailer }) {
+  const urns: Urns = createUrns(config.URN_PREFIX);
+  const configuration = createConfigurationStore(pool);
+  const tenantStore = createTenantStore(pool);
+  const senders = createSenderPolicy({ domain: mailer.domain, domainsOf: tenantStore.mailDomains });
+  const notificationSettings = (tenant: string) => configuration.latestOfBoth(tenant, notificationsHome);
+  return {
+    ...{ urns, configuration, tenantStore, senders },
+    tenants: createOwnTenants(tenantStore, urns),
+    directory: createDirectoryStore(pool),
+    events: createEventStore(pool),
+    deliveries: createDeliveryStore(pool),
+    typesOf: async (tenant: string) => notificationTypes(await notificationSettings(tenant)),
+    senderOf: async (tenant: string) => senders.senderOf(tenant, (await notificationSettings(tenant)).tenant),
+  };
+}
+
+function createJobs(base: Base): PlatformJobs {
+  const { pool, clock, log, metrics, mailer, urns, tenantStore, directory, events, deliveries } = base;
+  const jobs = createDeliveryJobs({
+    ...{ pool, clock, log, metrics, mailer, typesOf: base.typesOf, senderOf: base.senderOf },
+    render: base.tenantCode.render,
+    eventsIn: createEventStore,
+    subscriberUrn: urns.subscriber,
+    async tenantShown(id) {
+      const [tenant] = await tenantStore.find({ id });
+      return { id: urns.tenant(id), name: tenant?.name ?? '' };
+    },
+    managementUrl: async () => (await directory.find(platformNamespace, 'subscriber-app'))?.url ?? '',
+  });
+  return createPlatformJobs({ jobs, quarantine: createJobQuarantine({ pool, clock, log }), events, deliveries, clock });
+}
+
+function createRouteOptions(base: Base): PlatformRoutesOptions {
+  const { config, pool, clock, log, metrics, urns, tenants, configuration, tenantCode, mailer } = base;
+  const accessUrl = config.ACCESS_SERVICE_URL;
+  const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
+  // Each service is an audience, and its roles are bare to itself only.
+  const verifierOf = (service: string) =>
+    createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId: urns.service(service), log, metrics, clock });
+  const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
+  const verifier = verifierOf('configuration-service');
+  return {
+    root: { databaseUrl: config.DATABASE_URL, clock },
+    directory: { store: base.directory, tenants, urnPrefix: config.URN_PREFIX },
+    tenants: { bearer: bearerOf('tenant-service'), store: base.tenantStore, urns },
+    configuration: {
+      guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: configuration.definition }),
+      store: configuration,
+      changes: createChanges(base),
+      urnOf: urns.configuration,
+    },
+    events: {
+      ...{ bearer: bearerOf('event-service'), tenants, store: base.events, clock, validate: tenantCode.validate },
+      definitions: (tenant, namespace) => configuration.members(tenant, eventsHome, [namespace]),
+    },
+    notifications: {
+      ...{ bearer: bearerOf('notification-service'), tenant: callTenant(tenants), urns },
+      ...{ typesOf: base.typesOf, senderOf: base.senderOf, sendMail: mailer.send },
+      subscribers: createSubscriberStore(pool),
+      subscriptions: createSubscriptionStore(pool),
+      subscribing: createSubscribing({ pool, clock }),
+      codes: createCodes({ pool, key: config.CODE_KEY, clock }),
+    },
+  };
+}
+
+/** Definitions that no other definition can replace: those of the configuration that this process itself reads. */
+const builtIn = {
+  'platform:configuration-service': { schema: definitionsSchema, findCode: schemasOfDefinitions },
+  'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents },
+  'platform:notification-service': { schema: notificationTypesSchema, findCode: templatesIn },
+};
+
+function createChanges({ pool, clock, tenantCode, config, urns, senders }: Base): ConfigurationChanges {
+  return createConfigurationChanges({
+    ...{ pool, clock, code: tenantCode, builtIn, largest: 2 * config.BODY_LIMIT, urnOf: urns.configuration },
+    async refuse({ scope, namespace, name }, value, before) {
+      if (scope === coreScope || namespace !== notificationsHome.namespace || name !== notificationsHome.name) return;
+      return senders.refuse(scope, value, before);
+    },
+    async recordEvent(transaction, event) {
+      await createEventStore(transaction).accept(event, clock());
     },
   });
 }

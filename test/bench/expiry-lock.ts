@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Policy } from '../../src/forms/expiry/expiry.ts';
 import { lockSql, planSql } from '../../src/forms/expiry/statements.ts';
-import { createExpiryStore, type Place } from '../../src/forms/expiry/store.ts';
+import { createExpiryStore, type Position } from '../../src/forms/expiry/store.ts';
 import { median } from './load.ts';
 
 const day = 86_400_000;
@@ -41,11 +41,11 @@ function policyOf(tenantId: string, definitionId: string): Policy {
 
 function told(tenant: string): Locker {
   const store = createExpiryStore();
-  let place: Place | undefined = { policies: [policyOf(tenant, definitionsOf['with outbox rows'])] };
+  let position: Position | undefined = { policies: [policyOf(tenant, definitionsOf['with outbox rows'])] };
   return async (client) => {
-    if (!place) return 0;
-    const batch = await store.batch(client, 'lock', { place, now: new Date(), limit: batchSize, dryRun: false });
-    place = batch.next;
+    if (!position) return 0;
+    const batch = await store.batch(client, 'lock', { position, now: new Date(), limit: batchSize, dryRun: false });
+    position = batch.next;
     return batch.locked;
   };
 }

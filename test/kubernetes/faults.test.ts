@@ -188,8 +188,8 @@ describe('a status that cannot be written', () => {
 
   it('because its resource was deleted meanwhile is none of a failure', async () => {
     await world.lab.create('a', spec);
-    const assertTurn = betweenWrites(() => world.lab.remove('a'));
-    const { failures, counts, clusterWrites } = await world.sync({ assertTurn });
+    const renewLease = betweenWrites(() => world.lab.remove('a'));
+    const { failures, counts, clusterWrites } = await world.sync({ renewLease });
     expect(clusterWrites).toEqual(['PATCH coreclients/a/status']);
     expect(failures).toEqual([]);
     expect(counts).toMatchObject({ created: 1, statuses: 0, events: 0 });
@@ -197,8 +197,8 @@ describe('a status that cannot be written', () => {
 
   it('because its resource was changed meanwhile (409) is left to the next sync', async () => {
     await world.lab.create('a', spec);
-    const assertTurn = betweenWrites(() => world.lab.patch('a', { spec: { description: 'new' } }));
-    const { failures, counts, clusterWrites } = await world.sync({ assertTurn });
+    const renewLease = betweenWrites(() => world.lab.patch('a', { spec: { description: 'new' } }));
+    const { failures, counts, clusterWrites } = await world.sync({ renewLease });
     expect(clusterWrites).toEqual(['PATCH coreclients/a/status']);
     expect(failures).toEqual([]);
     expect(counts).toMatchObject({ statuses: 0, events: 0 });
@@ -210,11 +210,11 @@ describe('a status that cannot be written', () => {
 
   it('because its resource was made anew meanwhile (409) is never written to the new one', async () => {
     await world.lab.create('a', spec);
-    const assertTurn = betweenWrites(async () => {
+    const renewLease = betweenWrites(async () => {
       await world.lab.remove('a');
       await world.lab.create('a', { ...spec, description: 'anew' });
     });
-    const { failures, counts, clusterWrites } = await world.sync({ assertTurn });
+    const { failures, counts, clusterWrites } = await world.sync({ renewLease });
     expect(clusterWrites).toEqual(['PATCH coreclients/a/status']);
     expect(failures).toEqual([]);
     expect(counts).toMatchObject({ statuses: 0, events: 0 });

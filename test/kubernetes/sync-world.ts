@@ -21,7 +21,7 @@ export interface SyncSettings {
   timeout?: number;
   pageSize?: number;
   owner?: string;
-  assertTurn?: () => Promise<void>;
+  renewLease?: () => Promise<void>;
   signal?: AbortSignal;
   /** Another kubeconfig than the account's own; an empty one for no Kubernetes. */
   kubeconfig?: string;
@@ -111,8 +111,8 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     });
     const before = { configuration: proxy.calls.length, cluster: lab.proxy.calls.length };
     const started = performance.now();
-    const assertTurn = settings.assertTurn ?? (async () => undefined);
-    const outcome = await clientSync.sync({ dryRun, allowPrune, assertTurn, signal: settings.signal });
+    const renewLease = settings.renewLease ?? (async () => undefined);
+    const outcome = await clientSync.sync({ dryRun, allowPrune, renewLease, signal: settings.signal });
     const milliseconds = performance.now() - started;
     const writes = proxy.calls
       .slice(before.configuration)

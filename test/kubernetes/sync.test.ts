@@ -150,7 +150,7 @@ describe('nothing is written', () => {
       await world.lab.create('permits', spec);
       const lost = new Error('the turn is lost');
       let asked = 0;
-      const assertTurn = async () => {
+      const renewLease = async () => {
         asked += 1;
         if (asked > allowed) throw lost;
       };
@@ -158,7 +158,7 @@ describe('nothing is written', () => {
         world.configurationProxy.calls.filter((line) => !line.startsWith('GET')).length +
         world.lab.proxy.calls.filter(({ method }) => method !== 'GET').length;
       const before = written();
-      await expect(world.sync({ assertTurn })).rejects.toBe(lost);
+      await expect(world.sync({ renewLease })).rejects.toBe(lost);
       expect(written() - before).toBe(allowed);
       const { failures, counts } = await world.sync();
       expect(failures).toEqual([]);

@@ -7,6 +7,7 @@ import { type RunOptions, type RunResult, run } from '../../reconciler/run.ts';
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
 import { createPurgeStore } from '../../src/forms/expiry/purge-store.ts';
 import type { Retentions, SkippedDefinition } from '../../src/forms/expiry/retention.ts';
+import { createRunStore } from '../../src/forms/expiry/run-store.ts';
 import { createExpiryStore } from '../../src/forms/expiry/store.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -104,7 +105,8 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
     signal: new AbortController().signal,
     progress: createProgress({ clock, log: log.log, terminal: undefined }),
     clients: { sync: async () => ({ counts: {}, conditions: {}, failures: [], skipped: 'not here' }) },
-    lease: minute,
+    runs: createRunStore(),
+    leaseDuration: minute,
     ...changes,
   });
 

@@ -12,7 +12,11 @@
 //   npx vitest run src/forms/registers --no-file-parallelism
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { type RegisterOptions, registerRoutes } from '../../src/forms/registers/routes.ts';
+import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
+import { createRegisterGuards, type RegisterPolicyOptions } from '../../src/forms/registers/policy.ts';
+import { createRegisterLocks, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
+import { registerRoutes } from '../../src/forms/registers/routes.ts';
+import { createRegisterStore } from '../../src/forms/registers/store.ts';
 import { cacheTimes } from '../../src/platform/cache.ts';
 import { type Configuration, createConfiguration } from '../../src/platform/configuration.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
@@ -48,7 +52,7 @@ export interface RegisterBackend {
   close(): Promise<void>;
 }
 
-export interface ReplicaOptions extends Partial<Omit<RegisterOptions, 'anonymousReads'>> {
+export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
   /** Reads without a token that an address has in a window. */
   anonymousReads?: { reads: number; seconds: number };
   /** Instead of the real base: that of a proxy. */
@@ -265,8 +269,10 @@ async function startReplica(
   const stepMs = timeoutMs === undefined ? {} : { stepMs: timeoutMs };
   const limits = createRateLimits({ clock, log, metrics });
   const anonymousReads = limits.local({ name: 'anonymous-reads', most, window: seconds * 1_000 });
-  const parts = { verifier, tenants, urns, configuration, pool, metrics, anonymousReads };
-  const routes = registerRoutes({ ...parts, ...stepMs, ...rest });
+  const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads, ...rest });
+  const store = createRegisterStore(configuration);
+  const changes = createRegisterChanges({ store, locks: createRegisterLocks({ pool, metrics, ...stepMs, ...rest }) });
+  const routes = registerRoutes({ ...guards, store, changes, urns });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {

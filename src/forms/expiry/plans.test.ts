@@ -116,7 +116,7 @@ const claim = { lane: 'events', now, limit: 64, lease: 60_000 };
 const relayIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]][] = [
   ['claim', (store) => store.claim(claim), ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey']],
   [
-    'claim that goes on from a place',
+    'claim that goes on from a position',
     (store) => store.claim({ ...claim, after: { notBefore: now.toISOString(), sequence: '7' } }),
     ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey'],
   ],
@@ -164,12 +164,12 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
   it.each(stageIndexes)('a batch of %s walks its partial index and looks forms up', async (stage, indexes) => {
     const store = createExpiryStore();
     const plan = await planOf((db) =>
-      store.batch(db, stage, { place: { policies }, now, limit: 1_000, dryRun: false }),
+      store.batch(db, stage, { position: { policies }, now, limit: 1_000, dryRun: false }),
     );
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
     if (stage === 'warn') return;
     const formId = '3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
-    const bare = await planOf((db) => store.takeBare(db, stage, { place: { policies }, now, formId }));
+    const bare = await planOf((db) => store.takeBare(db, stage, { position: { policies }, now, formId }));
     expect(scanned(bare)).toEqual([]);
   });
 

@@ -3,7 +3,7 @@
 import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface RunRecord {
-  /** Of the turn; a bigint, as text. */
+  /** Of the lease; a bigint, as text. */
   generation: string;
   started: Date;
   finished: Date;

@@ -28,13 +28,13 @@ export type Stage = (typeof stages)[number];
 export type BareStage = Exclude<Stage, 'warn'>;
 
 /** Where a walk goes on: the definitions that are left, and the last form of the first of them. */
-export interface Place {
+export interface Position {
   policies: readonly Policy[];
   after?: { at: string; id: string };
 }
 
 export interface BatchOptions {
-  place: Place;
+  position: Position;
   now: Date;
   /** Forms to look at. */
   limit: number;
@@ -53,7 +53,7 @@ export interface Batch {
   /** Of the deleted ones, those whose applicant could not be told. */
   unnotified: UnnotifiedForm[];
   /** Undefined when the walk is at its end. */
-  next: Place | undefined;
+  next: Position | undefined;
 }
 
 export interface UnnotifiedForm extends DefinitionKey {
@@ -79,13 +79,13 @@ export interface ExpiryStore {
   /** In a transaction. `policies` at most some hundreds: they are sent with each batch. */
   batch(db: pg.ClientBase, stage: Stage, options: BatchOptions): Promise<Batch>;
   /**
-   * In a transaction. Takes the form that is next after `place` without writing its outbox row. Changes nothing if that is
+   * In a transaction. Takes the next form after `position` without writing its outbox row. Changes nothing if that is
    * not `formId`.
    */
   takeBare(
     db: pg.ClientBase,
     stage: BareStage,
-    options: { place: Place; now: Date; formId: string },
+    options: { position: Position; now: Date; formId: string },
   ): Promise<BareBatch>;
   /** How many forms a stage will look at. */
   count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number>;
@@ -147,9 +147,9 @@ const tenantsOf = (policies: readonly Policy[]) => policies.map(({ tenantId }) =
 const definitionsOf = (policies: readonly Policy[]) => policies.map(({ definitionId }) => definitionId);
 
 /** $1 to $8 and on. */
-function valuesOf(stage: Stage, { place, now, limit }: Omit<BatchOptions, 'dryRun'>): unknown[] {
+function valuesOf(stage: Stage, { position, now, limit }: Omit<BatchOptions, 'dryRun'>): unknown[] {
   const { from, before, more } = stageSql[stage];
-  const { policies, after } = place;
+  const { policies, after } = position;
   return [
     tenantsOf(policies),
     definitionsOf(policies),
@@ -171,17 +171,17 @@ export function createExpiryStore(): ExpiryStore {
     async definitions(db) {
       return (await db.query<DefinitionKey>(definitionsSql)).rows;
     },
-    async batch(db, stage, { place, now, limit, dryRun }) {
+    async batch(db, stage, { position, now, limit, dryRun }) {
       const { sql, look } = stageSql[stage];
       await db.query(planSql);
-      const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { place, now, limit }));
-      return toBatch(rows[0], place.policies, limit);
+      const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { position, now, limit }));
+      return toBatch(rows[0], position.policies, limit);
     },
-    async takeBare(db, stage, { place, now, formId }) {
-      const values = [...valuesOf(stage, { place, now, limit: 1 }), formId];
+    async takeBare(db, stage, { position, now, formId }) {
+      const values = [...valuesOf(stage, { position, now, limit: 1 }), formId];
       await db.query(planSql);
       const [row] = (await db.query<BatchRow & Pick<BareBatch, 'untold'>>(bareSql[stage], values)).rows;
-      return { untold: [], ...toBatch(row, place.policies, 1) };
+      return { untold: [], ...toBatch(row, position.policies, 1) };
     },
     async count(db, stage, policies, now) {
       const { since, from, before } = stageSql[stage];

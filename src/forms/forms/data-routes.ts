@@ -2,7 +2,7 @@
 // holds the policy in its conditions; only when that finds nothing are the reasons looked for.
 import type { Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
-import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { CodeHashes } from '../codes/code.ts';
 import type { CodeStore } from '../codes/store.ts';
@@ -13,11 +13,12 @@ import type { Approach, FormAccess, Reached } from './access.ts';
 import { formAnswers, savedAnswers } from './answers.ts';
 import type { AnswersText, DataStore, Save } from './data-store.ts';
 import { entityTag } from './form.ts';
+import { type FormGuards, mayUpdateData } from './guards.ts';
 import { intakeRole, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf, revisionsOf } from './request.ts';
 import { codeQuery, type createDataBody, formParams, updateQuery } from './schema.ts';
 
-export interface DataRoutesOptions {
+export interface DataRoutesOptions extends FormGuards {
   answers: DataStore;
   access: FormAccess;
   codes: Pick<CodeStore, 'hasSession'>;
@@ -31,14 +32,15 @@ export interface DataRoutesOptions {
 const path = '/form/v1/forms/:formId/data';
 const etag = { ETag: 'Names these answers; for If-Match' };
 
-export function readDataRoute(guards: Guard[], options: DataRoutesOptions): Route {
+export function readDataRoute(options: DataRoutesOptions): Route {
+  const { bearer, tenant } = options;
   return route({
     method: 'get',
     path,
     summary: 'Read the answers of a form',
     description:
       'An intake application needs the applicant’s code. A verified code opens a read session: for 30 minutes the same code works again from the same service account. Without a code: the signed-in creator who may apply, clerks while it is a draft, assessors from Submitted on, form-admin. Sets lastAccessed.',
-    guards,
+    guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
     headers: { 'X-Form-Code': 'The code that the applicant received; preferred to the query parameter' },
@@ -87,14 +89,15 @@ async function read(
   throw keepsChanging();
 }
 
-export function updateDataRoute(guards: Guard[], options: DataRoutesOptions): Route {
+export function updateDataRoute(options: DataRoutesOptions): Route {
+  const { bearer, tenant, access } = options;
   return route({
     method: 'put',
     path,
     summary: 'Save the answers of a draft',
     description:
       'By an intake application, the creator who may apply, and clerks. What is sent replaces what was there; what is not sent stays. An intake application without an open read session must send both members. Sets lastAccessed.',
-    guards,
+    guards: [bearer, tenant, mayUpdateData(access)],
     params: formParams,
     query: updateQuery,
     body: options.dataBody,

@@ -1,7 +1,7 @@
 // The operations on a form: send-code and submit of the applicant's side, the others of administrators and assessors.
 import type { Request, Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
-import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { Findings } from '../definitions/json-schema.ts';
@@ -13,10 +13,11 @@ import { operationAnswer, sentCode } from './answers.ts';
 import type { ChangeStore } from './change-store.ts';
 import type { DataStore } from './data-store.ts';
 import { formView, transitions } from './form.ts';
+import type { FormGuards } from './guards.ts';
 import { accountOf, approachOf } from './request.ts';
 import { formParams, type Operation, operationBody, smallBody, tenantQuery } from './schema.ts';
 
-export interface OperationRoutesOptions {
+export interface OperationRoutesOptions extends FormGuards {
   answers: Pick<DataStore, 'peek'>;
   changes: ChangeStore;
   access: FormAccess;
@@ -30,7 +31,8 @@ export interface OperationRoutesOptions {
   changed(): void;
 }
 
-export function operateFormRoute(guards: Guard[], options: OperationRoutesOptions): Route {
+export function operateFormRoute(options: OperationRoutesOptions): Route {
+  const { bearer, tenant } = options;
   return route({
     method: 'post',
     path: '/form/v1/forms/:formId',
@@ -42,7 +44,7 @@ export function operateFormRoute(guards: Guard[], options: OperationRoutesOption
       '`to-draft` (form-admin, assessor): Submitted to Draft.',
       '`hold` and `release` (form-admin): a held form is neither locked nor deleted; its release restarts the clock.',
     ].join('\n\n'),
-    guards,
+    guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
     body: operationBody,

@@ -1,9 +1,10 @@
 // Creates, lists, shows and deletes forms.
 import { randomUUIDv7 } from 'node:crypto';
 import type { Response } from 'express';
+import { role } from '../../service/auth/bearer-guards.ts';
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { CodeHashes } from '../codes/code.ts';
@@ -23,12 +24,13 @@ import {
   normaliseApplicant,
   noticeChannels,
 } from './form.ts';
+import type { FormGuards } from './guards.ts';
 import { type CreatingPart, decideCreate, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf } from './request.ts';
 import { codeQuery, createBody, cursorOf, formParams, listQuery, smallBody, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
 
-export interface FormRoutesOptions {
+export interface FormRoutesOptions extends FormGuards {
   forms: FormStore;
   changes: ChangeStore;
   access: FormAccess;
@@ -45,14 +47,15 @@ export interface FormRoutesOptions {
 
 const collection = '/form/v1/forms';
 
-export function createFormRoute(guards: Guard[], options: FormRoutesOptions): Route {
+export function createFormRoute(options: FormRoutesOptions): Route {
+  const { bearer, tenant } = options;
   return route({
     method: 'post',
     path: collection,
     summary: 'Create a draft form',
     description:
       'By an intake application, if the definition permits anonymous applicants, or by a caller with one of the definition’s applicant or clerk roles.',
-    guards,
+    guards: [bearer, tenant],
     query: tenantQuery,
     body: createBody,
     bodyLimit: smallBody,
@@ -133,12 +136,12 @@ function sendCreated(response: Response, answer: object): void {
   response.status(201).set('Location', `${collection}/${id}`).json(answer);
 }
 
-export function listFormsRoute(guards: Guard[], { forms }: Pick<FormRoutesOptions, 'forms'>): Route {
+export function listFormsRoute({ bearer, tenant, forms }: Pick<FormRoutesOptions, 'forms' | keyof FormGuards>): Route {
   return route({
     method: 'get',
     path: collection,
     summary: 'List forms, newest first',
-    guards,
+    guards: [bearer, role('form-admin'), tenant],
     query: listQuery,
     answers: {
       200: { description: 'A page of forms', schema: formList },
@@ -158,14 +161,14 @@ export function listFormsRoute(guards: Guard[], { forms }: Pick<FormRoutesOption
   });
 }
 
-export function readFormRoute(guards: Guard[], { access }: Pick<FormRoutesOptions, 'access'>): Route {
+export function readFormRoute({ bearer, tenant, access }: Pick<FormRoutesOptions, 'access' | keyof FormGuards>): Route {
   return route({
     method: 'get',
     path: `${collection}/:formId`,
     summary: 'Read a form without its answers',
     description:
       'By form-admin, an intake application, the creator who may apply, and clerks and assessors of the definition. Sets no lastAccessed.',
-    guards,
+    guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
     answers: {
@@ -181,14 +184,15 @@ export function readFormRoute(guards: Guard[], { access }: Pick<FormRoutesOption
   });
 }
 
-export function deleteFormRoute(guards: Guard[], options: FormRoutesOptions): Route {
+export function deleteFormRoute(options: FormRoutesOptions): Route {
+  const { bearer, tenant } = options;
   return route({
     method: 'delete',
     path: `${collection}/:formId`,
     summary: 'Delete a form and the applicant’s information',
     description:
       'By form-admin; while it is a draft, also by its signed-in creator and by an intake application with a verified code. Repeating it is no error.',
-    guards,
+    guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
     headers: { 'X-Form-Code': 'The code that the applicant received' },

@@ -1,4 +1,5 @@
-// Lists and releases quarantined items: an administrator those of the own tenant, a core user those of all tenants.
+// Routes to list and release quarantined items. An administrator sees their own tenant's, a core user those of all tenants.
+import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
@@ -14,6 +15,9 @@ import {
 } from './schema.ts';
 
 export interface QuarantineRoutesOptions {
+  /** For tokens issued to this service. */
+  bearer: Guard;
+  tenantOrAll: Guard;
   quarantine: Pick<QuarantineStore, 'list' | 'release'>;
   /** Called after a release, which may have made outbox rows due. */
   changed(): void;
@@ -21,7 +25,7 @@ export interface QuarantineRoutesOptions {
 
 const collection = '/form/v1/quarantine';
 
-export function listQuarantineRoute(guards: Guard[], { quarantine }: QuarantineRoutesOptions): Route {
+export function listQuarantineRoute({ bearer, tenantOrAll, quarantine }: QuarantineRoutesOptions): Route {
   return route({
     method: 'get',
     path: collection,
@@ -30,7 +34,7 @@ export function listQuarantineRoute(guards: Guard[], { quarantine }: QuarantineR
       'Items that cannot be processed because of themselves: a form that cannot be locked, an event that the event',
       'service refuses. They are tried again when they are released, and once by each new version.',
     ].join(' '),
-    guards,
+    guards: [bearer, role('form-admin'), tenantOrAll],
     query: quarantineListQuery,
     answers: {
       200: { description: 'A page of items', schema: quarantineList },
@@ -52,7 +56,7 @@ export function listQuarantineRoute(guards: Guard[], { quarantine }: QuarantineR
   });
 }
 
-export function releaseItemRoute(guards: Guard[], { quarantine, changed }: QuarantineRoutesOptions): Route {
+export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: QuarantineRoutesOptions): Route {
   return route({
     method: 'post',
     path: `${collection}/:itemId`,
@@ -61,7 +65,7 @@ export function releaseItemRoute(guards: Guard[], { quarantine, changed }: Quara
       'Events are tried again at once, forms and core clients by the next run of the reconciler. `released` is false if a',
       'missing notice still cannot be written.',
     ].join(' '),
-    guards,
+    guards: [bearer, role('form-admin'), tenantOrAll],
     params: itemParams,
     query: quarantineQuery,
     body: itemOperation,

@@ -1,18 +1,18 @@
-// Creates, patches and deletes registers, step by step, in an order in which each can fail and the request can simply be
-// repeated: what makes a register exist comes last when it is made, and goes first when it is removed.
+// Creates, patches and deletes registers in steps. Each step may fail and the request be repeated: the step that makes a
+// register exist is the last of a create and the first of a delete.
 import { Problem } from '../../service/http/problem.ts';
 import { type Parts, type Register, registerOf, toRegister } from './register.ts';
-import type { RegisterPlace, RegisterStore } from './store.ts';
-import type { Turn, Turns } from './turns.ts';
+import type { RegisterLock, RegisterLocks } from './register-lock.ts';
+import type { CallContext, RegisterStore } from './store.ts';
 
 export interface ChangeOptions {
   store: RegisterStore;
-  turns: Turns;
+  locks: RegisterLocks;
 }
 
 export type RegisterChanges = ReturnType<typeof createRegisterChanges>;
 
-type Call = Omit<RegisterPlace, 'timeoutMs'>;
+type Call = Omit<CallContext, 'timeoutMs'>;
 
 export interface NewRegister {
   name: string;
@@ -20,71 +20,71 @@ export interface NewRegister {
   entries: readonly unknown[];
 }
 
-/** What is undefined stays as it is. */
+/** Undefined members stay as they are. */
 export interface RegisterChange {
   description?: string | undefined;
   entries?: readonly unknown[] | undefined;
 }
 
-export function createRegisterChanges({ store, turns }: ChangeOptions) {
-  /** One turn: each step asks for its place anew, and thereby whether it may still start. */
-  function inTurn<T>(
+export function createRegisterChanges({ store, locks }: ChangeOptions) {
+  /** Runs `work` under the register's lock. `step` returns the context of the next call; it throws if that is too late. */
+  function withLock<T>(
     name: string,
     call: Call,
-    work: (turn: Turn, place: () => RegisterPlace) => Promise<T>,
+    work: (lock: RegisterLock, step: () => CallContext) => Promise<T>,
   ): Promise<T> {
-    return turns.take(call.tenantId, name, (turn) => work(turn, () => ({ ...call, timeoutMs: turn.timeForStep() })));
+    return locks.hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
   }
 
-  /** Writing publishes: a pin on an older revision moves to what was written. */
-  async function publish(name: string, entries: readonly unknown[], { active }: Parts, place: () => RegisterPlace) {
-    const written = await store.writeEntries(name, entries, place());
-    if (active && active.revision !== written.revision) await store.pin(name, written.revision, place());
+  /** Publishes what it writes: a pin on an older revision moves to the new entries. */
+  async function publish(name: string, entries: readonly unknown[], { active }: Parts, step: () => CallContext) {
+    const written = await store.writeEntries(name, entries, step());
+    if (active && active.revision !== written.revision) await store.pin(name, written.revision, step());
     return Array.isArray(written.configuration) ? written.configuration : entries;
   }
 
   return {
-    /** Throws Problem `conflict` where the register exists. Half a register does not: it is made whole. */
+    /** Throws Problem `conflict` if the register exists. An incomplete register does not; this completes it. */
     create: ({ name, description, entries }: NewRegister, call: Call): Promise<Register> =>
-      inTurn(name, call, async (turn, place) => {
-        const parts = await store.read(name, place());
+      withLock(name, call, async (lock, step) => {
+        const parts = await store.read(name, step());
         if (registerOf(name, parts)) throw new Problem('conflict', 'A register with this name exists.');
-        // A left-over definition goes before the entries come: not for a moment may its anonymousRead open them, nor its
-        // schema judge them.
+        // A leftover definition is removed before the entries are written: its anonymousRead must not expose them, nor its
+        // schema validate them.
         if (parts.definition) {
-          await turn.lockDefinitions();
-          await store.removeDefinition(name, place());
+          await lock.lockDefinitions();
+          await store.removeDefinition(name, step());
         }
-        const written = await publish(name, entries, parts, place);
-        await turn.lockDefinitions();
-        await store.define(name, description, place());
+        const written = await publish(name, entries, parts, step);
+        await lock.lockDefinitions();
+        await store.define(name, description, step());
         return toRegister(name, description, written);
       }),
 
     /** Throws Problem `not-found`. */
     patch: (name: string, change: RegisterChange, call: Call): Promise<Register> =>
-      inTurn(name, call, async (turn, place) => {
-        const parts = await store.read(name, place());
+      withLock(name, call, async (lock, step) => {
+        const parts = await store.read(name, step());
         const register = registerOf(name, parts);
         if (!register) throw notFound();
         const { description = register.description } = change;
-        const entries = change.entries ? await publish(name, change.entries, parts, place) : register.entries;
+        const entries = change.entries ? await publish(name, change.entries, parts, step) : register.entries;
         if (change.description !== undefined) {
-          await turn.lockDefinitions();
-          await store.describe(name, change.description, place());
+          await lock.lockDefinitions();
+          await store.describe(name, change.description, step());
         }
         return toRegister(name, description, entries);
       }),
 
-    /** Removes whatever is there. Throws Problem `not-found` where that was not a whole register. */
+    /** Removes complete and incomplete registers. Throws Problem `not-found` if the register was incomplete or missing. */
     remove: (name: string, call: Call): Promise<void> =>
-      inTurn(name, call, async (turn, place) => {
-        const parts = await store.read(name, place());
+      withLock(name, call, async (lock, step) => {
+        const parts = await store.read(name, step());
         if (parts.definition) {
-          await turn.lockDefinitions();
-          await store.removeDefinition(name, place());
+          await lock.lockDefinitions();
+          await store.removeDefinition(name, step());
         }
-        if (parts.latest || parts.active) await store.removeEntries(name, place());
+        if (parts.latest || parts.active) await store.removeEntries(name, step());
         if (!registerOf(name, parts)) throw notFound();
       }),
   };

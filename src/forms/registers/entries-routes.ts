@@ -1,16 +1,17 @@
-// The entries of one register as a bare array, for form renderers: with a token as in every other register call, without
-// one only where the register's definition lets anybody read.
+// The entries of one register as a bare array, for form renderers. Without a token, only those of a register whose
+// definition has `anonymousRead`.
 import { createHash } from 'node:crypto';
-import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { ifBearer } from '../../service/auth/bearer-guards.ts';
+import { type Answer, anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
-import { isManager, refuseRead } from './policy.ts';
+import { isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
 import { registerOf } from './register.ts';
-import { entriesAnswer, nameParams, tenantQuery } from './schema.ts';
+import { entriesResponse, nameParams, tenantQuery } from './schema.ts';
 import type { RegisterStore } from './store.ts';
 
-export interface EntriesRouteOptions {
+export interface EntriesRouteOptions extends RegisterGuards {
   path: string;
   store: RegisterStore;
   urns: Urns;
@@ -18,7 +19,8 @@ export interface EntriesRouteOptions {
   missing: Answer;
 }
 
-export function entriesRoute(guards: Guard[], { path, store, urns, refusals, missing }: EntriesRouteOptions): Route {
+export function entriesRoute(options: EntriesRouteOptions): Route {
+  const { bearer, tenant, anonymousReadLimit, namedTenant, path, store, urns, refusals, missing } = options;
   const render = createRenderer();
   return route({
     method: 'get',
@@ -27,14 +29,14 @@ export function entriesRoute(guards: Guard[], { path, store, urns, refusals, mis
     description:
       'A register is open when `anonymousRead` is set on its definition in the configuration service; a change of that ' +
       'takes up to five minutes to be seen here. Without a token, `tenantId` names the tenant, and each address has a limit.',
-    guards,
+    guards: [varyByCaller, ifBearer([bearer, tenant], [anonymous, anonymousReadLimit, namedTenant])],
     params: nameParams,
     query: tenantQuery,
     headers: { 'If-None-Match': 'ETag of an earlier answer' },
     answers: {
       200: {
         description: 'The entries',
-        schema: entriesAnswer,
+        schema: entriesResponse,
         headers: { ETag: 'Of the content', 'Cache-Control': 'max-age=60 without a token, else no-store' },
       },
       304: { description: 'Nothing has changed' },
@@ -48,13 +50,13 @@ export function entriesRoute(guards: Guard[], { path, store, urns, refusals, mis
     },
     async handle({ params: { name } }, request, response) {
       const { caller, traceparent } = response.locals;
-      const place = { tenantId: tenantOf(response).id, traceparent };
+      const context = { tenantId: tenantOf(response).id, traceparent };
       let entries: readonly unknown[] | undefined;
       if (isManager(caller, urns)) {
-        entries = registerOf(name, await store.read(name, place))?.entries;
+        entries = registerOf(name, await store.read(name, context))?.entries;
         if (!entries) throw notFound();
       } else {
-        entries = await store.readOpen(name, place);
+        entries = await store.readOpen(name, context);
         if (!entries) throw refuseRead(caller);
       }
       const { body, etag } = render(entries);

@@ -24,48 +24,48 @@ type PageBuilder = ReturnType<typeof createRegisterPage>;
 
 export function createRegisterList(
   configuration: Configuration,
-  readDefinitions: (place: TenantPlace) => Promise<unknown>,
-): (place: TenantPlace, options: ListOptions) => Promise<RegisterPage> {
+  readDefinitions: (context: TenantPlace) => Promise<unknown>,
+): (context: TenantPlace, options: ListOptions) => Promise<RegisterPage> {
   const tooLarge = new LRUCache<string, true>({ max: 1_000, ttl: rememberMs });
 
-  function listMany(place: TenantPlace, after?: string) {
-    return configuration.list(registerNamespace, { ...place, top: largestPage, includeActive: true, after });
+  function listMany(context: TenantPlace, after?: string) {
+    return configuration.list(registerNamespace, { ...context, top: largestPage, includeActive: true, after });
   }
 
   /** Undefined where the registers are too large for one answer. */
-  async function listFirst(place: TenantPlace) {
-    if (tooLarge.has(place.tenantId)) return undefined;
+  async function listFirst(context: TenantPlace) {
+    if (tooLarge.has(context.tenantId)) return undefined;
     try {
-      return await listMany(place);
+      return await listMany(context);
     } catch (error) {
       if (!(error instanceof PlatformError) || error.reason !== 'oversized') throw error;
-      tooLarge.set(place.tenantId, true);
+      tooLarge.set(context.tenantId, true);
       return undefined;
     }
   }
 
-  async function addMany(page: PageBuilder, first: Awaited<ReturnType<typeof listMany>>, place: TenantPlace) {
-    for (let found = first; ; found = await listMany(place, found.next)) {
+  async function addMany(page: PageBuilder, first: Awaited<ReturnType<typeof listMany>>, context: TenantPlace) {
+    for (let found = first; ; found = await listMany(context, found.next)) {
       page.add(found.results.map((entry) => ({ name: entry.name, entries: entriesOf(entry) })));
       if (found.next === undefined || found.results.length === 0) return;
     }
   }
 
-  async function addOneByOne(page: PageBuilder, names: string[], place: TenantPlace) {
+  async function addOneByOne(page: PageBuilder, names: string[], context: TenantPlace) {
     const readOne = async (name: string) => {
-      return { name, entries: entriesOf(await configuration.read(registerNamespace, name, place)) };
+      return { name, entries: entriesOf(await configuration.read(registerNamespace, name, context)) };
     };
     for (let start = 0; start < names.length && !page.isFull(); start += readsAtOnce)
       page.add(await Promise.all(names.slice(start, start + readsAtOnce).map(readOne)));
   }
 
-  return async (place, { top, after }) => {
-    const [document, first] = await Promise.all([readDefinitions(place), listFirst(place)]);
+  return async (context, { top, after }) => {
+    const [document, first] = await Promise.all([readDefinitions(context), listFirst(context)]);
     const definitions = definitionsIn(document);
     const page = createRegisterPage({ definitions, after, top, maxBytes: maxPageBytes });
     const names = () => [...definitions.keys()].filter((name) => after === undefined || name > after).sort();
-    if (first) await addMany(page, first, place);
-    else await addOneByOne(page, names(), place);
+    if (first) await addMany(page, first, context);
+    else await addOneByOne(page, names(), context);
     return page.result();
   };
 }

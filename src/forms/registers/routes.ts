@@ -1,32 +1,29 @@
-// The addresses of data registers. Their order of checks is 401, 403, tenant, validation, then the configuration
-// service, whose every failure is 502.
+// Routes of data registers. The checks run in this order: 401, 403, tenant, validation, then the configuration service,
+// whose failures are all 502.
 import type { Response } from 'express';
-import type pg from 'pg';
-import type { Configuration } from '../../platform/configuration.ts';
-import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { type Answer, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
-import { createRegisterChanges, notFound, type RegisterChanges } from './changes.ts';
+import { notFound, type RegisterChanges } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
-import { createRegisterGuards, type RegisterPolicyOptions } from './policy.ts';
+import type { RegisterGuards } from './policy.ts';
 import { registerOf } from './register.ts';
 import {
   createBody,
   encodeCursor,
-  listAnswer,
   listQuery,
+  listResponse,
   nameParams,
   patchBody,
-  registerAnswer,
+  registerResponse,
   tenantQuery,
 } from './schema.ts';
-import { createRegisterStore, type RegisterStore } from './store.ts';
-import { createTurns, type TurnOptions } from './turns.ts';
+import type { RegisterStore } from './store.ts';
 
-export interface RegisterOptions extends RegisterPolicyOptions, TurnOptions {
-  /** By the service's own account, which needs configured-service and configuration-admin. */
-  configuration: Configuration;
-  pool: pg.Pool;
+export interface RegisterRoutesOptions extends RegisterGuards {
+  store: RegisterStore;
+  changes: RegisterChanges;
+  urns: Urns;
 }
 
 const path = '/form/v1/registers';
@@ -42,18 +39,14 @@ const busy: Answer = {
   headers: { 'Retry-After': 'Seconds' },
 };
 
-export function registerRoutes(options: RegisterOptions): Route[] {
-  const { bearer, mayManage, tenant, bearerOrAnonymousRead } = createRegisterGuards(options);
-  const store = createRegisterStore(options.configuration);
-  const changes = createRegisterChanges({ store, turns: createTurns(options) });
-  const { urns } = options;
+export function registerRoutes(options: RegisterRoutesOptions): Route[] {
   return [
-    listRoute([bearer, mayManage, tenant], store),
-    createRoute([bearer, mayManage, tenant], changes, urns),
-    readRoute([bearer, mayManage, tenant], store),
-    patchRoute([bearer, mayManage, tenant], changes),
-    deleteRoute([bearer, mayManage, tenant], changes),
-    entriesRoute([bearerOrAnonymousRead], { path: `${path}/:name/entries`, store, urns, refusals, missing }),
+    listRoute(options),
+    createRoute(options),
+    readRoute(options),
+    patchRoute(options),
+    deleteRoute(options),
+    entriesRoute({ ...options, path: `${path}/:name/entries`, refusals, missing }),
   ];
 }
 
@@ -61,15 +54,15 @@ function callOf(response: Response) {
   return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
 }
 
-function listRoute(guards: Guard[], store: RegisterStore): Route {
+function listRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions): Route {
   return route({
     method: 'get',
     path,
     summary: "List the tenant's registers",
     description: 'Sorted by name. Registers that lack their definition or their entries are left out.',
-    guards,
+    guards: [bearer, mayManage, tenant],
     query: listQuery,
-    answers: { 200: { description: 'A page of registers', schema: listAnswer }, ...refusals },
+    answers: { 200: { description: 'A page of registers', schema: listResponse }, ...refusals },
     async handle({ query: { top, after } }, _request, response) {
       const { registers, next } = await store.list(callOf(response), { top, after });
       const page = {
@@ -82,16 +75,16 @@ function listRoute(guards: Guard[], store: RegisterStore): Route {
   });
 }
 
-function readRoute(guards: Guard[], store: RegisterStore): Route {
+function readRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions): Route {
   return route({
     method: 'get',
     path: `${path}/:name`,
     summary: 'Read a register',
     description: 'Entries are those that forms use: of the active revision, else of the latest.',
-    guards,
+    guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
-    answers: { 200: { description: 'The register', schema: registerAnswer }, ...refusals, 404: missing },
+    answers: { 200: { description: 'The register', schema: registerResponse }, ...refusals, 404: missing },
     async handle({ params }, _request, response) {
       const register = registerOf(params.name, await store.read(params.name, callOf(response)));
       if (!register) throw notFound();
@@ -100,7 +93,7 @@ function readRoute(guards: Guard[], store: RegisterStore): Route {
   });
 }
 
-function createRoute(guards: Guard[], changes: RegisterChanges, urns: Urns): Route {
+function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoutesOptions): Route {
   return route({
     method: 'post',
     path,
@@ -108,11 +101,11 @@ function createRoute(guards: Guard[], changes: RegisterChanges, urns: Urns): Rou
     description:
       `Forms refer to it by \`${urns.register('<name>')}\`, the name as it is. ` +
       'What a failed create left behind does not stand in the way of a repeat.',
-    guards,
+    guards: [bearer, mayManage, tenant],
     query: tenantQuery,
     body: createBody,
     answers: {
-      201: { description: 'The register', schema: registerAnswer, headers: { Location: 'Its address' } },
+      201: { description: 'The register', schema: registerResponse, headers: { Location: 'Its address' } },
       ...refusals,
       409: { description: 'A register with this name exists' },
       503: busy,
@@ -127,7 +120,7 @@ function createRoute(guards: Guard[], changes: RegisterChanges, urns: Urns): Rou
   });
 }
 
-function patchRoute(guards: Guard[], changes: RegisterChanges): Route {
+function patchRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
   return route({
     method: 'patch',
     path: `${path}/:name`,
@@ -135,12 +128,12 @@ function patchRoute(guards: Guard[], changes: RegisterChanges): Route {
     description:
       'A field that is not sent stays. Entries are replaced whole and published: where an older revision is pinned as ' +
       'active, the pin moves to what was written. `anonymousRead` stays as it is.',
-    guards,
+    guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
     body: patchBody,
     answers: {
-      200: { description: 'The changed register', schema: registerAnswer },
+      200: { description: 'The changed register', schema: registerResponse },
       ...refusals,
       404: missing,
       503: busy,
@@ -151,7 +144,7 @@ function patchRoute(guards: Guard[], changes: RegisterChanges): Route {
   });
 }
 
-function deleteRoute(guards: Guard[], changes: RegisterChanges): Route {
+function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
   return route({
     method: 'delete',
     path: `${path}/:name`,
@@ -159,7 +152,7 @@ function deleteRoute(guards: Guard[], changes: RegisterChanges): Route {
     description:
       'Forms that refer to it lose its options. Half a register, as a failed delete leaves it, is removed too and ' +
       'answered with 404.',
-    guards,
+    guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
     answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },

@@ -1,4 +1,4 @@
-// What the register API takes and answers. Unknown fields are refused.
+// The request and response schemas of the register API. Unknown members are rejected.
 import { z } from 'zod';
 import { type EntryProblem, entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
@@ -109,15 +109,15 @@ export const listQuery = z.object({
   after,
 });
 
-export const registerAnswer = z
+export const registerResponse = z
   .object({ namespace: z.literal(registerNamespace), name, description: z.string(), entries: entriesShape })
   .meta({ id: 'Register', examples: [example] });
 
-export const listAnswer = z
+export const listResponse = z
   .object({
-    results: z.array(registerAnswer),
+    results: z.array(registerResponse),
     page: z.object({ after: z.string().nullable(), next: z.string().nullable(), size: z.int() }),
   })
   .meta({ examples: [{ results: [example], page: { after: null, next: null, size: 1 } }] });
 
-export const entriesAnswer = entriesShape;
+export const entriesResponse = entriesShape;

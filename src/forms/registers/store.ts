@@ -15,8 +15,8 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** Of which tenant, and on behalf of which request. */
-export interface RegisterPlace {
+/** The tenant of a call, the trace of its request, and its time limit. */
+export interface CallContext {
   tenantId: string;
   /** W3C trace context. */
   traceparent?: string | undefined;
@@ -35,33 +35,33 @@ export function createRegisterStore(configuration: Configuration) {
 }
 
 function createReads(configuration: Configuration) {
-  async function readDefinitions(place: RegisterPlace): Promise<unknown> {
-    const { latest } = await configuration.read(...home, place);
+  async function readDefinitions(context: CallContext): Promise<unknown> {
+    const { latest } = await configuration.read(...home, context);
     return latest?.configuration;
   }
 
   const list = createRegisterList(configuration, readDefinitions);
 
   return {
-    read: (name: string, place: RegisterPlace): Promise<Parts> =>
+    read: (name: string, context: CallContext): Promise<Parts> =>
       asked(async () => {
-        const reads = [readDefinitions(place), configuration.read(registerNamespace, name, place)] as const;
+        const reads = [readDefinitions(context), configuration.read(registerNamespace, name, context)] as const;
         const [document, revisions] = await Promise.all(reads);
         return { definition: definitionIn(document, name), ...revisions };
       }),
 
-    list: (place: RegisterPlace, options: ListOptions): Promise<RegisterPage> => asked(() => list(place, options)),
+    list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
     /**
      * For anonymous callers: the definition at most 5 minutes old, and the entries only where it lets anybody read.
      * Undefined for whatever is not open. A name that no definition opens costs no call of its own.
      */
-    readOpen: (name: string, place: RegisterPlace): Promise<readonly unknown[] | undefined> =>
+    readOpen: (name: string, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
-        const { value: document } = await configuration.latest(...home, place, { permission: true });
+        const { value: document } = await configuration.latest(...home, context, { permission: true });
         const definition = definitionIn(document?.configuration, name);
         if (!definition?.hasArraySchema || !definition.anonymousRead) return undefined;
-        const { value } = await configuration.activeOrLatest(registerNamespace, name, place);
+        const { value } = await configuration.activeOrLatest(registerNamespace, name, context);
         return entriesOf({ latest: value });
       }),
   };
@@ -69,38 +69,38 @@ function createReads(configuration: Configuration) {
 
 function createWrites(configuration: Configuration) {
   // Objects merge, one level deep, so a repeat changes nothing.
-  const updateDefinition = (name: string, definition: Record<string, unknown>, place: RegisterPlace): Promise<void> =>
+  const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext): Promise<void> =>
     asked(async () => {
-      await configuration.update(...home, { [definitionKey(name)]: definition }, { ...place, idempotent: true });
+      await configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true });
     });
 
   return {
     /** Into the latest revision, as a whole: an update would append. */
-    writeEntries: (name: string, entries: readonly unknown[], place: RegisterPlace): Promise<Revision> =>
-      asked(() => configuration.replace(registerNamespace, name, entries, place)),
+    writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
+      asked(() => configuration.replace(registerNamespace, name, entries, context)),
 
-    pin: (name: string, revision: number, place: RegisterPlace): Promise<void> =>
+    pin: (name: string, revision: number, context: CallContext): Promise<void> =>
       asked(async () => {
-        await configuration.setActiveRevision(registerNamespace, name, revision, place);
+        await configuration.setActiveRevision(registerNamespace, name, revision, context);
       }),
 
     /** Assumes that there is no definition: the service would merge the two. */
-    define: (name: string, description: string, place: RegisterPlace): Promise<void> =>
-      updateDefinition(name, newDefinition(description), place),
+    define: (name: string, description: string, context: CallContext): Promise<void> =>
+      updateDefinition(name, newDefinition(description), context),
 
     /** The rest of the definition, such as `anonymousRead` and the schema, stays: the service merges. */
-    describe: (name: string, description: string, place: RegisterPlace): Promise<void> =>
-      updateDefinition(name, { description }, place),
+    describe: (name: string, description: string, context: CallContext): Promise<void> =>
+      updateDefinition(name, { description }, context),
 
-    removeDefinition: (name: string, place: RegisterPlace): Promise<void> =>
+    removeDefinition: (name: string, context: CallContext): Promise<void> =>
       asked(async () => {
-        await configuration.deleteProperty(...home, definitionKey(name), place);
+        await configuration.deleteProperty(...home, definitionKey(name), context);
       }),
 
     /** With revisions and pin. */
-    removeEntries: (name: string, place: RegisterPlace): Promise<void> =>
+    removeEntries: (name: string, context: CallContext): Promise<void> =>
       asked(async () => {
-        await configuration.remove(registerNamespace, name, place);
+        await configuration.remove(registerNamespace, name, context);
       }),
   };
 }

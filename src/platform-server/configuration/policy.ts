@@ -1,6 +1,6 @@
-// Who may do what with configuration, and whose configuration a call is about. Tokens are taken with any audience here:
-// the contract makes that exception for this service, and for no other.
-import { anyRole, bearer } from '../../service/auth/bearer-guards.ts';
+// Who may do what with configuration, and whose configuration a call is about. Accepts tokens for any audience: the
+// contract makes that exception for this service only.
+import { bearer, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -16,10 +16,10 @@ export interface ConfigurationGuards {
   mayPatch: Guard;
   mayAdminister: Guard;
   mayList: Guard;
-  /** Leaves the tenant of the call in `locals.tenant`; none means core configuration. */
+  /** Stores the tenant of the call in `locals.tenant`; core configuration has none. */
   tenantOrCore: Guard;
-  /** A bearer that may read, or nobody at all where the definition has `anonymousRead`. */
-  mayReadOrAnonymousRead: Guard;
+  /** Admits callers without a token where the definition has `anonymousRead`. */
+  anonymousRead: Guard;
 }
 
 export interface GuardOptions {
@@ -34,26 +34,20 @@ const [admin, reader, configured] = ['configuration-admin', 'configuration-reade
 export function createConfigurationGuards(options: GuardOptions): ConfigurationGuards {
   const resolver = options.urns.role('directory-service', 'resource-resolver');
   const exporter = options.urns.role('export-service', 'export-job');
-  const verified = bearer(options.verifier, 'any');
-  const mayRead = anyRole(reader, admin, configured, resolver, exporter);
-  const tenantOrCore = createTenantOrCore(options.tenants);
   return {
-    bearer: verified,
-    mayRead,
-    mayPatch: anyRole(admin, configured),
-    mayAdminister: anyRole(admin),
+    bearer: bearer(options.verifier, 'any'),
+    mayRead: role(reader, admin, configured, resolver, exporter),
+    mayPatch: role(admin, configured),
+    mayAdminister: role(admin),
     mayList: mayListNamespace(configured, exporter, admin),
-    tenantOrCore,
-    mayReadOrAnonymousRead: {
-      name: 'mayReadOrAnonymousRead',
-      admits: ['bearer', 'none'],
+    tenantOrCore: createTenantOrCore(options.tenants),
+    anonymousRead: {
+      name: 'anonymousRead',
+      admits: ['none'],
       async check(request, response) {
-        if (request.headers.authorization === undefined) {
-          const tenant = await anonymousTenant(request.query, options.tenants);
-          if (tenant) response.locals.tenant = tenant;
-          return requireAnonymousRead(request.params, request.query, tenant, options);
-        }
-        for (const guard of [verified, mayRead, tenantOrCore]) await guard.check(request, response);
+        const tenant = await anonymousTenant(request.query, options.tenants);
+        if (tenant) response.locals.tenant = tenant;
+        return requireAnonymousRead(request.params, request.query, tenant, options);
       },
     },
   };
@@ -62,7 +56,7 @@ export function createConfigurationGuards(options: GuardOptions): ConfigurationG
 /** Administrators list their own tenant's namespaces; a core caller needs a service's role. */
 function mayListNamespace(configuredRole: string, exporterRole: string, adminRole: string): Guard {
   return {
-    name: `anyRole(${configuredRole}, ${exporterRole}, ${adminRole} unless core)`,
+    name: `role(${configuredRole}, ${exporterRole}, ${adminRole} unless core)`,
     check(_request, response) {
       const { roles, isCore } = callerOf(response);
       if (roles.has(configuredRole) || roles.has(exporterRole) || (!isCore && roles.has(adminRole))) return;
@@ -71,7 +65,7 @@ function mayListNamespace(configuredRole: string, exporterRole: string, adminRol
   };
 }
 
-/** A core caller names a tenant with `tenantId`, or addresses core; what others send there is ignored. */
+/** A core caller names a tenant with `tenantId`, or addresses core; the parameter is ignored for other callers. */
 function createTenantOrCore(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
     name: 'tenantOrCore',
@@ -104,14 +98,12 @@ async function requireAnonymousRead(
 ): Promise<void> {
   const { namespace, name } = params;
   if (tenant && typeof namespace === 'string' && typeof name === 'string') {
-    // What a tenant defines opens nothing of core's.
+    // A tenant's definition opens none of core's configuration.
     const scope = query.core === undefined ? scopeOf(tenant) : coreScope;
     const definition = await options.definitionOf(scope, namespace, name);
     if (definition?.anonymousRead) return;
   }
-  throw new Problem('unauthenticated', 'The configuration is not open to anonymous callers.', {
-    headers: { 'WWW-Authenticate': 'Bearer' },
-  });
+  throw new Problem('unauthenticated', 'The configuration is not open to anonymous callers.');
 }
 
 export function scopeOf(tenant: Tenant | undefined): Scope {

@@ -1,5 +1,6 @@
-// The configuration service's addresses. A configuration that does not exist is no 404: it reads as empty.
+// Routes of the configuration service. A configuration that does not exist reads as empty; it is not a 404.
 import type { Response } from 'express';
+import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Answer, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
@@ -52,7 +53,7 @@ function actorOf(response: Response): Actor {
   return { id: subject, name };
 }
 
-export function configurationReadRoutes(options: ConfigurationRouteOptions): Route[] {
+export function configurationRoutes(options: ConfigurationRouteOptions): Route[] {
   return [
     listRoute(options),
     entryRoute(options),
@@ -60,11 +61,10 @@ export function configurationReadRoutes(options: ConfigurationRouteOptions): Rou
     activeRoute(options),
     revisionsRoute(options),
     revisionRoute(options),
+    patchRoute(options),
+    operationRoute(options),
+    deleteRoute(options),
   ];
-}
-
-export function configurationWriteRoutes(options: ConfigurationRouteOptions): Route[] {
-  return [patchRoute(options), operationRoute(options), deleteRoute(options)];
 }
 
 type UrnOf = ConfigurationRouteOptions['urnOf'];
@@ -79,11 +79,12 @@ function mapLatest(urnOf: UrnOf, { namespace, name }: KeyParams, latest: Revisio
 }
 
 function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
+  const { bearer, mayList, tenantOrCore } = guards;
   return route({
     method: 'get',
     path: base,
     summary: 'The configurations of a namespace, by name',
-    guards: [guards.bearer, guards.mayList, guards.tenantOrCore],
+    guards: [bearer, mayList, tenantOrCore],
     params: namespaceParams,
     query: listQuery,
     answers: { 200: { description: 'A page', schema: listAnswer }, ...refusals },
@@ -100,11 +101,12 @@ function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
 }
 
 function entryRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
+  const { bearer, mayRead, tenantOrCore } = guards;
   return route({
     method: 'get',
     path: `${base}/:name`,
     summary: 'A configuration: its latest revision and the active one',
-    guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
+    guards: [bearer, mayRead, tenantOrCore],
     params: nameParams,
     query: readQuery,
     answers: { 200: { description: 'Both are null where there is none', schema: entryAnswer }, ...refusals },
@@ -116,11 +118,12 @@ function entryRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route 
 }
 
 function latestRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  const { bearer, mayRead, tenantOrCore, anonymousRead } = guards;
   return route({
     method: 'get',
     path: `${base}/:name/latest`,
     summary: 'The value of the latest revision',
-    guards: [guards.mayReadOrAnonymousRead],
+    guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: readQuery,
     answers: { 200: { description: 'The bare value; {} where there is none' }, ...refusals },
@@ -132,11 +135,12 @@ function latestRoute({ guards, store }: ConfigurationRouteOptions): Route {
 }
 
 function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  const { bearer, mayRead, tenantOrCore, anonymousRead } = guards;
   return route({
     method: 'get',
     path: `${base}/:name/active`,
     summary: 'The active revision',
-    guards: [guards.mayReadOrAnonymousRead],
+    guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: activeQuery,
     answers: { 200: { description: 'An empty body where there is none', schema: revisionAnswer }, ...refusals },
@@ -150,11 +154,12 @@ function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
 }
 
 function revisionsRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  const { bearer, mayRead, tenantOrCore } = guards;
   return route({
     method: 'get',
     path: `${base}/:name/revisions`,
     summary: 'The revisions of a configuration, newest first',
-    guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
+    guards: [bearer, mayRead, tenantOrCore],
     params: nameParams,
     query: revisionsQuery,
     answers: { 200: { description: 'A page', schema: revisionsAnswer }, ...refusals },
@@ -166,11 +171,12 @@ function revisionsRoute({ guards, store }: ConfigurationRouteOptions): Route {
 }
 
 function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
+  const { bearer, mayRead, tenantOrCore } = guards;
   return route({
     method: 'get',
     path: `${base}/:name/revisions/:revision`,
     summary: 'The value of one revision',
-    guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
+    guards: [bearer, mayRead, tenantOrCore],
     params: revisionParams,
     answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
     async handle({ params }, _request, response) {
@@ -182,11 +188,12 @@ function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
 }
 
 function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Route {
+  const { bearer, mayPatch, tenantOrCore } = guards;
   return route({
     method: 'patch',
     path: `${base}/:name`,
     summary: 'Changes the latest revision in place: UPDATE, REPLACE or DELETE of a property',
-    guards: [guards.bearer, guards.mayPatch, guards.tenantOrCore],
+    guards: [bearer, mayPatch, tenantOrCore],
     params: nameParams,
     body: patchBody,
     answers: { 200: { description: 'The value after the change', schema: latestAnswer }, ...refusals },
@@ -198,11 +205,12 @@ function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Rout
 }
 
 function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Route {
+  const { bearer, mayAdminister, tenantOrCore } = guards;
   return route({
     method: 'post',
     path: `${base}/:name`,
     summary: 'CREATE-REVISION or SET-ACTIVE-REVISION',
-    guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
+    guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,
     body: postBody,
     answers: {
@@ -225,11 +233,12 @@ function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): 
 }
 
 function deleteRoute({ guards, changes }: ConfigurationRouteOptions): Route {
+  const { bearer, mayAdminister, tenantOrCore } = guards;
   return route({
     method: 'delete',
     path: `${base}/:name`,
     summary: 'Removes a configuration with all of its revisions and its pin',
-    guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
+    guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,
     answers: { 200: { description: 'Whether anything was there', schema: deletedAnswer }, ...refusals },
     async handle({ params }, _request, response) {

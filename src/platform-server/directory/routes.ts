@@ -1,4 +1,4 @@
-// The directory's addresses: what clients read. Entries change by the seed only; there is no write here.
+// Routes of the directory, read only: entries come from the seed.
 import { z } from 'zod';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
@@ -7,11 +7,13 @@ import { platformNamespace, showEntry } from './entry.ts';
 import { apiParams, entryAnswer, namespaceParams } from './schema.ts';
 import type { DirectoryStore } from './store.ts';
 
-export function directoryRoutes(options: {
+export interface DirectoryRouteOptions {
   store: DirectoryStore;
   tenants: Pick<Tenants, 'byName'>;
   urnPrefix: string;
-}): Route[] {
+}
+
+export function directoryRoutes(options: DirectoryRouteOptions): Route[] {
   const { store, tenants, urnPrefix } = options;
   return [
     route({
@@ -39,7 +41,7 @@ export function directoryRoutes(options: {
       params: apiParams,
       answers: {
         200: { description: 'The entry', schema: entryAnswer },
-        400: { description: 'A part has another shape' },
+        400: { description: 'A parameter has another shape' },
         404: { description: 'No such entry' },
       },
       async handle({ params: { namespace, service, api } }, _request, response) {

@@ -38,6 +38,9 @@ const definitionSchema = {
 };
 
 /** The schema of platform:event-service: the event definitions of each namespace. */
+/** The configuration that holds the event definitions. */
+export const eventsHome = { namespace: 'platform', name: 'event-service' };
+
 export const eventDefinitionsSchema = {
   type: 'object',
   additionalProperties: {

@@ -1,22 +1,20 @@
-// The event service's address. 200 means that the event is stored and its routing is certain; a repeat with the same
-// `context.idempotencyKey` is 200 and does nothing.
-import { anyRole, bearer } from '../../service/auth/bearer-guards.ts';
-import type { BearerVerifier, Caller, Tenants } from '../../service/auth/identity.ts';
+// The route of the event service. 200 means that the event and its routing job are stored. A repeat with the same
+// `context.idempotencyKey` gets 200 and changes nothing.
+import { role } from '../../service/auth/bearer-guards.ts';
+import type { Caller, Tenants } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { type Route, route } from '../../service/http/http-app.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
-import type { Urns } from '../../service/urn.ts';
 import { tenantKey } from '../tenant-key.ts';
 import { payloadSchemaOf } from './event.ts';
 import { acceptedAnswer, eventBody, eventQuery } from './schema.ts';
 import type { EventStore } from './store.ts';
 
 export interface EventRouteOptions {
-  verifier: BearerVerifier;
+  bearer: Guard;
   tenants: Pick<Tenants, 'byId'>;
   store: EventStore;
-  urns: Urns;
   clock: Clock;
   /** Entries of a namespace in platform:event-service, core's first. */
   definitions(tenant: string, namespace: string): Promise<unknown[]>;
@@ -29,13 +27,13 @@ export interface EventRouteOptions {
 }
 
 export function eventRoutes(options: EventRouteOptions): Route[] {
-  const { verifier, store, urns, clock } = options;
+  const { bearer, store, clock } = options;
   return [
     route({
       method: 'post',
       path: '/event/v1/events',
       summary: 'Sends an event',
-      guards: [bearer(verifier, [urns.service('event-service')]), anyRole('event-sender')],
+      guards: [bearer, role('event-sender')],
       query: eventQuery,
       body: eventBody,
       answers: {

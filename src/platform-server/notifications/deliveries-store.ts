@@ -19,6 +19,8 @@ export interface RoutedEvent {
 const key = 'event = $1 AND type_id = $2 AND subscriber_id = $3';
 const values = ({ event, typeId, subscriberId }: Delivery): unknown[] => [event, typeId, subscriberId];
 
+export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
+
 export function createDeliveryStore(database: Queryable) {
   return {
     /**

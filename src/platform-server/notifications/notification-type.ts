@@ -27,6 +27,9 @@ const typeSchema = z.object({
   events: z.array(eventSchema).default([]),
 });
 
+/** The configuration that holds a tenant's notification types and sender. */
+export const notificationsHome = { namespace: 'platform', name: 'notification-service' };
+
 export type Template = z.output<typeof templateSchema>;
 export type NotificationType = z.output<typeof typeSchema>;
 

@@ -1,6 +1,6 @@
-// Who may use the notification service. The contract answers 401 where creating, subscribing or unsubscribing is
-// refused, and 403 elsewhere.
-import { anyRole } from '../../service/auth/bearer-guards.ts';
+// Who may use the notification service. The contract demands 401 for a refused create, subscribe or unsubscribe, and 403
+// for everything else.
+import { role } from '../../service/auth/bearer-guards.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { callerOf } from '../../service/http/request-context.ts';
@@ -8,14 +8,14 @@ import { callerOf } from '../../service/http/request-context.ts';
 const [app, admin] = ['subscription-app', 'subscription-admin'];
 
 /** Reads and operations on one subscriber. */
-export const mayUseSubscribers: Guard = anyRole(app, admin);
+export const mayUseSubscribers: Guard = role(app, admin);
 
 /** Lists, and reading one subscription. */
-export const mayListSubscriptions: Guard = anyRole(admin);
+export const mayListSubscriptions: Guard = role(admin);
 
 /** Creating, subscribing, unsubscribing. */
 export const maySubscribe: Guard = {
-  name: `anyRole(${app}, ${admin}), else 401`,
+  name: `roleOr401(${app}, ${admin})`,
   check(_request, response) {
     const { roles } = callerOf(response);
     if (roles.has(app) || roles.has(admin)) return;

@@ -1,6 +1,5 @@
-// The notification service's addresses for types and subscriptions.
-import { bearer, callTenant } from '../../service/auth/bearer-guards.ts';
-import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
+// Routes of the notification service for types and subscriptions.
+import type { Tenant } from '../../service/auth/identity.ts';
 import { type Answer, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
@@ -26,8 +25,8 @@ import { type Subscription, showSubscriber } from './subscription.ts';
 import type { SubscriptionStore } from './subscriptions-store.ts';
 
 export interface SubscriptionRouteOptions {
-  verifier: BearerVerifier;
-  tenants: Pick<Tenants, 'byId'>;
+  bearer: Guard;
+  tenant: Guard;
   urns: Urns;
   subscribers: SubscriberStore;
   subscriptions: SubscriptionStore;
@@ -38,7 +37,7 @@ export interface SubscriptionRouteOptions {
 
 export const notificationRefusals: Record<number, Answer> = {
   400: { description: 'No tenant, or the parameters or the body are not valid' },
-  401: { description: 'No valid bearer; where something is to be changed, also a caller without the role' },
+  401: { description: 'No valid bearer; for changes, also a caller without the role' },
   403: { description: 'The caller lacks the role, or belongs to another tenant' },
   404: { description: 'There is no such type, subscriber or subscription' },
 };
@@ -46,10 +45,8 @@ export const notificationRefusals: Record<number, Answer> = {
 const types = '/subscription/v1/types';
 const one = `${types}/:typeId/subscriptions/:subscriberId`;
 
-/** What each route below needs: the options, its guards, and how a subscription is shown. */
-interface Parts extends SubscriptionRouteOptions {
-  verified: Guard;
-  tenant: Guard;
+/** What each route below needs: the options, and how a subscription is shown. */
+interface SubscriptionHandling extends SubscriptionRouteOptions {
   typeOf(key: string, typeId: string): Promise<NotificationType>;
   show(of: Tenant, subscription: Subscription): Promise<unknown>;
   find(of: Tenant, typeId: string, subscriberId: string): Promise<unknown>;
@@ -61,10 +58,8 @@ export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
     const subscriber = await subscribers.find(tenantKey(of.id), subscription.subscriberId);
     return { ...subscription, subscriber: subscriber && showSubscriber(subscriber, of.id, urns.subscriber) };
   };
-  const parts: Parts = {
+  const handling: SubscriptionHandling = {
     ...options,
-    verified: bearer(options.verifier, [urns.service('notification-service')]),
-    tenant: callTenant(options.tenants),
     show,
     async typeOf(key, typeId) {
       const type = (await options.typesOf(key)).get(typeId);
@@ -77,23 +72,23 @@ export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
     },
   };
   return [
-    typesRoute(parts),
-    typeRoute(parts),
-    subscribeRoute(parts),
-    listRoute(parts),
-    criteriaRoute(parts),
-    subscriptionRoute(parts),
-    unsubscribeRoute(parts),
-    removeCriteriaRoute(parts),
+    typesRoute(handling),
+    typeRoute(handling),
+    subscribeRoute(handling),
+    listRoute(handling),
+    criteriaRoute(handling),
+    subscriptionRoute(handling),
+    unsubscribeRoute(handling),
+    removeCriteriaRoute(handling),
   ];
 }
 
-function typesRoute({ verified, tenant, typesOf }: Parts): Route {
+function typesRoute({ bearer, tenant, typesOf }: SubscriptionHandling): Route {
   return route({
     method: 'get',
     path: types,
     summary: 'The notification types of the tenant',
-    guards: [verified, mayUseSubscribers, tenant],
+    guards: [bearer, mayUseSubscribers, tenant],
     answers: { 200: { description: 'All of them', schema: typeAnswer.array() }, ...notificationRefusals },
     async handle(_input, _request, response) {
       const found = await typesOf(tenantKey(tenantOf(response).id));
@@ -102,12 +97,12 @@ function typesRoute({ verified, tenant, typesOf }: Parts): Route {
   });
 }
 
-function typeRoute({ verified, tenant, typeOf }: Parts): Route {
+function typeRoute({ bearer, tenant, typeOf }: SubscriptionHandling): Route {
   return route({
     method: 'get',
     path: `${types}/:typeId`,
     summary: 'One notification type',
-    guards: [verified, mayUseSubscribers, tenant],
+    guards: [bearer, mayUseSubscribers, tenant],
     params: typeParams,
     answers: { 200: { description: 'The type', schema: typeAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
@@ -116,12 +111,12 @@ function typeRoute({ verified, tenant, typeOf }: Parts): Route {
   });
 }
 
-function subscribeRoute({ verified, tenant, typeOf, subscribing, find }: Parts): Route {
+function subscribeRoute({ bearer, tenant, typeOf, subscribing, find }: SubscriptionHandling): Route {
   return route({
     method: 'post',
     path: `${types}/:typeId/subscriptions`,
     summary: 'Subscribes; the same userId finds the same subscriber',
-    guards: [verified, maySubscribe, tenant],
+    guards: [bearer, maySubscribe, tenant],
     params: typeParams,
     body: subscribeBody,
     answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
@@ -133,12 +128,12 @@ function subscribeRoute({ verified, tenant, typeOf, subscribing, find }: Parts):
   });
 }
 
-function listRoute({ verified, tenant, typeOf, subscriptions, show }: Parts): Route {
+function listRoute({ bearer, tenant, typeOf, subscriptions, show }: SubscriptionHandling): Route {
   return route({
     method: 'get',
     path: `${types}/:typeId/subscriptions`,
     summary: 'The subscriptions of a type',
-    guards: [verified, mayListSubscriptions, tenant],
+    guards: [bearer, mayListSubscriptions, tenant],
     params: typeParams,
     query: subscriptionsQuery,
     answers: { 200: { description: 'A page' }, ...notificationRefusals },
@@ -153,12 +148,12 @@ function listRoute({ verified, tenant, typeOf, subscriptions, show }: Parts): Ro
   });
 }
 
-function criteriaRoute({ verified, tenant, typeOf, subscribing, find }: Parts): Route {
+function criteriaRoute({ bearer, tenant, typeOf, subscribing, find }: SubscriptionHandling): Route {
   return route({
     method: 'post',
     path: one,
     summary: 'Adds criteria to a subscription; an array replaces them',
-    guards: [verified, maySubscribe, tenant],
+    guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
     body: criteriaBody,
     answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
@@ -171,12 +166,12 @@ function criteriaRoute({ verified, tenant, typeOf, subscribing, find }: Parts): 
   });
 }
 
-function subscriptionRoute({ verified, tenant, find }: Parts): Route {
+function subscriptionRoute({ bearer, tenant, find }: SubscriptionHandling): Route {
   return route({
     method: 'get',
     path: one,
     summary: 'One subscription; an empty body where there is none',
-    guards: [verified, mayListSubscriptions, tenant],
+    guards: [bearer, mayListSubscriptions, tenant],
     params: subscriptionParams,
     answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
     async handle({ params: { typeId, subscriberId } }, _request, response) {
@@ -187,12 +182,12 @@ function subscriptionRoute({ verified, tenant, find }: Parts): Route {
   });
 }
 
-function unsubscribeRoute({ verified, tenant, subscriptions }: Parts): Route {
+function unsubscribeRoute({ bearer, tenant, subscriptions }: SubscriptionHandling): Route {
   return route({
     method: 'delete',
     path: one,
     summary: 'Unsubscribes',
-    guards: [verified, maySubscribe, tenant],
+    guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
     answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
     async handle({ params: { typeId, subscriberId } }, _request, response) {
@@ -202,12 +197,12 @@ function unsubscribeRoute({ verified, tenant, subscriptions }: Parts): Route {
   });
 }
 
-function removeCriteriaRoute({ verified, tenant, subscribing }: Parts): Route {
+function removeCriteriaRoute({ bearer, tenant, subscribing }: SubscriptionHandling): Route {
   return route({
     method: 'delete',
     path: `${one}/criteria`,
     summary: 'Removes one of the criteria; the last one takes the subscription with it',
-    guards: [verified, maySubscribe, tenant],
+    guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
     query: criteriaQuery,
     answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },

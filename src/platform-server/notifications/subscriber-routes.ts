@@ -1,7 +1,6 @@
-// The notification service's addresses for one subscriber: read, remove, send a code, check a code. Codes go by mail;
-// there is no provider for text messages here, so every other channel is refused with 400.
-import { bearer, callTenant } from '../../service/auth/bearer-guards.ts';
-import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
+// Routes of the notification service for one subscriber: read, remove, send a code, check a code. Codes go by mail. Other
+// channels are refused with 400, because there is no provider for text messages here.
+import type { Tenant } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
@@ -16,22 +15,22 @@ import type { SubscriberStore } from './subscribers-store.ts';
 import type { Subscribing } from './subscribing.ts';
 import { type Subscriber, showSubscriber } from './subscription.ts';
 
-/** Where a code goes. */
-interface Place {
+/** A channel address of a subscriber. */
+interface CodeAddress {
   subscriberId: string;
   channel: string;
   address: string;
 }
 
 export interface SubscriberRouteOptions {
-  verifier: BearerVerifier;
-  tenants: Pick<Tenants, 'byId'>;
+  bearer: Guard;
+  tenant: Guard;
   urns: Urns;
   subscribers: SubscriberStore;
   subscribing: Subscribing;
   codes: {
-    issue(to: Place): Promise<string>;
-    check(at: Place, code: string): Promise<boolean | undefined>;
+    issue(to: CodeAddress): Promise<string>;
+    check(at: CodeAddress, code: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
   /** The sender that the tenant has chosen. */
@@ -40,15 +39,8 @@ export interface SubscriberRouteOptions {
 
 const path = '/subscription/v1/subscribers/:subscriberId';
 
-interface Parts extends SubscriberRouteOptions {
-  verified: Guard;
-  tenant: Guard;
-}
-
 export function subscriberRoutes(options: SubscriberRouteOptions): Route[] {
-  const verified = bearer(options.verifier, [options.urns.service('notification-service')]);
-  const parts: Parts = { ...options, verified, tenant: callTenant(options.tenants) };
-  return [readRoute(parts), removeRoute(parts), operationRoute(parts)];
+  return [readRoute(options), removeRoute(options), operationRoute(options)];
 }
 
 async function subscriberOf(subscribers: SubscriberStore, of: Tenant, id: string): Promise<Subscriber> {
@@ -57,12 +49,12 @@ async function subscriberOf(subscribers: SubscriberStore, of: Tenant, id: string
   return found;
 }
 
-function readRoute({ verified, tenant, subscribers, urns }: Parts): Route {
+function readRoute({ bearer, tenant, subscribers, urns }: SubscriberRouteOptions): Route {
   return route({
     method: 'get',
     path,
     summary: 'One subscriber',
-    guards: [verified, mayUseSubscribers, tenant],
+    guards: [bearer, mayUseSubscribers, tenant],
     params: subscriberParams,
     answers: { 200: { description: 'The subscriber', schema: subscriberAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
@@ -73,12 +65,12 @@ function readRoute({ verified, tenant, subscribers, urns }: Parts): Route {
   });
 }
 
-function removeRoute({ verified, tenant, subscribing }: Parts): Route {
+function removeRoute({ bearer, tenant, subscribing }: SubscriberRouteOptions): Route {
   return route({
     method: 'delete',
     path,
     summary: 'Removes a subscriber with its addresses, subscriptions, codes and whatever still waits for it',
-    guards: [verified, maySubscribe, tenant],
+    guards: [bearer, maySubscribe, tenant],
     params: subscriberParams,
     answers: { 200: { description: 'It is gone', schema: deletedAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
@@ -89,12 +81,13 @@ function removeRoute({ verified, tenant, subscribing }: Parts): Route {
   });
 }
 
-function operationRoute(parts: Parts): Route {
+function operationRoute(options: SubscriberRouteOptions): Route {
+  const { bearer, tenant, subscribers, codes } = options;
   return route({
     method: 'post',
     path,
     summary: 'send-code or check-code',
-    guards: [parts.verified, mayUseSubscribers, parts.tenant],
+    guards: [bearer, mayUseSubscribers, tenant],
     params: subscriberParams,
     body: operationBody,
     answers: {
@@ -104,19 +97,19 @@ function operationRoute(parts: Parts): Route {
     },
     async handle({ params, body }, _request, response) {
       const of = tenantOf(response);
-      const subscriber = await subscriberOf(parts.subscribers, of, params.subscriberId);
+      const subscriber = await subscriberOf(subscribers, of, params.subscriberId);
       const { channel, address } = body;
       if (!subscriber.channels.some((known) => known.channel === channel && known.address === address))
         throw invalidRequest([{ pointer: '/channel', detail: 'is no channel of the subscriber at this address' }]);
       if (channel !== 'email')
         throw invalidRequest([{ pointer: '/channel', detail: 'has no provider here that could send a code' }]);
-      const place = { subscriberId: subscriber.id, channel, address };
+      const to = { subscriberId: subscriber.id, channel, address };
       if (body.operation === 'send-code') {
-        await sendCode(parts, of, { ...place, name: subscriber.addressAs, reason: body.reason });
+        await sendCode(options, of, { ...to, name: subscriber.addressAs, reason: body.reason });
         response.json({ sent: true });
         return;
       }
-      const isRight = await parts.codes.check(place, body.code);
+      const isRight = await codes.check(to, body.code);
       if (isRight === undefined)
         throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent yet' }]);
       response.json({ verified: isRight });
@@ -125,11 +118,11 @@ function operationRoute(parts: Parts): Route {
 }
 
 async function sendCode(
-  { codes, sendMail, senderOf }: Parts,
+  { codes, sendMail, senderOf }: SubscriberRouteOptions,
   of: Tenant,
-  { name, reason, ...place }: Place & { name: string; reason?: string | null | undefined },
+  { name, reason, ...to }: CodeAddress & { name: string; reason?: string | null | undefined },
 ): Promise<void> {
-  const mail = codeMail({ name, address: place.address }, await codes.issue(place), reason);
+  const mail = codeMail({ name, address: to.address }, await codes.issue(to), reason);
   try {
     await sendMail({ ...mail, from: await senderOf(tenantKey(of.id)) });
   } catch (cause) {

@@ -1,23 +1,27 @@
-// The tenant service's addresses: list and by id. It is read only.
-import { bearer } from '../../service/auth/bearer-guards.ts';
-import type { BearerVerifier } from '../../service/auth/identity.ts';
-import { type Route, route } from '../../service/http/http-app.ts';
+// Routes of the tenant service: list, and one tenant by id. There are no writes.
+import { ifBearer } from '../../service/auth/bearer-guards.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
-import { bearerOrNamed, onlyVisibleTenant } from './policy.ts';
+import { nameOrRealm, onlyVisibleTenant } from './policy.ts';
 import { idParams, listAnswer, listQuery, tenantAnswer } from './schema.ts';
 import type { TenantStore } from './store.ts';
 import { showTenant } from './tenant.ts';
 
-export function tenantRoutes(options: { verifier: BearerVerifier; store: TenantStore; urns: Urns }): Route[] {
-  const { verifier, store, urns } = options;
-  const audience = urns.service('tenant-service');
+export interface TenantRouteOptions {
+  bearer: Guard;
+  store: TenantStore;
+  urns: Urns;
+}
+
+export function tenantRoutes(options: TenantRouteOptions): Route[] {
+  const { bearer, store, urns } = options;
   return [
     route({
       method: 'get',
       path: '/api/tenant/v2/tenants',
       summary: 'The tenants that the caller may see',
-      guards: [bearerOrNamed(verifier, audience)],
+      guards: [ifBearer([bearer], [nameOrRealm])],
       query: listQuery,
       answers: {
         200: { description: 'All that match; an anonymous caller gets no addresses', schema: listAnswer },
@@ -35,7 +39,7 @@ export function tenantRoutes(options: { verifier: BearerVerifier; store: TenantS
       method: 'get',
       path: '/api/tenant/v2/tenants/:id',
       summary: 'One tenant, by the last segment of its URN',
-      guards: [bearer(verifier, [audience])],
+      guards: [bearer],
       params: idParams,
       answers: {
         200: { description: 'The tenant', schema: tenantAnswer },

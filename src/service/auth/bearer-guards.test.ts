@@ -4,10 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
 import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../../test/support/key-server.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
-import { type Route, route } from '../http/http-app.ts';
+import { anonymous, type Guard, type Route, route } from '../http/http-app.ts';
+import { Problem } from '../http/problem.ts';
 import { callerOf, tenantOf } from '../http/request-context.ts';
 import { createMetrics } from '../operations/metrics.ts';
-import { anyRole, bearer, callTenant } from './bearer-guards.ts';
+import { bearer, callTenant, ifBearer, role } from './bearer-guards.ts';
 import { createBearerVerifier, type Tenant } from './identity.ts';
 
 const audience = 'urn:example:platform:form-service';
@@ -24,6 +25,13 @@ let app: ListeningApp;
 let access: TestAccess;
 let appOfProvider: ListeningApp;
 
+const key: Guard = {
+  name: 'key',
+  check(request) {
+    if (request.headers['x-key'] !== 'right') throw new Problem('unauthenticated', 'The key is wrong.');
+  },
+};
+
 function routes(accessUrl: string): Route[] {
   const verifier = createBearerVerifier({
     accessUrl,
@@ -35,7 +43,7 @@ function routes(accessUrl: string): Route[] {
   });
   const guards = [
     bearer(verifier, [audience]),
-    anyRole('form-admin', 'urn:example:platform:configuration-service:configuration-admin'),
+    role('form-admin', 'urn:example:platform:configuration-service:configuration-admin'),
   ];
   const handle: Route['handle'] = (_input, _request, response) =>
     void response.json({ tenant: response.locals.tenant && tenantOf(response).id, caller: callerOf(response).subject });
@@ -51,6 +59,14 @@ function routes(accessUrl: string): Route[] {
     }),
     route({ method: 'get', path: '/roles', summary: 'Roles', guards, answers, handle }),
     route({ method: 'get', path: '/any', summary: 'Any caller', guards: [bearer(verifier, 'any')], answers, handle }),
+    route({
+      method: 'get',
+      path: '/bearer-or-key',
+      summary: 'A bearer token, or the header X-Key',
+      guards: [ifBearer([bearer(verifier, [audience])], [anonymous, key])],
+      answers,
+      handle: (_input, _request, response) => void response.json({ caller: response.locals.caller?.subject ?? null }),
+    }),
   ];
 }
 
@@ -168,6 +184,35 @@ describe('a caller without a valid token', () => {
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toMatch(/^Bearer error="invalid_token"/);
     expect(await response.json()).toMatchObject({ type: 'urn:formgate:problem:unauthenticated', status: 401 });
+  });
+});
+
+describe('ifBearer', () => {
+  const path = '/bearer-or-key';
+
+  it('applies the first guards to a request with an Authorization header, and the others to one without', async () => {
+    expect(await call(path, 'demo')).toMatchObject({ status: 200, body: { caller: 'user of demo' } });
+    const withKey = await fetch(app.url + path, { headers: { 'X-Key': 'right' } });
+    expect([withKey.status, await withKey.json()]).toEqual([200, { caller: null }]);
+    const both = { 'X-Key': 'right', Authorization: 'Bearer nonsense' };
+    expect((await fetch(app.url + path, { headers: both })).status).toBe(401);
+  });
+
+  it('answers a request without either with 401 and a bearer challenge', async () => {
+    const response = await fetch(app.url + path);
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+  });
+
+  it('admits what both lists admit, and names all of their guards', () => {
+    expect(ifBearer([{ ...key, admits: ['bearer'] }], [anonymous])).toMatchObject({
+      name: 'ifBearer(key; else anonymous)',
+      admits: ['bearer', 'none'],
+    });
+  });
+
+  it('refuses a list that does not say whom it admits', () => {
+    expect(() => ifBearer([key], [anonymous])).toThrow('nothing says who may call');
+    expect(() => ifBearer([anonymous], [key])).toThrow('nothing says who may call');
   });
 });
 

@@ -1,11 +1,11 @@
-// The guards that routes name: a verified bearer, a role, the tenant of the call.
-import type { Request } from 'express';
-import type { Guard } from '../http/http-app.ts';
+// Guards for the route tables: a verified bearer token, a role of the caller, the tenant of the call.
+import type { Request, Response } from 'express';
+import { type Guard, isGuarded } from '../http/http-app.ts';
 import { invalidRequest, Problem } from '../http/problem.ts';
 import { callerOf, queryOf } from '../http/request-context.ts';
 import type { BearerVerifier, Caller, Tenant, Tenants } from './identity.ts';
 
-/** A verified bearer for one of `audiences`; leaves it in `locals.caller`. 401 otherwise. */
+/** Requires a bearer token for one of `audiences`, and stores its caller in `locals.caller`. 401 otherwise. */
 export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 'any'): Guard {
   return {
     name: 'bearer',
@@ -18,25 +18,25 @@ export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 
   };
 }
 
-/** A caller with at least one of `roles`; 403 otherwise. */
-export function anyRole(...roles: string[]): Guard {
+/** Requires at least one of `roles`. 403 otherwise. */
+export function role(...roles: string[]): Guard {
   return {
-    name: `anyRole(${roles.join(', ')})`,
+    name: `role(${roles.join(', ')})`,
     check(_request, response) {
       const caller = callerOf(response);
-      if (!roles.some((role) => caller.roles.has(role)))
+      if (!roles.some((name) => caller.roles.has(name)))
         throw new Problem('forbidden', 'The caller has none of the roles that this call needs.');
     },
   };
 }
 
 /**
- * The tenant of the call, left in `locals.tenant`: the token's realm, or for a core caller the `tenantId` query. A core
- * caller without it, or with an unknown one: 400. A tenant's caller that names another tenant: 403.
+ * Stores the tenant of the call in `locals.tenant`: the token's realm, or for a core caller the `tenantId` query
+ * parameter. 400 for a core caller without a known tenant; 403 for a tenant's caller that names another tenant.
  */
 export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
-    name: 'callTenant',
+    name: 'tenant',
     check(request, response) {
       const tenant = resolveTenant(callerOf(response), tenantParameter(request), tenants);
       return atOnceOrLater(tenant, (known) => {
@@ -46,16 +46,47 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
   };
 }
 
-/** As `callTenant`, but a core caller without `tenantId` is admitted to all tenants: `locals.tenant` stays undefined. */
+/** As `callTenant`, but a core caller may leave `tenantId` out to call for all tenants: `locals.tenant` stays undefined. */
 export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
   const one = callTenant(tenants);
   return {
-    name: 'callTenantOrAll',
+    name: 'tenantOrAll',
     check(request, response) {
       const isForAll = !callerOf(response).tenant && tenantParameter(request) === undefined;
       return isForAll ? undefined : one.check(request, response);
     },
   };
+}
+
+/**
+ * Applies `bearerGuards` to a request with an Authorization header, and `otherwise` to any other. Throws where one of the
+ * lists does not say whom it admits.
+ */
+export function ifBearer(bearerGuards: readonly Guard[], otherwise: readonly Guard[]): Guard {
+  for (const guards of [bearerGuards, otherwise])
+    if (!isGuarded({ guards })) throw new Error(`ifBearer: nothing says who may call, with ${namesOf(guards)}`);
+  return {
+    name: `ifBearer(${namesOf(bearerGuards)}; else ${namesOf(otherwise)})`,
+    admits: [...new Set([...bearerGuards, ...otherwise].flatMap(({ admits = [] }) => admits))],
+    async check(request, response) {
+      if (request.headers.authorization !== undefined) return passAll(bearerGuards, request, response);
+      try {
+        await passAll(otherwise, request, response);
+      } catch (error) {
+        // RFC 9110 section 15.5.2: a 401 says how to authenticate.
+        if (error instanceof Problem && error.status === 401) response.setHeader('WWW-Authenticate', 'Bearer');
+        throw error;
+      }
+    },
+  };
+}
+
+async function passAll(guards: readonly Guard[], request: Request, response: Response): Promise<void> {
+  for (const guard of guards) await guard.check(request, response);
+}
+
+function namesOf(guards: readonly Guard[]): string {
+  return guards.map(({ name }) => name).join(', ');
 }
 
 function tenantParameter(request: Request): string | undefined {
@@ -84,7 +115,7 @@ function tenantProblem(detail: string): Problem {
   return invalidRequest([{ pointer: '/query/tenantId', detail }]);
 }
 
-/** What is known at once is not waited for: nearly every request has a token and a tenant that were met before. */
+/** Skips the wait for a cached value: the token and the tenant of most requests are cached. */
 function atOnceOrLater<T>(value: T | Promise<T>, keep: (known: T) => void): void | Promise<void> {
   return value instanceof Promise ? value.then(keep) : keep(value);
 }

@@ -432,7 +432,7 @@ describe('a route', () => {
   it('without a guard that admits, such as a bearer or anonymous, is found to be unguarded', () => {
     const check = () => undefined;
     expect(isGuarded(plain({ guards: [] }))).toBe(false);
-    expect(isGuarded(plain({ guards: [{ name: 'anyRole(x)', check }] }))).toBe(false);
+    expect(isGuarded(plain({ guards: [{ name: 'role(x)', check }] }))).toBe(false);
     expect(isGuarded(plain({ guards: [{ name: 'session', admits: ['session'], check }] }))).toBe(true);
     expect(isGuarded(plain({ guards: [anonymous] }))).toBe(true);
   });

@@ -34,7 +34,7 @@ export interface PlainGuard extends Guard {
 export const anonymous: Guard = { name: 'anonymous', admits: ['none'], check: () => undefined };
 
 /** Whether a route says who may call it. One that does not is a mistake: nothing is open by omission. */
-export function isGuarded(item: Pick<Route, 'guards'>): boolean {
+export function isGuarded(item: { guards: readonly Guard[] }): boolean {
   return item.guards.some(({ admits = [] }) => admits.length > 0);
 }
 
@@ -107,8 +107,6 @@ export interface HttpAppOptions {
   corsOrigins: string[];
   /** Largest body in bytes. */
   bodyLimit: number;
-  /** Adds pages and static files after the routes and before 404. */
-  extend?(app: Express): void;
 }
 
 /** Throws for a route that no guard admits callers to, so that a forgotten guard stops the start. */
@@ -135,7 +133,6 @@ export function createHttpApp(options: HttpAppOptions): Express {
   for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
   // One layer: `app.all` would make one for each of the 35 methods that Node knows.
   for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
-  options.extend?.(app);
   app.use(() => {
     throw new Problem('not-found', 'There is nothing at this address.');
   });

@@ -143,7 +143,8 @@ export function rateLimit(limiter: RateLimiter, keyOf: (response: HttpResponse) 
   };
 }
 
-/** Limits the requests of an address, or of an IPv6 network. */
+/** 429 for an address, or an IPv6 network, with more requests than it may make. */
 export function addressLimit(limiter: RateLimiter): PlainGuard {
-  return rateLimit(limiter, ({ locals }) => networkOf(locals.forwarded.address));
+  const limit = rateLimit(limiter, ({ locals }) => networkOf(locals.forwarded.address));
+  return { ...limit, name: `addressLimit(${limiter.name})` };
 }

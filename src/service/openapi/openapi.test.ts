@@ -3,12 +3,12 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentedRoutes as routes } from '../../../test/support/documented-routes.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
-import { createOpenApi, documentRoutes } from './openapi.ts';
+import { documentRoutes } from './openapi.ts';
 
 let app: ListeningApp;
 beforeAll(async () => {
-  const document = createOpenApi({ title: 'Form service', version: '1', description: 'Drafts', routes });
-  app = await startApp(routes, { extend: (target) => void target.use(documentRoutes(() => document)) });
+  const document = documentRoutes({ title: 'Form service', version: '1', description: 'Drafts', routes });
+  app = await startApp([...routes, ...document]);
 });
 afterAll(() => app.close());
 

@@ -1,8 +1,7 @@
-// The OpenAPI 3.1 document, made from the route table and the very schemas that validate, and a page to browse it.
-import { Router } from 'express';
+// The OpenAPI 3.1 document, generated from the route table and the schemas that validate, and a page to browse it.
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
-import type { Answer, Credential, Route } from '../http/http-app.ts';
+import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
 
 export interface OpenApiOptions {
@@ -135,24 +134,41 @@ function response(status: number, answer: Answer) {
 }
 
 /**
- * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, and a page at `/docs`. `make` is
- * called once, when somebody asks for the first time: no process has to wait for that to be ready.
+ * Routes that serve the document of `options.routes` at `/openapi.json` and at the older platform's `/swagger/docs/v1`, and
+ * a page at `/docs`. The document is made for the first request, so that no process waits for it when it starts.
  */
-export function documentRoutes(make: () => Document): Router {
-  const router = Router();
+export function documentRoutes(options: OpenApiOptions): Route[] {
   let made: { json: string; page: string } | undefined;
   const texts = () => {
-    made ??= textsOf(make());
+    made ??= textsOf(createOpenApi(options));
     return made;
   };
-  router.get(['/openapi.json', '/swagger/docs/v1'], (_request, response) => {
-    response.set('Cache-Control', 'max-age=300').type('application/json').send(texts().json);
-  });
-  router.get('/docs', (_request, response) => {
-    response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
-    response.set('Cache-Control', 'max-age=300').type('text/html').send(texts().page);
-  });
-  return router;
+  const documentAt = (path: string) =>
+    route({
+      method: 'get',
+      path,
+      summary: 'The OpenAPI document',
+      guards: [anonymous],
+      answers: { 200: { description: 'OpenAPI 3.1' } },
+      handle(_input, _request, response) {
+        response.set('Cache-Control', 'max-age=300').type('application/json').send(texts().json);
+      },
+    });
+  return [
+    documentAt('/openapi.json'),
+    documentAt('/swagger/docs/v1'),
+    route({
+      method: 'get',
+      path: '/docs',
+      summary: 'The OpenAPI document as a page',
+      guards: [anonymous],
+      answers: { 200: { description: 'HTML' } },
+      handle(_input, _request, response) {
+        response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
+        response.set('Cache-Control', 'max-age=300').type('text/html').send(texts().page);
+      },
+    }),
+  ];
 }
 
 function textsOf(document: Document): { json: string; page: string } {

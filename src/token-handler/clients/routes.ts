@@ -1,5 +1,5 @@
-// The endpoints for clients: list, register, update. They answer no secret and no token.
-
+// Routes to list, register and update clients. Responses hold neither secrets nor tokens.
+import { role } from '../../service/auth/bearer-guards.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -18,7 +18,10 @@ import {
   updatedAnswer,
 } from './schema.ts';
 
-export interface ClientParts {
+export interface ClientRouteOptions {
+  /** For tokens issued to this service. */
+  bearer: Guard;
+  tenant: Guard;
   catalog: ClientCatalog;
   registrations: Pick<RegistrationStore, 'summaries'>;
   registrar: Registrar;
@@ -36,35 +39,33 @@ const outages = {
 };
 const unknownClient = { description: 'The tenant has no such client' };
 
-export function listClientsRoute(
-  guards: Guard[],
-  { catalog, registrations }: Pick<ClientParts, 'catalog' | 'registrations'>,
-): Route {
+export function listClientsRoute({ bearer, tenant, catalog, registrations }: ClientRouteOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients',
     summary: "Lists the tenant's clients, those of core included, with what is registered of each",
-    guards,
+    guards: [bearer, role('token-handler-admin'), tenant],
     query: listQuery,
     answers: { 200: { description: 'Clients by id', schema: listAnswer }, ...refusals, ...outages },
     async handle({ query }, _request, response) {
-      const tenant = tenantOf(response);
-      const [clients, summaries] = await Promise.all([catalog.list(tenant), registrations.summaries(tenant.id)]);
+      const caller = tenantOf(response);
+      const [clients, summaries] = await Promise.all([catalog.list(caller), registrations.summaries(caller.id)]);
       const shown = clients.filter((client) => client.core || !query.core);
       response.json(shown.map((client) => present(client, summaries.get(client.id))));
     },
   });
 }
 
-export function registerClientRoute(guards: Guard[], parts: ClientParts): Route {
+export function registerClientRoute(options: ClientRouteOptions): Route {
+  const { bearer, tenant } = options;
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
     summary: 'Registers a client at the access service, in place of an earlier registration',
-    guards,
+    guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
-    body: createBodies({ allowInsecure: parts.allowInsecureRedirectUris }).register,
+    body: createBodies({ allowInsecure: options.allowInsecureRedirectUris }).register,
     answers: {
       200: { description: 'Registered', schema: registeredAnswer },
       ...refusals,
@@ -73,8 +74,8 @@ export function registerClientRoute(guards: Guard[], parts: ClientParts): Route 
     },
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
-      const client = await findClient(parts.catalog, tenant, params.clientId);
-      await parts.registrar.register({
+      const client = await findClient(options.catalog, tenant, params.clientId);
+      await options.registrar.register({
         ...body,
         authCallbackUrl: body.authCallbackUrl,
         tenant,
@@ -86,15 +87,16 @@ export function registerClientRoute(guards: Guard[], parts: ClientParts): Route 
   });
 }
 
-export function updateClientRoute(guards: Guard[], parts: ClientParts): Route {
+export function updateClientRoute(options: ClientRouteOptions): Route {
+  const { bearer, tenant } = options;
   return route({
     method: 'put',
     path: '/token-handler/v1/clients/:clientId',
     summary: 'Replaces the redirect URIs of the registered client; sessions stay valid',
-    guards,
+    guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
-    body: createBodies({ allowInsecure: parts.allowInsecureRedirectUris }).update,
+    body: createBodies({ allowInsecure: options.allowInsecureRedirectUris }).update,
     answers: {
       200: { description: 'Updated', schema: updatedAnswer },
       ...refusals,
@@ -104,8 +106,8 @@ export function updateClientRoute(guards: Guard[], parts: ClientParts): Route {
     },
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
-      const client = await findClient(parts.catalog, tenant, params.clientId);
-      await parts.registrar.update({ tenant, client, redirectUris: [...new Set(body.redirectUris)] });
+      const client = await findClient(options.catalog, tenant, params.clientId);
+      await options.registrar.update({ tenant, client, redirectUris: [...new Set(body.redirectUris)] });
       response.json({ updated: true });
     },
   });

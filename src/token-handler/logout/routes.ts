@@ -25,22 +25,19 @@ export interface LogoutParts {
   providerLogouts: ProviderLogouts;
   logoutTokens: LogoutTokens;
   /** Sets `request.session`. */
-  browser: Guard;
+  browserSession: Guard;
   backchannelLimit: Guard;
   cookieName: string;
   log: Logger;
 }
 
-export function logoutRoutes(parts: LogoutParts): Route[] {
-  return [logoutRoute(parts), backchannelRoute(parts)];
-}
-
-function logoutRoute(parts: LogoutParts): Route {
+export function logoutRoute(parts: LogoutParts): Route {
+  const { browserSession } = parts;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
     summary: "Ends the session, and the access service's too where the client says so",
-    guards: [anonymous, parts.browser],
+    guards: [anonymous, browserSession],
     params: clientParams,
     query: logoutQuery,
     answers: {
@@ -85,12 +82,13 @@ async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundS
 /** Bytes of a logout token's form. */
 const longestForm = 65_536;
 
-function backchannelRoute(parts: LogoutParts): Route {
+export function backchannelRoute(parts: LogoutParts): Route {
+  const { backchannelLimit } = parts;
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId/backchannel-logout',
     summary: 'Ends the sessions that a logout token of the access service names',
-    guards: [anonymous, parts.backchannelLimit],
+    guards: [anonymous, backchannelLimit],
     params: clientParams,
     answers: {
       200: { description: 'Ended, or there were none' },

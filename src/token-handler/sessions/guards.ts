@@ -1,6 +1,5 @@
-// The guards of routes that a browser calls with its session: the session itself, its tenant, and CSRF protection. An
-// administrator's bearer token can take the place of the session where a route says so.
-import type { Guard, PlainGuard } from '../../service/http/http-app.ts';
+// The guards of routes that a browser calls with its session: the session itself, its tenant, and CSRF protection.
+import type { PlainGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { checkCsrf } from './csrf.ts';
@@ -13,6 +12,11 @@ declare global {
       session?: LiveSession;
     }
   }
+}
+
+export interface SessionGuards {
+  liveSession: PlainGuard;
+  sessionTenant: PlainGuard;
 }
 
 /**
@@ -43,32 +47,11 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
   };
 }
 
-/** Throws Problem `forbidden`. A request without a session has a bearer token, which no other site can add to it. */
+/** For routes behind `liveSession`. Throws Problem `forbidden` for a request that the session's own site did not send. */
 export const csrf: PlainGuard = {
   name: 'csrf',
-  check(request, { locals }) {
-    if (locals.session) checkCsrf(request, locals.session.session);
-  },
+  check: (request, response) => checkCsrf(request, sessionOf(response).session),
 };
-
-/** Requires what `administrator` requires from a request with a bearer token, and what `session` requires otherwise. */
-export function sessionOrAdministrator(session: Guard[], administrator: Guard[]): Guard {
-  return {
-    name: 'sessionOrAdministrator',
-    admits: ['session', 'bearer'],
-    async check(request, response) {
-      const isBearer = request.headers.authorization !== undefined;
-      try {
-        for (const guard of isBearer ? administrator : session) await guard.check(request, response);
-      } catch (error) {
-        // RFC 9110 section 15.5.2: a 401 says how to authenticate. Cookies have no scheme, but a bearer token would do.
-        if (!isBearer && error instanceof Problem && error.status === 401)
-          response.setHeader('WWW-Authenticate', 'Bearer');
-        throw error;
-      }
-    },
-  };
-}
 
 /** Only for routes behind `liveSession`. */
 export function sessionOf({ locals }: HttpResponse): LiveSession {

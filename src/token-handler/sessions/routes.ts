@@ -1,20 +1,20 @@
-// The endpoints that list and revoke sessions, for their user and for the tenant's administrators. They show neither tokens
-// nor cookie values.
+// Routes to list and end sessions, for their user and for the tenant's administrators. Responses hold neither tokens nor
+// cookie values.
 import type { Response } from 'express';
+import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import { clearCsrfCookie, issueCsrfCookie } from './csrf.ts';
-import { csrf, sessionOf, sessionOrAdministrator } from './guards.ts';
+import { csrf, type SessionGuards, sessionOf } from './guards.ts';
 import { deletedAnswer, sessionListAnswer, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';
 import type { FoundSession, Sessions } from './sessions.ts';
 
-export interface SessionRoutesOptions {
+export interface SessionRouteOptions extends SessionGuards {
+  /** For tokens issued to this service. */
+  bearer: Guard;
+  tenant: Guard;
   sessions: Sessions;
-  /** `liveSession` and `sessionTenant`. */
-  session: Guard[];
-  /** A bearer token with the role token-handler-admin, and the tenant of the call. */
-  administrator: Guard[];
   cookieName: string;
 }
 
@@ -24,17 +24,13 @@ const refusals = {
   503: { description: 'The session store cannot be reached' },
 };
 
-export function sessionRoutes(options: SessionRoutesOptions): Route[] {
-  const caller = sessionOrAdministrator(options.session, options.administrator);
-  return [listSessionsRoute(options, [caller, csrf]), deleteSessionRoute(options, [caller, csrf])];
-}
-
-function listSessionsRoute({ sessions }: SessionRoutesOptions, guards: Guard[]): Route {
+export function listSessionsRoute(options: SessionRouteOptions): Route {
+  const { bearer, tenant, liveSession, sessionTenant, sessions } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
     summary: "Lists the session of the cookie and the person's others; or the tenant's, for an administrator",
-    guards,
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     query: sessionListQuery,
     answers: { 200: { description: 'Sessions, latest first', schema: sessionListAnswer }, ...refusals },
     async handle({ query }, request, response) {
@@ -55,12 +51,13 @@ function listSessionsRoute({ sessions }: SessionRoutesOptions, guards: Guard[]):
   });
 }
 
-function deleteSessionRoute({ sessions, cookieName }: SessionRoutesOptions, guards: Guard[]): Route {
+export function deleteSessionRoute(options: SessionRouteOptions): Route {
+  const { bearer, tenant, liveSession, sessionTenant, sessions, cookieName } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
     summary: "Ends a session: one's own, or for an administrator one of the tenant",
-    guards,
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     params: sessionParams,
     query: sessionQuery,
     answers: {

@@ -29,8 +29,8 @@ export interface SignInParts {
   sessions: Pick<Sessions, 'read'>;
   openSession: ReturnType<typeof createSessionOpener>;
   /** Sets `request.session`. */
-  browser: Guard;
-  limit: Guard;
+  browserSession: Guard;
+  signInLimit: Guard;
   clock: Clock;
 }
 
@@ -44,17 +44,13 @@ const answers = {
   503: { description: 'The session store or the database cannot be reached' },
 };
 
-export function signInRoutes(parts: SignInParts): Route[] {
-  const guards = [anonymous, parts.limit, parts.browser];
-  return [authRoute(parts, guards), callbackRoute(parts, guards)];
-}
-
-function authRoute(parts: SignInParts, guards: Guard[]): Route {
+export function authRoute(parts: SignInParts): Route {
+  const { signInLimit, browserSession } = parts;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
     summary: 'Starts a sign-in at the access service',
-    guards,
+    guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: authQuery,
     answers,
@@ -107,12 +103,13 @@ async function begin(parts: SignInParts, { request, client, registration, place 
   return url.href;
 }
 
-function callbackRoute(parts: SignInParts, guards: Guard[]): Route {
+export function callbackRoute(parts: SignInParts): Route {
+  const { signInLimit, browserSession } = parts;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
     summary: 'Takes the answer of the access service and opens the session',
-    guards,
+    guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
     answers,

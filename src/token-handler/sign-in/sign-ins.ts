@@ -39,7 +39,7 @@ export interface SignIns {
   providerLogouts: ProviderLogouts;
   logoutTokens: LogoutTokens;
   /** Sets `request.session`. */
-  browser: Guard;
+  browserSession: Guard;
 }
 
 export function createSignIns(options: SignInsOptions): SignIns {
@@ -57,6 +57,6 @@ export function createSignIns(options: SignInsOptions): SignIns {
     openSession: createSessionOpener({ sessions, providerLogouts, limits, clock, log }),
     providerLogouts,
     logoutTokens: createLogoutTokens({ addresses, tenants, registrations, keys: signingKeys, clock }),
-    browser: browserSession(cookie, records),
+    browserSession: browserSession(cookie, records),
   };
 }

@@ -1,67 +1,65 @@
-// Who may change a register now. Changes of one register run one after the other across replicas, because the
-// configuration service has no compare-and-set: an advisory lock of a transaction, which holds behind a
-// transaction-pooling PgBouncer too. Each change holds a connection of a pool that requests for forms do not use, and
-// each has a deadline, which includes its waiting.
+// The per-register lock. Changes of one register run one after the other across replicas, because the configuration service
+// has no compare-and-set. It is an advisory lock of a transaction, which also works behind a transaction-pooling PgBouncer.
+// Each change holds a connection of a pool that form requests do not use, and has a deadline that includes its wait.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
-export interface Turn {
-  /**
-   * From here to the end of the turn, no other turn of the tenant writes definitions: they are all in one document.
-   */
+export interface RegisterLock {
+  /** Keeps other changes of the tenant from writing definitions until this change ends: all are in one document. */
   lockDefinitions(): Promise<void>;
   /**
-   * Milliseconds that the next step may take. Throws Problem `dependency-failed` when the turn's time is over, and
-   * `unavailable` when the lock is lost: no step may start then.
+   * Milliseconds that the next step may take. Call it before each step. Throws Problem `dependency-failed` when the
+   * deadline of the change has passed, and `unavailable` when the lock is lost.
    */
   timeForStep(): number;
 }
 
-export interface TurnOptions {
+export interface RegisterLockOptions {
   /** Used by changes of registers only, with `registerConnections` connections. */
   pool: pg.Pool;
   metrics: Metrics;
-  /** Changes that run at the same time; a tenant has half of them. */
+  /** Concurrent changes; a tenant may have half of them. */
   connections?: number | undefined;
-  /** Longest wait in all: in this process, and for the lock. In milliseconds. */
+  /** Longest wait in milliseconds, for a connection and for the lock together. */
   waitMs?: number | undefined;
-  /** Longest time from the request to the last step, the wait included. In milliseconds. */
+  /** Longest time in milliseconds from the request to the last step, the wait included. */
   changeMs?: number | undefined;
-  /** Longest time for one step. In milliseconds. */
+  /** Longest time for one step in milliseconds. */
   stepMs?: number | undefined;
 }
 
-export interface Turns {
-  /** Problem `busy` (503, Retry-After) when the wait was too long: nothing was done. */
-  take<T>(tenantId: string, name: string, work: (turn: Turn) => Promise<T>): Promise<T>;
+export interface RegisterLocks {
+  /** Runs `work` while it holds the lock. Problem `busy` (503, Retry-After) if the wait was too long. */
+  hold<T>(tenantId: string, name: string, work: (lock: RegisterLock) => Promise<T>): Promise<T>;
 }
 
-/** Changes of registers that run in one process at the same time, each on a connection. */
+/** Concurrent changes of registers in one process, each on its own connection. */
 export const registerConnections = 6;
 /** Label of the metrics of their pool. */
 export const registerPoolName = 'registers';
 
-export function createTurns(options: TurnOptions): Turns {
+export function createRegisterLocks(options: RegisterLockOptions): RegisterLocks {
   const { pool, waitMs = 30_000, changeMs = 45_000, stepMs = 10_000 } = options;
   const queue = createChangeQueue(options, waitMs);
   const { postgresPools } = options.metrics;
 
-  async function take<T>(claim: Claim, work: (turn: Turn) => Promise<T>): Promise<T> {
+  async function hold<T>(claim: Claim, work: (lock: RegisterLock) => Promise<T>): Promise<T> {
     const begun = performance.now();
-    // Waiting here first: changes of one register never wait on several connections of one process.
+    // Wait here first, so that changes of one register never occupy several connections of one process.
     const release = queue.tryTake(claim) ?? (await queue.take(claim));
     const waited = performance.now() - begun;
     if (waited >= 1) postgresPools.waited(registerPoolName, waited / 1_000);
     try {
-      return await withLock(pool, changeMs, async (client, isLost) => {
+      return await inTransaction(pool, changeMs, async (client, isLost) => {
         const { tenant, member } = claim;
         const left = (limit: number) => begun + limit - performance.now();
-        await lock(client, ['register', tenant, member], left(waitMs));
+        await takeAdvisoryLock(client, ['register', tenant, member], left(waitMs));
         return work({
-          lockDefinitions: () => lock(client, ['register definitions', tenant], Math.min(waitMs, left(changeMs))),
+          lockDefinitions: () =>
+            takeAdvisoryLock(client, ['register definitions', tenant], Math.min(waitMs, left(changeMs))),
           timeForStep() {
             if (isLost()) throw new Problem('unavailable', 'The connection to the database was lost.', retrySoon);
             const time = Math.floor(left(changeMs));
@@ -75,10 +73,13 @@ export function createTurns(options: TurnOptions): Turns {
     }
   }
 
-  return { take: (tenant, member, work) => take({ tenant, member }, work) };
+  return { hold: (tenant, member, work) => hold({ tenant, member }, work) };
 }
 
-function createChangeQueue({ metrics, connections = registerConnections }: TurnOptions, waitMs: number): FairQueue {
+function createChangeQueue(
+  { metrics, connections = registerConnections }: RegisterLockOptions,
+  waitMs: number,
+): FairQueue {
   const { postgresPools } = metrics;
   const queue = createFairQueue({
     slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
@@ -94,7 +95,7 @@ function createChangeQueue({ metrics, connections = registerConnections }: TurnO
 
 const retrySoon = { headers: { 'Retry-After': '5' } };
 
-async function withLock<T>(
+async function inTransaction<T>(
   pool: pg.Pool,
   changeMs: number,
   work: (client: pg.PoolClient, isLost: () => boolean) => Promise<T>,
@@ -104,7 +105,7 @@ async function withLock<T>(
   const lose = (error: Error) => {
     lost = error;
   };
-  // Between statements nobody else hears that the connection broke.
+  // Between statements, only this listener notices that the connection broke.
   client.on('error', lose);
   try {
     await client.query('BEGIN');
@@ -113,7 +114,7 @@ async function withLock<T>(
       [`${changeMs}ms`],
     );
     const result = await work(client, () => lost !== undefined);
-    // All is done by now. A lock that was lost on the way out takes nothing back.
+    // The change is complete. Losing the lock now undoes nothing.
     await client.query('COMMIT').catch(lose);
     return result;
   } catch (error) {
@@ -125,7 +126,7 @@ async function withLock<T>(
   }
 }
 
-async function lock(client: pg.PoolClient, key: string[], waitMs: number): Promise<void> {
+async function takeAdvisoryLock(client: pg.PoolClient, key: string[], waitMs: number): Promise<void> {
   // 0 would be no limit at all.
   const timeout = `${Math.max(1, Math.ceil(waitMs))}ms`;
   try {

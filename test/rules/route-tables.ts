@@ -1,0 +1,79 @@
+// The route tables of every process, built without a database or a platform: the guards are real or carry the real names,
+// and everything that a route uses only when it is called is left out.
+import { MemoryStore } from 'express-session';
+import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
+import { createRegisterGuards } from '../../src/forms/registers/policy.ts';
+import { type PlatformRoutesOptions, platformRoutes } from '../../src/platform-server/app.ts';
+import { createConfigurationGuards } from '../../src/platform-server/configuration/policy.ts';
+import { bearer, callTenant, callTenantOrAll } from '../../src/service/auth/bearer-guards.ts';
+import type { BearerVerifier, Tenants } from '../../src/service/auth/identity.ts';
+import type { Route } from '../../src/service/http/http-app.ts';
+import { addressLimit, type RateLimiter, rateLimit } from '../../src/service/limits/rate-limit.ts';
+import { createUrns } from '../../src/service/urn.ts';
+import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
+import { csrf, liveSession, sessionTenant } from '../../src/token-handler/sessions/guards.ts';
+import type { SessionReader } from '../../src/token-handler/sessions/live-session.ts';
+import { browserSession } from '../../src/token-handler/sign-in/browser-session.ts';
+
+const urns = createUrns('urn:example');
+const verifier = (() => Promise.reject(new Error('no request comes here'))) as unknown as BearerVerifier;
+const tenants = {} as Tenants;
+const limiter = (name: string) => ({ name, most: 1, window: 1_000 }) as RateLimiter;
+const signedIn = (service: string) => ({
+  bearer: bearer(verifier, [urns.service(service)]),
+  tenant: callTenant(tenants),
+});
+
+export function formServiceRoutes(): Route[] {
+  return formsRoutes({
+    about: {},
+    forms: { ...signedIn('form-service') },
+    quarantine: { ...signedIn('form-service'), tenantOrAll: callTenantOrAll(tenants) },
+    registers: {
+      urns,
+      ...createRegisterGuards({ verifier, tenants, urns, anonymousReads: limiter('anonymous-reads') }),
+    },
+  } as unknown as FormsRoutesOptions);
+}
+
+export function tokenHandlerApiRoutes(): Route[] {
+  const sessionGuards = {
+    liveSession: liveSession({} as SessionReader),
+    sessionTenant: sessionTenant(tenants, 'x-tenant'),
+  };
+  const cookie = { name: 'session', secrets: ['a secret of tests'] };
+  const browser = browserSession(cookie as Parameters<typeof browserSession>[0], new MemoryStore());
+  return tokenHandlerRoutes({
+    about: {},
+    clients: signedIn('token-handler'),
+    signIn: { browserSession: browser, signInLimit: addressLimit(limiter('sign-in')) },
+    logout: { browserSession: browser, backchannelLimit: addressLimit(limiter('backchannel-logout')) },
+    sessions: { ...signedIn('token-handler'), ...sessionGuards },
+    targets: {
+      addressLimit: addressLimit(limiter('targets-address')),
+      ...sessionGuards,
+      csrf,
+      sessionLimit: rateLimit(limiter('targets-session'), () => ''),
+    },
+  } as unknown as TokenHandlerRoutesOptions);
+}
+
+export function platformServerRoutes(): Route[] {
+  return platformRoutes({
+    root: {},
+    directory: {},
+    tenants: signedIn('tenant-service'),
+    configuration: {
+      guards: createConfigurationGuards({ verifier, tenants, urns, definitionOf: async () => undefined }),
+    },
+    events: signedIn('event-service'),
+    notifications: signedIn('notification-service'),
+  } as unknown as PlatformRoutesOptions);
+}
+
+/** The processes that serve HTTP. */
+export const routedProcesses = [
+  { title: 'Form service', routes: formServiceRoutes() },
+  { title: 'Token handler', routes: tokenHandlerApiRoutes() },
+  { title: 'Platform server', routes: platformServerRoutes() },
+];

@@ -1,0 +1,74 @@
+// Writes docs/routes.md from the route tables: every route of every process with its guards, and what each guard checks.
+import type { Route } from '../../src/service/http/http-app.ts';
+
+export interface RoutedProcess {
+  title: string;
+  routes: Route[];
+}
+
+/** What each guard checks, by its name up to the first parenthesis. */
+export const guardMeanings: Record<string, string> = {
+  anonymous: 'Anyone may call.',
+  bearer:
+    'A valid bearer token of a tenant’s realm or of core, issued to this service. Otherwise 401. The configuration service takes tokens for any audience, as its contract demands.',
+  role: 'The caller has at least one of the roles. Otherwise 403.',
+  roleOr401: 'Like `role`, but 401, as the contract of the notification service demands.',
+  tenant: 'The tenant of the call: the token’s, or for a core caller the one that `tenantId` names.',
+  tenantOrAll: 'Like `tenant`, but a core caller may leave `tenantId` out to call for all tenants.',
+  tenantOrCore: 'Like `tenant`, but a core caller may leave `tenantId` out to call for core’s configuration.',
+  ifBearer: 'The guards before “else” if the request has an Authorization header; otherwise those after it.',
+  mayUpdateData: 'The caller may change the data of this form. Runs before the body is read.',
+  varyByCaller: 'Adds `Vary: Accept, Authorization` to the response.',
+  namedTenant: 'The tenant that `tenantId` names. Otherwise 401.',
+  anonymousRead: 'The configuration’s definition has `anonymousRead`. Otherwise 401.',
+  nameOrRealm: 'The query has `name` or `realm`. Otherwise 401.',
+  addressLimit: 'A rate limit per client address. Over the limit 429.',
+  rateLimit: 'A rate limit per session. Over the limit 429.',
+  browserSession: 'Reads the session cookie. 503 if the session store cannot be reached.',
+  liveSession: 'A live session of the cookie. Otherwise 401.',
+  sessionTenant:
+    'The session belongs to the tenant that the proxy’s tenant header names, if it names one. Otherwise 401.',
+  csrf: 'The request comes from the session’s own site, proven by `X-XSRF-TOKEN` except on GET. Otherwise 403.',
+};
+
+const introduction = `# Routes
+
+Every route of every process, and the guards that each request passes, in this order. Guards run before the body is read.
+What a caller may do with one form, register or session is decided after them, by the policy of its folder. \`urn:example\`
+stands for \`URN_PREFIX\`.
+
+Each process also serves \`/livez\`, \`/readyz\` and \`/metrics\` on its metrics port, without guards.
+
+This page is written by \`npm run docs\` from the route tables; a test fails where it differs.`;
+
+/** The page for these processes. */
+export function routesReference(processes: readonly RoutedProcess[]): string {
+  const sections = processes.map(({ title, routes }) => `## ${title}\n\n${routeTable(routes)}`);
+  return `${[introduction, `## Guards\n\n${guardTable()}`, ...sections].join('\n\n')}\n`;
+}
+
+/** The names of all guards in a route table, those within `ifBearer` included, without their parameters. */
+export function guardNames(routes: readonly Route[]): string[] {
+  const names = routes
+    .flatMap(({ guards }) => guards)
+    .flatMap(({ name }) => withoutParameters(name).split(/[(;,]|else/));
+  return [...new Set(names.map((name) => name.replace(')', '').trim()))].filter((name) => name !== '');
+}
+
+/** `ifBearer(bearer, role(a, b); else x)` without `(a, b)`. */
+function withoutParameters(name: string): string {
+  return name.replaceAll(/(?<!ifBearer)\([^()]*\)/g, '');
+}
+
+function routeTable(routes: readonly Route[]): string {
+  const rows = routes.map(({ method, path, guards }) => {
+    const shown = method === 'all' ? 'any' : method.toUpperCase();
+    return `| ${shown} | \`${path}\` | ${guards.map(({ name }) => `\`${name}\``).join(', ')} |`;
+  });
+  return ['| method | path | guards |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+function guardTable(): string {
+  const rows = Object.entries(guardMeanings).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`);
+  return ['| guard | what it checks |', '| --- | --- |', ...rows].join('\n');
+}
