@@ -268,11 +268,11 @@ describe('values that cannot work', () => {
   test('are refused with every problem at once', async () => {
     const words = await refusal({});
     for (const problem of [
-      'access.url: where is the access service?',
-      'directory.url: where is the directory service? Or set platformServer.enabled',
-      'DATABASE_URL of forms: give a value or an existingSecret, or set bundled.enabled',
-      'CLIENT_SECRET of tokenHandler: give a value or an existingSecret',
-      'redis: where is Redis? Or set bundled.enabled',
+      'access.url: set the base URL of the identity provider',
+      'directory.url: set the base URL of the directory service, or set platformServer.enabled',
+      'DATABASE_URL of forms: set value or existingSecret.name, or set bundled.enabled',
+      'CLIENT_SECRET of tokenHandler: set value or existingSecret.name',
+      'redis: set one of url, sentinels and clusterNodes, or set bundled.enabled',
     ])
       expect(words).toContain(problem);
   });
@@ -283,10 +283,14 @@ describe('values that cannot work', () => {
       { 'forms.codeKey': { value: 'c'.repeat(40), existingSecret: { name: 'a' } } },
       'not both',
     ],
-    ['two kinds of Redis', { 'redis.sentinels': ['a:1'] }, 'one of url, sentinels and clusterNodes'],
+    ['two kinds of Redis', { 'redis.sentinels': ['a:1'] }, 'only one of url, sentinels and clusterNodes'],
     ['sessions in the memory of two pods', { 'tokenHandler.env.SESSION_STORE': 'memory' }, 'replicas to 1'],
-    ['an HTTPRoute of no Gateway', { 'httpRoute.enabled': true }, 'which Gateway'],
-    ['routes to no platform server', { 'ingress.enabled': true, 'ingress.platformServer': true }, 'there is none'],
+    ['an HTTPRoute of no Gateway', { 'httpRoute.enabled': true }, 'name at least one Gateway'],
+    [
+      'routes to no platform server',
+      { 'ingress.enabled': true, 'ingress.platformServer': true },
+      'runs no platform server',
+    ],
   ])('%s', async (_name, set, words) => {
     expect(await refusal({ files, set })).toContain(words);
   });

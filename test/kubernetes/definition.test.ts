@@ -149,7 +149,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
   });
 
   it('a name that could be no client id needs a client id beside it', async () => {
-    const message = 'the name of this resource is no client id';
+    const message = 'the name of this resource is not a valid client id';
     expect(await refusal(lab.create('permits.example.org', {}))).toContain(message);
     expect(await refusal(lab.create('a'.repeat(51), {}))).toContain(message);
     expect(await refusal(lab.create('permits.example.org', { clientId: 'permits' }))).toBeUndefined();

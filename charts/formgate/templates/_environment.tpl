@@ -1,9 +1,10 @@
 {{/*
-The environment of each process. Names and values in clear are a dict, so that no name can come twice; what an operator
-gives in `env` wins over the chart. Secrets are references only. test/chart ties all of it to the schemas of src.
+Environment variables of each process. Variables without secrets are merged in a dict, so that no name occurs twice; the
+operator's `env` overrides the chart. Variables with secrets only refer to Secret objects. test/chart compares all
+variables with the config schemas of the processes.
 */}}
 
-{{/* Of every process that serves: root */}}
+{{/* Variables of every process that listens: root */}}
 {{- define "formgate.environment.process" -}}
 PORT: "8080"
 METRICS_PORT: "9090"
@@ -22,7 +23,7 @@ ACCESS_SERVICE_PUBLIC_URL: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* Of every process that calls the platform: dict root, account */}}
+{{/* Variables of every process that calls the platform: dict root, account */}}
 {{- define "formgate.environment.platform" -}}
 {{- if .root.Values.platformServer.enabled }}
 DIRECTORY_URL: {{ printf "%s/directory/v2" (include "formgate.serviceUrl" (dict "root" .root "component" "platform-server")) | quote }}
@@ -91,9 +92,9 @@ SEED_FILE: /etc/formgate/seed/seed.json
 {{- end -}}
 
 {{/*
-A source of a secret, as the name of a Secret and its key; empty where there is none: dict root, source, name (of the
-variable), given (its key among what the values hold in clear), generated (optional: its key among the generated ones),
-bundled (optional: name and key)
+Resolves the source of a secret to the name of a Secret and a key, in JSON; {} if the values give no source. Arguments:
+dict root, source, name (of the variable), given (key in the Secret …-given), generated (optional: key in the Secret
+…-keys), bundled (optional: name and key of a bundled store's Secret)
 */}}
 {{- define "formgate.secretReference" -}}
 {{- $fullname := include "formgate.fullname" .root -}}
@@ -110,7 +111,7 @@ bundled (optional: name and key)
 {{- end -}}
 {{- end -}}
 
-{{/* Every secret of every part, by part and variable: root. The Secrets are made from the same list. */}}
+{{/* The secrets of all processes, by process and variable: root. secrets.yaml creates the Secrets from this list. */}}
 {{- define "formgate.secretSources" -}}
 {{- $postgres := printf "%s-postgres" (include "formgate.fullname" .) -}}
 {{- $redis := printf "%s-redis" (include "formgate.fullname" .) -}}
@@ -144,12 +145,12 @@ platformServer:
 {{- end }}
 {{- end -}}
 
-{{/* Name of a variable's key in the Secrets of the chart: dict part, variable */}}
+{{/* Key of a variable in the chart's Secrets: dict part, variable */}}
 {{- define "formgate.secretKey" -}}
 {{- printf "%s_%s" (.part | snakecase | upper) .variable -}}
 {{- end -}}
 
-{{/* The list `env` of a container: dict root, part, plain (YAML), env (of the operator) */}}
+{{/* A container's list `env`: dict root, part, plain (variables without secrets, YAML), env (the operator's) */}}
 {{- define "formgate.env" -}}
 {{- $root := .root -}}
 {{- $part := .part -}}
@@ -174,7 +175,7 @@ platformServer:
 {{- end }}
 {{- end -}}
 
-{{/* The reconciler signs in as the form service, unless it has an account of its own. */}}
+{{/* The reconciler uses the form service's account unless it has its own. */}}
 {{- define "formgate.environment.reconciler" -}}
 LOG_LEVEL: {{ .Values.logLevel | quote }}
 URN_PREFIX: {{ .Values.urnPrefix | quote }}
@@ -188,7 +189,7 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{ include "formgate.environment.clients" . }}
 {{- end -}}
 
-{{/* What the token handler and the reconciler must say alike about clients: root */}}
+{{/* Settings of clients, which must be equal in the token handler and the reconciler: root */}}
 {{- define "formgate.environment.clients" -}}
 ALLOW_INSECURE_REDIRECT_URIS: {{ .Values.tokenHandler.allowInsecureRedirectUris | quote }}
 {{- with .Values.tokenHandler.builderAppUrl }}

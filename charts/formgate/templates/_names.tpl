@@ -1,4 +1,4 @@
-{{/* Names and labels. Names stay below 41 characters, so that Jobs and pods can append to them. */}}
+{{/* Names and labels. Names have at most 40 characters, so that Kubernetes can append suffixes for Jobs and pods. */}}
 
 {{- define "formgate.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
@@ -17,12 +17,12 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Of a part: dict root, component */}}
+{{/* Name of a component's objects: dict root, component */}}
 {{- define "formgate.partName" -}}
 {{- printf "%s-%s" (include "formgate.fullname" .root) .component -}}
 {{- end -}}
 
-{{/* What is the same in every object: root */}}
+{{/* Labels of every object: root */}}
 {{- define "formgate.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 app.kubernetes.io/part-of: formgate
@@ -34,19 +34,19 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* What selects every pod of a release: root */}}
+{{/* Labels that select all pods of a release: root */}}
 {{- define "formgate.instanceLabels" -}}
 app.kubernetes.io/name: {{ include "formgate.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
-{{/* What selects the pods of a part: dict root, component. These never change. */}}
+{{/* Labels that select the pods of a component: dict root, component. Selectors are immutable: never change them. */}}
 {{- define "formgate.selectorLabels" -}}
 {{ include "formgate.instanceLabels" .root }}
 app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
-{{/* Metadata of an object of a part: dict root, component, name (optional) */}}
+{{/* Metadata of a component's object: dict root, component, name (optional) */}}
 {{- define "formgate.metadata" -}}
 name: {{ .name | default (include "formgate.partName" .) }}
 namespace: {{ .root.Release.Namespace }}
@@ -55,7 +55,7 @@ labels:
   app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
-{{/* dict root, component, values (of the part) */}}
+{{/* Name of a component's ServiceAccount: dict root, component, values (of the component) */}}
 {{- define "formgate.serviceAccountName" -}}
 {{- with .values.serviceAccount -}}
 {{- if .name -}}{{- .name -}}{{- else if .create -}}{{- include "formgate.partName" $ -}}{{- else -}}default{{- end -}}
@@ -69,12 +69,12 @@ labels:
 {{- end -}}
 {{- end -}}
 
-{{/* Whether browsers come by https: "true" or nothing */}}
+{{/* "true" if browsers connect over https, else empty: root */}}
 {{- define "formgate.usesTls" -}}
 {{- if or (and .Values.ingress.enabled .Values.ingress.tls.enabled) (and .Values.httpRoute.enabled .Values.httpRoute.tls) -}}true{{- end -}}
 {{- end -}}
 
-{{/* Where a service of the chart is inside the cluster: dict root, component */}}
+{{/* URL of a service of this chart inside the cluster: dict root, component */}}
 {{- define "formgate.serviceUrl" -}}
 http://{{ include "formgate.partName" . }}.{{ .root.Release.Namespace }}.svc:8080
 {{- end -}}

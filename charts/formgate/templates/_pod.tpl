@@ -1,6 +1,6 @@
-{{/* What every pod of the product is made of. All of them are admitted under Pod Security `restricted`. */}}
+{{/* Building blocks of all pods. Every pod satisfies the Pod Security level `restricted`. */}}
 
-{{/* `pods`, and what is different for a part: dict root, values (of the part) */}}
+{{/* The settings in `pods` with the overrides of one process: dict root, values (of the process) */}}
 {{- define "formgate.podSettings" -}}
 {{- toJson (mergeOverwrite (deepCopy .root.Values.pods) (deepCopy .values.pods)) -}}
 {{- end -}}
@@ -16,13 +16,16 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* The chart's version is not among them: another chart alone replaces no pod. What selects cannot be overridden. */}}
+{{/*
+Labels of pods. They leave out the chart's version, so that an upgrade that changes only the chart replaces no pods.
+commonLabels cannot override the selector labels.
+*/}}
 {{- define "formgate.podLabels" -}}
 {{- $fixed := merge (fromYaml (include "formgate.selectorLabels" .)) (dict "app.kubernetes.io/part-of" "formgate") -}}
 {{- toYaml (merge $fixed .root.Values.commonLabels) -}}
 {{- end -}}
 
-{{/* The head of a pod's spec: dict root, component, values, apiToken (whether the API is used) */}}
+{{/* First part of a pod's spec: dict root, component, values, apiToken (whether the pod calls the Kubernetes API) */}}
 {{- define "formgate.podSpec" -}}
 {{- $settings := fromJson (include "formgate.podSettings" .) -}}
 serviceAccountName: {{ include "formgate.serviceAccountName" . }}
@@ -51,11 +54,11 @@ affinity:
 {{- end }}
 {{- end -}}
 
-{{/* Settings of a pod, with runAsUser, runAsGroup and fsGroup */}}
+{{/* Security context of a pod: dict runAsUser, runAsGroup, fsGroup */}}
 {{- define "formgate.podSecurityContext" -}}
 runAsNonRoot: true
 {{- range $key := list "runAsUser" "runAsGroup" "fsGroup" }}
-{{- /* An operator's null takes the key away. */}}
+{{- /* null in the operator's values removes the key. */}}
 {{- if and (hasKey $ $key) (not (kindIs "invalid" (get $ $key))) }}
 {{ $key }}: {{ int64 (get $ $key) }}
 {{- end }}
@@ -71,7 +74,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Of a part with replicas: dict root, component, values */}}
+{{/* Topology spread of a component with several replicas: dict root, component, values */}}
 {{- define "formgate.topologySpread" -}}
 {{- $settings := fromJson (include "formgate.podSettings" .) -}}
 {{- with $settings.topologySpread }}
@@ -83,7 +86,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "formgate.selectorLabels" $ | nindent 8 }}
-    {{- /* Old and new pods of a roll-out are spread by themselves. */}}
+    {{- /* During a rollout, Kubernetes spreads old and new pods independently. */}}
     matchLabelKeys: [pod-template-hash]
   {{- end }}
 {{- end }}
@@ -101,11 +104,11 @@ resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:
   {{- include "formgate.securityContext" .root | nindent 2 }}
-# The line that says why a process could not start is then in the pod's status.
+# Puts the last log lines into the pod's status. They state why a process could not start.
 terminationMessagePolicy: FallbackToLogsOnError
 {{- end -}}
 
-{{/* Mounts and volumes of every container of the image: root */}}
+{{/* Volume mounts of every container that runs the Formgate image: root */}}
 {{- define "formgate.volumeMounts" -}}
 - name: tmp
   mountPath: /tmp

@@ -1,24 +1,24 @@
-{{/* Refuses values that cannot work, all problems at once, before anything is installed: root */}}
+{{/* Fails the rendering if values are invalid or contradict each other, and lists all problems: root */}}
 {{- define "formgate.refuse" -}}
 {{- $problems := list -}}
 {{- $values := .Values -}}
 {{- $bundled := .Values.bundled.enabled -}}
 {{- if not .Values.access.url -}}
-{{- $problems = append $problems "access.url: where is the access service?" -}}
+{{- $problems = append $problems "access.url: set the base URL of the identity provider" -}}
 {{- end -}}
 {{- if not (or .Values.directory.url .Values.platformServer.enabled) -}}
-{{- $problems = append $problems "directory.url: where is the directory service? Or set platformServer.enabled" -}}
+{{- $problems = append $problems "directory.url: set the base URL of the directory service, or set platformServer.enabled" -}}
 {{- end -}}
 {{- $needed := dict -}}
 {{- range $part, $secrets := fromYaml (include "formgate.secretSources" .) -}}
 {{- range $variable, $secret := $secrets -}}
 {{- $given := and $secret.source.existingSecret.name $secret.source.value -}}
 {{- if $given -}}
-{{- $problems = append $problems (printf "%s of %s: give a value or an existingSecret, not both" $variable $part) -}}
+{{- $problems = append $problems (printf "%s of %s: set either value or existingSecret.name, not both" $variable $part) -}}
 {{- end -}}
 {{- $isOptional := hasPrefix "REDIS_" $variable -}}
 {{- if not (or $isOptional $secret.source.existingSecret.name $secret.source.value $secret.bundled $secret.generated) -}}
-{{- $problems = append $problems (printf "%s of %s: give a value or an existingSecret%s" $variable $part (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
+{{- $problems = append $problems (printf "%s of %s: set value or existingSecret.name%s" $variable $part (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -29,36 +29,36 @@
 {{- if .sentinels -}}{{- $topologies = add1 $topologies -}}{{- end -}}
 {{- if .clusterNodes -}}{{- $topologies = add1 $topologies -}}{{- end -}}
 {{- if gt (int $topologies) 1 -}}
-{{- $problems = append $problems "redis: give one of url, sentinels and clusterNodes" -}}
+{{- $problems = append $problems "redis: set only one of url, sentinels and clusterNodes" -}}
 {{- else if and (gt (int $topologies) 0) $bundled -}}
-{{- $problems = append $problems "redis: bundled.enabled brings its own; give no other" -}}
+{{- $problems = append $problems "redis: bundled.enabled already provides Redis; remove url, sentinels and clusterNodes" -}}
 {{- else if not (or (gt (int $topologies) 0) $bundled $memory) -}}
-{{- $problems = append $problems "redis: where is Redis? Or set bundled.enabled" -}}
+{{- $problems = append $problems "redis: set one of url, sentinels and clusterNodes, or set bundled.enabled" -}}
 {{- end -}}
 {{- end -}}
 {{- if and $memory (or .Values.tokenHandler.autoscaling.enabled (gt (int .Values.tokenHandler.replicas) 1)) -}}
-{{- $problems = append $problems "tokenHandler.env.SESSION_STORE: sessions in memory are those of one pod; set tokenHandler.replicas to 1" -}}
+{{- $problems = append $problems "tokenHandler.env.SESSION_STORE: pods cannot share sessions in memory; disable tokenHandler.autoscaling and set tokenHandler.replicas to 1" -}}
 {{- end -}}
 {{- if and .Values.platformServer.enabled (not .Values.platformServer.mailFrom) -}}
-{{- $problems = append $problems "platformServer.mailFrom: whom do notices come from?" -}}
+{{- $problems = append $problems "platformServer.mailFrom: set the sender of notices and codes, such as Forms <forms@example.org>" -}}
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
-{{- $problems = append $problems "httpRoute.parentRefs: which Gateway?" -}}
+{{- $problems = append $problems "httpRoute.parentRefs: name at least one Gateway" -}}
 {{- end -}}
 {{- range $route := list "ingress" "httpRoute" -}}
 {{- $setting := get $values $route -}}
 {{- if and $setting.enabled $setting.platformServer (not $values.platformServer.enabled) -}}
-{{- $problems = append $problems (printf "%s.platformServer: there is none; set platformServer.enabled" $route) -}}
+{{- $problems = append $problems (printf "%s.platformServer: this release runs no platform server; set platformServer.enabled" $route) -}}
 {{- end -}}
 {{- end -}}
 {{- range $part := list "forms" "tokenHandler" "platformServer" -}}
 {{- with (get $values $part).autoscaling -}}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
-{{- $problems = append $problems (printf "%s.autoscaling: minReplicas is more than maxReplicas" $part) -}}
+{{- $problems = append $problems (printf "%s.autoscaling: minReplicas is greater than maxReplicas" $part) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if $problems -}}
-{{- fail (printf "these values cannot work:\n  - %s" (join "\n  - " $problems)) -}}
+{{- fail (printf "invalid values:\n  - %s" (join "\n  - " $problems)) -}}
 {{- end -}}
 {{- end -}}

@@ -1,6 +1,6 @@
 {{/*
-What the reconciler may do at the API, in the namespace of the release only: the least that a sync of CoreClients needs,
-which test/kubernetes proves against an API server. It reads this list as YAML.
+Permissions of the reconciler at the Kubernetes API, in the namespace of the release only. test/kubernetes parses this
+list as YAML. It checks against an API server that the list grants what a sync of CoreClients needs, and not more.
 */}}
 {{- define "formgate.reconcilerRules" -}}
 - apiGroups: [formgate.dev]

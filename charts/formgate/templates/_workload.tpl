@@ -1,7 +1,7 @@
 {{/*
-A part that serves: ServiceAccount, Service, Deployment, PodDisruptionBudget, HorizontalPodAutoscaler.
-dict root, component (of names), part (of values), command, plain (environment in clear, YAML), annotations (optional),
-mounts and volumes (optional lists)
+Objects of a service: ServiceAccount, Service, Deployment, PodDisruptionBudget and HorizontalPodAutoscaler.
+dict root, component (in names), part (key in the values), command, plain (variables without secrets, YAML),
+annotations (optional), mounts and volumes (optional lists)
 */}}
 {{- define "formgate.workload" -}}
 {{- $values := get .root.Values .part -}}
@@ -48,7 +48,7 @@ metadata:
   {{- include "formgate.metadata" $context | nindent 2 }}
 spec:
   maxUnavailable: {{ $values.podDisruptionBudget.maxUnavailable }}
-  # Pods that do not serve anyway must not hold up a drain.
+  # A pod that is not ready serves no requests, so it must not block a drain.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
@@ -77,7 +77,7 @@ spec:
 {{- end }}
 {{- end -}}
 
-{{/* As above, with values */}}
+{{/* The Deployment: the arguments of formgate.workload, and values (of the service) */}}
 {{- define "formgate.deployment" -}}
 {{- $drain := .root.Values.drain -}}
 apiVersion: apps/v1
@@ -89,7 +89,7 @@ spec:
   replicas: {{ int .values.replicas }}
   {{- end }}
   revisionHistoryLimit: 5
-  # Longer than migrations may take (10 minutes).
+  # Migrations may take up to 10 minutes.
   progressDeadlineSeconds: 900
   selector:
     matchLabels:
@@ -105,7 +105,7 @@ spec:
     spec:
       {{- include "formgate.podSpec" . | nindent 6 }}
       {{- include "formgate.topologySpread" . | nindent 6 }}
-      # The wait, the drain, 5 s in which a process lets go of what it holds, and some to spare.
+      # sleepSeconds, deadlineSeconds, 5 s in which the process closes its connections, and 5 s of margin.
       terminationGracePeriodSeconds: {{ add (int $drain.sleepSeconds) (int $drain.deadlineSeconds) 10 }}
       containers:
         - {{- $env := include "formgate.env" (dict "root" .root "part" .part "plain" .plain "env" .values.env) }}
@@ -117,7 +117,7 @@ spec:
             - name: metrics
               containerPort: 9090
               protocol: TCP
-          # Migrations run before the ports open, and may take 10 minutes.
+          # The process migrates its database before it opens its ports, which may take up to 10 minutes.
           startupProbe:
             httpGet:
               path: /livez
@@ -139,7 +139,8 @@ spec:
             periodSeconds: 5
             timeoutSeconds: 4
             failureThreshold: 2
-          # A pod that is to stop leaves the load balancers first. It still serves while they notice, and is told after.
+          # Kubernetes removes a stopping pod from the load balancers. The pod keeps serving while they notice, and gets
+          # SIGTERM after that.
           lifecycle:
             preStop:
               sleep:
@@ -156,7 +157,7 @@ spec:
         {{- end }}
 {{- end -}}
 
-{{/* Pods are replaced when a secret that stands in the values changes: dict root, part */}}
+{{/* Annotation that replaces the pods if a secret in the values changes: dict root, part */}}
 {{- define "formgate.checksums" -}}
 {{- $given := list -}}
 {{- range $name, $secret := get (fromYaml (include "formgate.secretSources" .root)) .part -}}

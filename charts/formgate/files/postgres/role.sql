@@ -1,4 +1,4 @@
--- A role and the database that it owns, for one service. No role may connect to the database of another.
+-- Creates the role of one service and the database that it owns. No role may connect to another service's database.
 SELECT format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE', :'role')
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
 SELECT format('ALTER ROLE %I PASSWORD %L', :'role', :'password') \gexec

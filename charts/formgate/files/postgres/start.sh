@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts Postgres for a trial: makes the cluster at the first start, and at every start the roles and databases of the
-# services, with the passwords of the Secret. It listens for nobody before that.
+# Starts Postgres for trials. The first start runs initdb. Every start creates missing roles and databases of the
+# services, and sets the passwords from the Secret. Only then does Postgres listen on the network.
 set -eu
 umask 077
 for folder in /usr/lib/postgresql/*/bin; do PATH=$PATH:$folder; done
@@ -11,7 +11,7 @@ secrets=/etc/formgate-secrets
 hba=/etc/formgate/pg_hba.conf
 
 if [ ! -e "$data/PG_VERSION" ]; then
-  # What a crash left half made is made again.
+  # Starts again if a crash interrupted an earlier initdb.
   rm -rf "$data.new"
   initdb --pgdata="$data.new" --username=postgres --auth-local=trust --auth-host=reject --encoding=UTF8 --locale=C.UTF-8
   rm -rf "$data"
@@ -25,13 +25,14 @@ for role in forms token_handler platform_server; do
 done
 pg_ctl stop -w -m fast -D "$data"
 
-# Kubernetes ends a pod by SIGTERM, on which Postgres would wait for its clients.
+# Kubernetes stops a pod with SIGTERM, on which Postgres would wait until its clients disconnect. On SIGINT, it closes
+# their connections.
 stop() { kill -INT "$server"; }
 postgres -D "$data" -c listen_addresses='*' -c unix_socket_directories="$sockets" -c hba_file="$hba" &
 server=$!
 trap stop TERM INT
 code=0
 wait "$server" || code=$?
-# A trap ends the first wait; the server is still stopping then.
+# A trapped signal interrupts the first wait while the server is still stopping.
 while kill -0 "$server" 2>/dev/null; do wait "$server" && code=0 || code=$?; done
 exit "$code"
