@@ -93,8 +93,7 @@ describe('configuration', () => {
       latest: undefined,
       active: undefined,
     });
-    const cached = await configuration.activeOrLatest(namespace, `none ${unique}`, place());
-    expect(cached.value).toBeUndefined();
+    expect(await configuration.activeOrLatest(namespace, `none ${unique}`, place())).toBeUndefined();
     expect(await configuration.remove(namespace, `none ${unique}`, place())).toBe(false);
   });
 
@@ -111,7 +110,7 @@ describe('configuration', () => {
     const { latest, active } = await configuration.read(namespace, name, place());
     expect(latest).toMatchObject({ revision: 1, configuration: ['Red Deer', 'Banff'] });
     expect(active).toMatchObject({ revision: 0, configuration: ['Red Deer'] });
-    expect((await configuration.activeOrLatest(namespace, name, place())).value).toMatchObject({ revision: 0 });
+    expect(await configuration.activeOrLatest(namespace, name, place())).toMatchObject({ revision: 0 });
     const { results } = await configuration.listRevisions(namespace, name, { ...place(), top: 10 });
     expect(results.map(({ revision }) => revision)).toEqual([1, 0]);
     expect(await configuration.readRevision(namespace, name, 0, place())).toEqual(['Red Deer']);

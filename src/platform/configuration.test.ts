@@ -205,7 +205,7 @@ describe('the active revision, else the latest', () => {
   it('is asked for with orLatest and cached', async () => {
     server.behave(answerJson(revision(2)));
     const first = await configuration.activeOrLatest('form-service', 'permit', place);
-    expect(first).toMatchObject({ value: { revision: 2 }, stale: false });
+    expect(first).toMatchObject({ revision: 2 });
     expect(await configuration.activeOrLatest('form-service', 'permit', place)).toBe(first);
     expect(sent()).toMatchObject({
       path: '/configuration/form-service/permit/active',
@@ -221,7 +221,7 @@ describe('the active revision, else the latest', () => {
     ['404', 404, '{"errorMessage":"no"}'],
   ])('is undefined when the service answers %s', async (_, status, body) => {
     server.behave((response) => response.writeHead(status).end(body));
-    expect((await configuration.activeOrLatest('form-service', 'permit', place)).value).toBeUndefined();
+    expect(await configuration.activeOrLatest('form-service', 'permit', place)).toBeUndefined();
   });
 
   it('of one tenant is never another tenant’s or core’s', async () => {
@@ -230,8 +230,8 @@ describe('the active revision, else the latest', () => {
       sendJson(response, revision(0, owner));
     });
     for (const whose of [{ tenantId: 'urn:a' }, { tenantId: 'urn:b' }, core, { tenantId: 'urn:a' }]) {
-      const { value } = await configuration.activeOrLatest('form-service', 'permit', whose);
-      expect(value?.configuration).toBe('tenantId' in whose ? whose.tenantId : 'core');
+      const found = await configuration.activeOrLatest('form-service', 'permit', whose);
+      expect(found?.configuration).toBe('tenantId' in whose ? whose.tenantId : 'core');
     }
   });
 
@@ -242,8 +242,8 @@ describe('the active revision, else the latest', () => {
         : sendJson(response, target.includes('/revisions/') ? { old: true } : latest(revision(2))),
     );
     await configuration.readRevision('form-service', 'permit', 0, place);
-    expect((await configuration.activeOrLatest('form-service', 'permit', place)).value?.revision).toBe(1);
-    expect((await configuration.latest('form-service', 'permit', place)).value?.revision).toBe(2);
+    expect((await configuration.activeOrLatest('form-service', 'permit', place))?.revision).toBe(1);
+    expect((await configuration.latest('form-service', 'permit', place))?.revision).toBe(2);
   });
 
   it('is read anew after this process has written', async () => {
@@ -254,7 +254,7 @@ describe('the active revision, else the latest', () => {
     await configuration.activeOrLatest('form-service', 'permit', place);
     current = 2;
     await configuration.replace('form-service', 'permit', {}, place);
-    expect((await configuration.activeOrLatest('form-service', 'permit', place)).value?.revision).toBe(2);
+    expect((await configuration.activeOrLatest('form-service', 'permit', place))?.revision).toBe(2);
   });
 
   it('serves for a day when the service is down, and 5 minutes where it grants permission', async () => {
@@ -262,10 +262,7 @@ describe('the active revision, else the latest', () => {
     await configuration.activeOrLatest('form-service', 'permit', place);
     await server.close();
     calls.advance(3_600_000);
-    expect(await configuration.activeOrLatest('form-service', 'permit', place)).toMatchObject({
-      value: { revision: 1 },
-      stale: true,
-    });
+    expect(await configuration.activeOrLatest('form-service', 'permit', place)).toMatchObject({ revision: 1 });
     await expect(
       configuration.activeOrLatest('form-service', 'permit', place, { permission: true }),
     ).rejects.toMatchObject({ kind: 'unreachable' });

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { type Cached, type CacheTimes, createCache, type ReadOptions } from './cache.ts';
+import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
 import {
   activeAnswer,
   bothAnswer,
@@ -55,21 +55,9 @@ export interface Configuration {
   listAll(namespace: string, options: Place & Omit<ListOptions, 'after'>): AsyncGenerator<ConfigurationEntry>;
 
   /** The active revision, else the latest. Cached. */
-  activeOrLatest(
-    namespace: string,
-    name: string,
-    place: Place,
-    read?: ReadOptions,
-  ): Promise<Cached<Revision | undefined>>;
+  activeOrLatest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
   /** The latest revision. Cached. */
-  latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Cached<Revision | undefined>>;
-  /** The same where it is fresh and nobody has to be asked; else undefined. */
-  latestKept(
-    namespace: string,
-    name: string,
-    place: Place,
-    read?: ReadOptions,
-  ): Cached<Revision | undefined> | undefined;
+  latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
 
   /**
    * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
@@ -151,7 +139,6 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
         async () => (await reads.read(namespace, name, place)).latest,
         read,
       ),
-    latestKept: (namespace, name, place, read) => cache.kept(cacheKey('latest', namespace, name, place), read),
     ...createWrites(write),
   };
 }

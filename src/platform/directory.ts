@@ -134,8 +134,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
     resolved(urn) {
       const place = places.get(urn);
       if (!place) return undefined;
-      const kept = place.own === undefined ? cache.kept(place.namespace) : undefined;
-      const url = place.own ?? (kept && urlIn(kept.value, place));
+      const entries = place.own === undefined ? cache.fresh(place.namespace) : undefined;
+      const url = place.own ?? (entries && urlIn(entries, place));
       return url ? url + place.path : undefined;
     },
     close: () => client.close(),

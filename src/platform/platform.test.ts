@@ -58,7 +58,7 @@ describe('the platform clients, wired from one configuration', () => {
     const { configuration } = platform;
     const place = { tenantId: services.tenant.id };
     const [ns, name] = ['data-register', 'New towns'];
-    expect((await configuration.activeOrLatest(ns, name, place)).value).toBeUndefined();
+    expect(await configuration.activeOrLatest(ns, name, place)).toBeUndefined();
     expect(await configuration.read(ns, name, place)).toEqual({ latest: undefined, active: undefined });
     expect(await configuration.replace(ns, name, ['Banff'], place)).toMatchObject({
       revision: 0,
@@ -71,15 +71,15 @@ describe('the platform clients, wired from one configuration', () => {
       latest: { revision: 1, configuration: ['Banff', 'Jasper'] },
       active: { revision: 0, configuration: ['Banff'] },
     });
-    expect((await configuration.activeOrLatest(ns, name, place)).value).toMatchObject({ configuration: ['Banff'] });
-    expect((await configuration.latest(ns, name, place)).value).toMatchObject({ revision: 1 });
+    expect(await configuration.activeOrLatest(ns, name, place)).toMatchObject({ configuration: ['Banff'] });
+    expect(await configuration.latest(ns, name, place)).toMatchObject({ revision: 1 });
     expect(await configuration.readRevision(ns, name, 1, place)).toEqual(['Banff', 'Jasper']);
     expect(await configuration.readRevision(ns, name, 9, place)).toBeUndefined();
     const revisions = await configuration.listRevisions(ns, name, { ...place, top: 5 });
     expect(revisions.results.map(({ revision }) => revision)).toEqual([1, 0]);
     expect(await configuration.remove(ns, name, place)).toBe(true);
     expect(await configuration.remove(ns, name, place)).toBe(false);
-    expect((await configuration.activeOrLatest(ns, name, place)).value).toBeUndefined();
+    expect(await configuration.activeOrLatest(ns, name, place)).toBeUndefined();
   });
 
   it('list a namespace to its end, with what is pinned', async () => {

@@ -27,10 +27,10 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
     async find(tenantId, id, { permission }) {
       if (!definitionIdPattern.test(id)) return undefined;
       const place = { tenantId };
-      const { value: all } = await configuration.activeOrLatest('platform', 'form-service', place, { permission });
+      const all = await configuration.activeOrLatest('platform', 'form-service', place, { permission });
       const collection = all?.configuration;
       if (isObject(collection) && Object.hasOwn(collection, id)) return parse(id, collection[id]);
-      const { value: own } = await configuration.activeOrLatest('form-service', id, place, { permission });
+      const own = await configuration.activeOrLatest('form-service', id, place, { permission });
       return own && !isEmpty(own.configuration) ? parse(id, own.configuration) : undefined;
     },
   };

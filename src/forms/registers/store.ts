@@ -58,11 +58,10 @@ function createReads(configuration: Configuration) {
      */
     readOpen: (name: string, place: RegisterPlace): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
-        const { value: document } = await configuration.latest(...home, place, { permission: true });
+        const document = await configuration.latest(...home, place, { permission: true });
         const definition = definitionIn(document?.configuration, name);
         if (!definition?.hasArraySchema || !definition.anonymousRead) return undefined;
-        const { value } = await configuration.activeOrLatest(registerNamespace, name, place);
-        return entriesOf({ latest: value });
+        return entriesOf({ latest: await configuration.activeOrLatest(registerNamespace, name, place) });
       }),
   };
 }

@@ -2,7 +2,6 @@
 // changed or replaced by a tenant, and an entry that is no client is left out, logged and counted, without harm to the
 // others. It knows nothing of registrations.
 import prom from 'prom-client';
-import type { Cached } from '../../platform/cache.ts';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
@@ -16,14 +15,14 @@ export interface ClientCatalog {
   /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Reads are cached, and at most 5 minutes old: a client's targets grant permission. At once where both are at hand.
-   * Throws PlatformError.
+   * Undefined if the tenant has no such client. Reads are cached for at most 5 minutes, because a client's targets grant
+   * permission. Throws PlatformError.
    */
-  find(tenant: Pick<Tenant, 'id'>, clientId: string): Client | undefined | Promise<Client | undefined>;
+  find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
 
 export interface CatalogOptions {
-  configuration: Pick<Configuration, 'latest' | 'latestKept'>;
+  configuration: Pick<Configuration, 'latest'>;
   urns: Pick<Urns, 'prefix'>;
   allowInsecureRedirectUris: boolean;
   log: Logger;
@@ -43,7 +42,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   // A document that has not changed is the same object (platform/cache.ts), so it is read once.
   const compiled = new WeakMap<Revision, Entries>();
 
-  function entriesOf({ value: revision }: Cached<Revision | undefined>, tenantId: string | undefined): Entries {
+  function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
     if (!revision) return none;
     const known = compiled.get(revision);
     if (known) return known;
@@ -56,19 +55,13 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
 
   const read = (place: { core: true } | { tenantId: string }) =>
     configuration.latest(clientsNamespace, clientsName, place, permission);
-  const kept = (place: { core: true } | { tenantId: string }) =>
-    configuration.latestKept(clientsNamespace, clientsName, place, permission);
 
   async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
-    // One after the other: both are at hand for nearly every request, and it is one of core that all tenants share.
+    // One after the other, because both are cached for nearly every request.
     const core = await read(corePlace);
     const own = await read({ tenantId: tenant.id });
     return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
   }
-
-  // An id that core has is core's, even while its entry there is no client.
-  const choose = (clientId: string, core: Entries, own: Entries) =>
-    core.has(clientId) ? core.get(clientId) : own.get(clientId);
 
   return {
     async list(tenant) {
@@ -76,12 +69,10 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
       const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
-    find(tenant, clientId) {
-      const core = kept(corePlace);
-      const own = core && kept({ tenantId: tenant.id });
-      return core && own
-        ? choose(clientId, entriesOf(core, undefined), entriesOf(own, tenant.id))
-        : both(tenant).then((entries) => choose(clientId, entries.core, entries.own));
+    async find(tenant, clientId) {
+      const { core, own } = await both(tenant);
+      // An id that core uses is core's, even if its entry there is invalid.
+      return core.has(clientId) ? core.get(clientId) : own.get(clientId);
     },
   };
 }
