@@ -1,16 +1,13 @@
 // Finds the URLs of services by their URNs. A URN matches exactly or not at all; the one substitution is that a
 // platform API without an entry of its own is found below its service's URL at its well-known path.
 import { LRUCache } from 'lru-cache';
-import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import { ConfigError } from '../service/operations/config.ts';
-import type { Logger } from '../service/operations/log.ts';
 import type { Urns } from '../service/urn.ts';
 import { type CacheTimes, createCache } from './cache.ts';
-import { createPlatformClient } from './http-client.ts';
+import { type CallSettings, createPlatformClient } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
-import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf } from './url-path.ts';
 
 export interface Directory {
@@ -23,10 +20,9 @@ export interface Directory {
   resolve(urn: string): Promise<string>;
   /** The same where it is at hand; undefined where somebody has to be asked, or there is no URL. */
   resolved(urn: string): string | undefined;
-  close(): void;
 }
 
-export interface DirectoryOptions {
+export interface DirectoryOptions extends CallSettings {
   /** The directory service, with or without `/directory/v2`. */
   url: string;
   urns: Pick<Urns, 'prefix'>;
@@ -34,12 +30,6 @@ export interface DirectoryOptions {
   overrides?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   times: CacheTimes;
-  agent: Dispatcher;
-  metrics: PlatformMetrics;
-  log: Logger;
-  timeoutMs?: number | undefined;
-  retryDelayMs?: number | undefined;
-  circuitResetMs?: number | undefined;
 }
 
 interface Parsed {
@@ -138,7 +128,6 @@ export function createDirectory(options: DirectoryOptions): Directory {
       const url = place.own ?? (entries && urlIn(entries, place));
       return url ? url + place.path : undefined;
     },
-    close: () => client.close(),
   };
 }
 

@@ -48,12 +48,8 @@ export interface TokenSource {
   renew(refused: string): Promise<string>;
 }
 
-export interface PlatformClientOptions {
-  service: string;
-  /** Without trailing slash. Asked before each call, so that a moved service is found. */
-  baseUrl: () => Promise<string>;
-  /** Absent for calls without a token. */
-  account?: TokenSource | undefined;
+/** What every platform client of a process shares. */
+export interface CallSettings {
   agent: Dispatcher;
   metrics: PlatformMetrics;
   log: Logger;
@@ -64,10 +60,17 @@ export interface PlatformClientOptions {
   circuitResetMs?: number | undefined;
 }
 
+export interface PlatformClientOptions extends CallSettings {
+  service: string;
+  /** Without trailing slash. Resolved before each call, so that a moved service is found. */
+  baseUrl: () => Promise<string>;
+  /** Absent for calls without a token. */
+  account?: TokenSource | undefined;
+}
+
 export interface PlatformClient {
   /** Every failure is a PlatformError; of another service where a call before this one (token, directory) failed. */
   request<T>(request: PlatformRequest<T>): Promise<T>;
-  close(): void;
 }
 
 interface Call {
@@ -135,7 +138,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
     }
   }
 
-  return { request, close: () => circuit.close() };
+  return { request };
 }
 
 const blankUrl = new URL('about:blank');

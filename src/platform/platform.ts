@@ -71,13 +71,10 @@ export function createPlatform(options: PlatformOptions): Platform {
     clientSecret: config.CLIENT_SECRET,
   });
   const directory = createDirectory({ ...common, url: config.DIRECTORY_URL, urns, overrides });
-  const closing: (() => void)[] = [account.close, directory.close];
+  const registrations: RunningRegistration[] = [];
 
-  function client(name: string, urn: string): PlatformClient {
-    const made = createPlatformClient({ ...common, service: name, account, baseUrl: () => directory.resolve(urn) });
-    closing.push(made.close);
-    return made;
-  }
+  const client = (name: string, urn: string) =>
+    createPlatformClient({ ...common, service: name, account, baseUrl: () => directory.resolve(urn) });
   const apiClient = (name: string, api: string) => client(name, urns.service(api));
 
   const tenants = createTenants({ ...common, client: apiClient('tenants', 'tenant-service:v2') });
@@ -95,14 +92,14 @@ export function createPlatform(options: PlatformOptions): Platform {
     events: createEvents(apiClient('events', 'event-service:v1')),
     register(what) {
       const running = registration.register(what);
-      closing.push(running.stop);
+      registrations.push(running);
       return running;
     },
     client,
     // The client has logged the failure.
     preload: () => tenants.preload().catch(() => undefined),
     async close() {
-      for (const end of closing) end();
+      for (const running of registrations) running.stop();
       await agent.destroy();
     },
   };

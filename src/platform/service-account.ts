@@ -1,16 +1,13 @@
 // The access token of the service's own account (client credentials, RFC 6749 section 4.4) in realm core. It keeps the
 // token in memory only, and neither the token nor the secret reaches a log, an error or a URL.
-import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
-import type { Logger } from '../service/operations/log.ts';
 import { WrongSetting } from '../service/operations/startup-check.ts';
-import { createPlatformClient, type TokenSource } from './http-client.ts';
+import { type CallSettings, createPlatformClient, type TokenSource } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
-import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf } from './url-path.ts';
 
-export interface ServiceAccountOptions {
+export interface ServiceAccountOptions extends CallSettings {
   /** The access service as calls reach it, such as `http://keycloak:8080/auth`. */
   accessUrl: string;
   /** Default `core`. */
@@ -18,12 +15,6 @@ export interface ServiceAccountOptions {
   clientId: string;
   clientSecret: string;
   clock: Clock;
-  agent: Dispatcher;
-  metrics: PlatformMetrics;
-  log: Logger;
-  timeoutMs?: number | undefined;
-  retryDelayMs?: number | undefined;
-  circuitResetMs?: number | undefined;
 }
 
 export interface ServiceAccount extends TokenSource {
@@ -39,7 +30,6 @@ export interface ServiceAccount extends TokenSource {
   renew(refused: string): Promise<string>;
   /** Has a token. Throws WrongSetting if the identity provider rejects the credentials, otherwise as `token` does. */
   authenticate(): Promise<void>;
-  close(): void;
 }
 
 interface Held {
@@ -116,7 +106,6 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       held = undefined;
       return renewed();
     },
-    close: () => client.close(),
   };
 }
 

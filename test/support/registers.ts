@@ -221,11 +221,7 @@ function connectConfiguration(by: Account, options: ConnectionOptions): Connecti
   });
   return {
     configuration: createConfiguration({ client, clock, times: cacheTimes(), metrics, log }),
-    async close() {
-      client.close();
-      account.close();
-      await agent.destroy();
-    },
+    close: () => agent.destroy(),
   };
 }
 
