@@ -44,13 +44,11 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
     log.info({ dependency: service }, 'circuit closed');
   }
 
-  function record(outcome: 'ok' | 'failed', isProbe: boolean): void {
-    if (isProbe) return outcome === 'ok' ? close() : open();
-    // Calls from before it opened say nothing about recovery.
-    if (probeAt !== undefined) return;
+  function record(outcome: 'ok' | 'failed'): void {
     outcomes = [...outcomes.slice(1 - judgedCalls), outcome];
     const failures = outcomes.filter((one) => one === 'failed').length;
-    if (outcomes.length >= minimumCalls && failures >= outcomes.length / 2) open();
+    // Calls that began before the circuit opened say nothing about recovery.
+    if (probeAt === undefined && outcomes.length >= minimumCalls && failures >= outcomes.length / 2) open();
   }
 
   function refuseIfOpen(): void {
@@ -66,10 +64,12 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
       if (isProbe) probeAt = performance.now() + resetMs;
       try {
         const result = await action();
-        record('ok', isProbe);
+        if (isProbe) close();
+        else record('ok');
         return result;
       } catch (error) {
-        record('failed', isProbe);
+        if (isProbe) open();
+        else record('failed');
         throw error;
       }
     },
