@@ -1,8 +1,10 @@
 // Calls to the API server: each within a time limit, repeated where that promises something, on one set of
 // connections. Every failure is a ClusterError.
+
 import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
+import { retryDelay } from '../../src/service/retry.ts';
 import { ClusterError, type ClusterErrorKind, statusError } from './cluster-error.ts';
 
 export interface ClusterCalls {
@@ -42,8 +44,9 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
         } catch (cause) {
           const error = toClusterError(what, cause, options);
           if (tried > repeats || !worthRepeating.has(error.kind)) throw error;
-          const wait = error.retryAfter === undefined ? 200 * 2 ** (tried - 1) : error.retryAfter * 1_000;
-          await sleep(Math.min(wait, longestWait) * (0.75 + Math.random() / 2));
+          const { retryAfter } = error;
+          const backoff = retryDelay(tried, { first: 250, cap: longestWait });
+          await sleep(retryAfter === undefined ? backoff : Math.min(retryAfter * 1_000, longestWait));
         }
       }
     },

@@ -1,9 +1,11 @@
 // What a CoreClient resource says the core configuration should hold, by the rules that the token handler reads clients
 // by. Pure. Problems name fields and give reasons, and never repeat values.
+
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
 import { redirectUriProblem } from '../../src/service/clients/redirect-uri.ts';
+import { canonicalJson } from '../../src/service/json-value.ts';
 import type { CoreClientResource } from './resource.ts';
 
 export interface CoreClientRules {
@@ -89,12 +91,5 @@ function describe({ path, message }: z.core.$ZodIssue): string {
 
 /** SHA-256 of an entry, whatever the order of its members: equal entries have equal hashes. */
 export function hashEntry(entry: unknown): string {
-  return createHash('sha256').update(canonical(entry)).digest('hex');
-}
-
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(',')}}`;
+  return createHash('sha256').update(canonicalJson(entry)).digest('hex');
 }

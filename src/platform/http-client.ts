@@ -1,10 +1,12 @@
 // Calls one platform service: within a time limit, with retries where a repeat is harmless, behind a circuit breaker,
 // with the token of the service's own account. Each call is counted, each failure is one log line, and neither holds a
 // URL, token, body or address.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
+import { retryDelay } from '../service/retry.ts';
 import { createCircuit } from './circuit.ts';
 import { exchange, type RawAnswer } from './http-exchange.ts';
 import { answerError, assertTold, parseAnswer } from './platform-answer.ts';
@@ -54,7 +56,7 @@ export interface CallSettings {
   metrics: PlatformMetrics;
   log: Logger;
   timeoutMs?: number | undefined;
-  /** Milliseconds before the first retry, on average; the second waits twice as long. */
+  /** Most milliseconds before the first retry; the second waits twice as long. */
   retryDelayMs?: number | undefined;
   /** Milliseconds from the circuit's opening to a probe. */
   circuitResetMs?: number | undefined;
@@ -104,7 +106,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       } catch (error) {
         if (!mayRepeat || retry === retries || !isTransient(error)) throw error;
       }
-      await pause((options.retryDelayMs ?? 150) * 2 ** retry, call.signal, service);
+      await pause(retryDelay(retry + 1, { first: options.retryDelayMs ?? 200, cap: 10_000 }), call.signal, service);
     }
   }
 
@@ -168,10 +170,9 @@ function isTransient(error: unknown): boolean {
   return error.upstreamStatus !== undefined && [502, 503, 504].includes(error.upstreamStatus);
 }
 
-/** Waits half to one and a half times as long, so that many callers do not come back together. */
 async function pause(milliseconds: number, signal: AbortSignal, service: string): Promise<void> {
   try {
-    await sleep(milliseconds * (0.5 + Math.random()), undefined, { signal });
+    await sleep(milliseconds, undefined, { signal });
   } catch {
     throw new PlatformError(service, 'timeout');
   }

@@ -60,6 +60,11 @@ export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
 }
 
+/** Log fields of a failure that may come from a platform service. */
+export function failureFields(error: unknown): object {
+  return error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
+}
+
 // An address that does not exist (404, 405) is a wrong configuration of the service and no fault of one item.
 const wrongAddress = new Set([404, 405]);
 

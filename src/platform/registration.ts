@@ -1,12 +1,14 @@
 // Tells the platform what this service brings: configuration definitions, roles, event definitions and notification
 // types. It works in the background until everything is written, writes only what differs, and blocks nothing: a
 // service whose registration waits for the platform serves meanwhile.
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { isDeepStrictEqual } from 'node:util';
+import { isObject } from '../service/json-value.ts';
 import type { Logger } from '../service/operations/log.ts';
+import { retryUntilDone } from '../service/retry.ts';
 import type { Urns } from '../service/urn.ts';
 import type { Configuration } from './configuration.ts';
-import { PlatformError } from './platform-error.ts';
+import { failureFields } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 type Document = Record<string, unknown>;
@@ -104,24 +106,16 @@ function documentsOf({ urns, service }: RegistrationOptions, what: Registered): 
   return documents;
 }
 
-/** False when stopped before it was done. */
-async function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
+/** False if the signal aborted first. */
+function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
   const { log, firstDelayMs = 1_000, maxDelayMs = 60_000 } = options;
-  for (let delay = firstDelayMs; ; delay = Math.min(delay * 2, maxDelayMs)) {
-    if (signal.aborted) return false;
-    try {
-      await writeDifference(options.configuration, name, wanted);
-      return true;
-    } catch (error) {
-      const why = error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
-      log.warn({ document: name, retryInMs: delay, ...why }, 'registration at the platform failed');
-    }
-    try {
-      await sleep(delay * (0.5 + Math.random()), undefined, { signal, ref: false });
-    } catch {
-      return false;
-    }
-  }
+  return retryUntilDone(() => writeDifference(options.configuration, name, wanted), {
+    backoff: { first: firstDelayMs, cap: maxDelayMs },
+    signal,
+    onFailure(error, retryInMs) {
+      log.warn({ document: name, retryInMs, ...failureFields(error) }, 'registration at the platform failed');
+    },
+  });
 }
 
 async function writeDifference(configuration: RegistrationOptions['configuration'], name: string, wanted: Document) {
@@ -137,8 +131,4 @@ async function writeDifference(configuration: RegistrationOptions['configuration
 function differs(stored: unknown, wanted: unknown): boolean {
   const merged = isObject(stored) && isObject(wanted) ? { ...stored, ...wanted } : wanted;
   return !isDeepStrictEqual(stored, merged);
-}
-
-function isObject(value: unknown): value is Document {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

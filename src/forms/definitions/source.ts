@@ -1,6 +1,8 @@
 // Reads form definitions from their two homes in the tenant's configuration: a property of `platform:form-service`, else
 // the configuration `form-service:<id>`. It caches nothing but parsing: the platform client's cache decides on ages.
+
 import type { Configuration } from '../../platform/configuration.ts';
+import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
 
 export interface DefinitionSource {
@@ -34,10 +36,6 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
       return own && !isEmpty(own.configuration) ? parse(id, own.configuration) : undefined;
     },
   };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isEmpty(value: unknown): boolean {

@@ -1,7 +1,9 @@
 // Idempotency keys: the same key with the same body gets the first answer again, for 24 hours. A record belongs to a
 // tenant, an account and a route; it keeps the key and the body as HMACs only, and goes when its form goes. Pure.
+
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { canonicalJson } from '../../service/json-value.ts';
 
 /** Milliseconds that a record answers for. */
 const idempotencyPeriod = 24 * 60 * 60 * 1000;
@@ -51,7 +53,7 @@ export function createClaim(secret: string, key: string, { body, now, ...scope }
   return {
     ...scope,
     keyHash: hash('idempotency-key', key),
-    bodyHash: hash('idempotency-body', canonical(body)),
+    bodyHash: hash('idempotency-body', canonicalJson(body)),
     expired: new Date(now.getTime() - idempotencyPeriod),
   };
 }
@@ -60,12 +62,4 @@ export function createClaim(secret: string, key: string, { body, now, ...scope }
 export function replay(claim: IdempotencyClaim, found: { bodyHash: Buffer; answer: object }): object {
   if (timingSafeEqual(claim.bodyHash, found.bodyHash)) return found.answer;
   throw new Problem('idempotency-mismatch', 'The idempotency key was used with another body.');
-}
-
-/** The same for bodies that differ only in white space and in the order of members. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`;
 }

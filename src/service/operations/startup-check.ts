@@ -1,7 +1,8 @@
 // Checks something outside the process before the first readiness, and repeats it until it passes. A setting that is
 // proven wrong keeps the pod unready for as long as it is; an outage delays the first readiness for a limited time only.
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import prom from 'prom-client';
+import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -76,21 +77,13 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
   }
 
   async function run(): Promise<void> {
-    for (let wait = firstRetry; !stop.signal.aborted; wait = Math.min(wait * 2, longestRetry)) {
-      try {
-        await check();
-        count.inc({ outcome: 'ok' });
-        clearTimeout(timer);
-        problem = undefined;
-        return;
-      } catch (error) {
-        noteFailure(error);
-      }
-      // Half to one and a half times as long, so that replicas do not ask together.
-      await sleep(wait * (0.5 + Math.random()), undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
-    }
+    await check();
+    count.inc({ outcome: 'ok' });
+    clearTimeout(timer);
+    problem = undefined;
   }
-  void run();
+  const backoff = { first: firstRetry, cap: longestRetry };
+  void retryUntilDone(run, { backoff, signal: stop.signal, onFailure: noteFailure });
 
   return {
     problem: () => problem,

@@ -1,5 +1,6 @@
 // One connection to Redis, whatever its topology: connects in the background for as long as it takes, and knows by
 // pinging whether the other side still answers. It queues nothing while it is cut off.
+
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type BasicPooledClientSideCache,
@@ -11,6 +12,7 @@ import {
   type RedisScripts,
   type RespVersions,
 } from '@redis/client';
+import { retryDelay } from '../retry.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { type RawClient, ServerClient } from './redis-server-client.ts';
 
@@ -92,7 +94,7 @@ function tlsOptions({ tls }: RedisSettings) {
 
 /** For ever: Redis comes back, or another takes its place. */
 function reconnectStrategy(retries: number): number {
-  return Math.min(50 * 2 ** Math.min(retries, 5), 1_000) + Math.floor(Math.random() * 100);
+  return retryDelay(retries + 1, { first: 100, cap: 1_000 });
 }
 
 export interface ConnectionWatch {

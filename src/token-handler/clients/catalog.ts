@@ -1,11 +1,13 @@
 // The clients that a tenant has: its own and those of core, from the configuration service. A client of core cannot be
 // changed or replaced by a tenant, and an entry that is no client is left out, logged and counted, without harm to the
 // others. It knows nothing of registrations.
+
 import prom from 'prom-client';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
+import { isObject } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -119,8 +121,4 @@ function createReport({ log, metrics }: CatalogOptions) {
     const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
     log.warn({ ...where, reasons }, 'a client is left out: it breaks a rule');
   };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

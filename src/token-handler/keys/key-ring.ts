@@ -1,7 +1,9 @@
 // Seals what is stored and must not be readable there, and makes keyed digests, under a ring of keys that can be rotated:
 // the first key seals, all of them open. It keeps no key in an error or a text, and opens nothing for another context
 // than the one that it was sealed for.
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { isSameText } from '../../service/same-text.ts';
 
 export interface KeyRing {
   /** The name of the key that seals; what it sealed begins with the name and a dot. */
@@ -65,7 +67,7 @@ export function createKeyRing(keys: string): KeyRing {
     hmac: (text, purpose) => digest(current, text, purpose),
     hmacs: (text, purpose) => ring.map((key) => digest(key, text, purpose)),
     isHmac: (given, text, purpose) =>
-      ring.map((key) => isSame(digest(key, text, purpose), given)).some((matches) => matches),
+      ring.map((key) => isSameText(digest(key, text, purpose), given)).some((matches) => matches),
     isCurrent: (sealed) => sealed.startsWith(`${current.id}.`),
   };
 }
@@ -143,9 +145,4 @@ function open(ring: Key[], sealed: string, context: string): string {
   } catch (error) {
     throw new KeyRingError('the text was changed, or sealed for another context', error);
   }
-}
-
-function isSame(expected: string, given: string): boolean {
-  const [one, other] = [Buffer.from(expected), Buffer.from(given)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }

@@ -1,10 +1,12 @@
 // Tells requests of the session's own site from requests that another site makes a browser send. A token that only the
 // site's scripts can read is needed on every method but GET; where the browser says that a request comes from elsewhere,
 // no token helps. It decides nothing about who the person is.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+
+import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import { Problem } from '../../service/http/problem.ts';
+import { isSameText } from '../../service/same-text.ts';
 import type { Session } from './session.ts';
 
 const csrfCookie = 'XSRF-TOKEN';
@@ -25,7 +27,7 @@ export function checkCsrf(request: IncomingMessage, session: CsrfSession): void 
   if (request.headers['sec-fetch-site'] === 'cross-site') throw refusal('The request comes from another site.');
   const { origin } = request.headers;
   if (origin !== undefined && origin !== session.site) throw refusal('The request comes from another origin.');
-  if (needsToken && !isSame(csrfToken(session), request.headers[csrfHeader]))
+  if (needsToken && !isSameText(csrfToken(session), String(request.headers[csrfHeader])))
     throw refusal(`The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
 }
 
@@ -36,12 +38,6 @@ export function issueCsrfCookie(response: Response, session: CsrfSession, secure
 
 export function clearCsrfCookie(response: Response, secure: boolean): void {
   response.clearCookie(csrfCookie, { path: '/', sameSite: 'strict', secure, httpOnly: false });
-}
-
-function isSame(expected: string, given: string | string[] | undefined): boolean {
-  if (typeof given !== 'string') return false;
-  const [one, other] = [Buffer.from(expected), Buffer.from(given)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 function refusal(detail: string): Problem {

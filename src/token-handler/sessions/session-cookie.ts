@@ -1,7 +1,9 @@
 // Reads the session's cookie of a request: what express-session has signed, without express-session. It answers the
 // public name of the session, and never what the cookie holds.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+
+import { createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { isSameText } from '../../service/same-text.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { handleOf } from './records.ts';
 
@@ -55,11 +57,10 @@ function unsign(value: string, secrets: string[]): string | undefined {
   const dot = text.lastIndexOf('.');
   if (!text.startsWith('s:') || dot < 0) return undefined;
   const id = text.slice(2, dot);
-  const given = Buffer.from(text.slice(dot + 1));
-  const isSigned = secrets.some((secret) => {
-    const expected = Buffer.from(createHmac('sha256', secret).update(id).digest('base64').replace(/=+$/, ''));
-    return expected.length === given.length && timingSafeEqual(expected, given);
-  });
+  const given = text.slice(dot + 1);
+  const isSigned = secrets.some((secret) =>
+    isSameText(createHmac('sha256', secret).update(id).digest('base64').replace(/=+$/, ''), given),
+  );
   return isSigned ? id : undefined;
 }
 

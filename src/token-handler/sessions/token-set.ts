@@ -1,4 +1,6 @@
 // The tokens of a session and what their times mean. It neither fetches nor stores them.
+import { isObject } from '../../service/json-value.ts';
+
 export interface TokenSet {
   accessToken: string;
   /** When the access token was had. Milliseconds since 1970, as every time here. */
@@ -67,7 +69,7 @@ export function isRefreshDue(set: TokenSet, now: number): boolean {
 export function claimsOf(token: string): Record<string, unknown> {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'));
-    return isRecord(claims) ? claims : {};
+    return isObject(claims) ? claims : {};
   } catch {
     return {};
   }
@@ -76,16 +78,12 @@ export function claimsOf(token: string): Record<string, unknown> {
 /** Realm roles bare, client roles as `<client>:<role>`. */
 function rolesOf(claims: Record<string, unknown>): string[] {
   const roles = namesIn(claims.realm_access);
-  const clients = isRecord(claims.resource_access) ? Object.entries(claims.resource_access) : [];
+  const clients = isObject(claims.resource_access) ? Object.entries(claims.resource_access) : [];
   for (const [client, access] of clients) for (const role of namesIn(access)) roles.push(`${client}:${role}`);
   return roles;
 }
 
 function namesIn(access: unknown): string[] {
-  const roles = isRecord(access) ? access.roles : undefined;
+  const roles = isObject(access) ? access.roles : undefined;
   return Array.isArray(roles) ? roles.filter((role) => typeof role === 'string') : [];
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
