@@ -1,6 +1,5 @@
 // A realm of the embedded access service: its people, its clients and what their tokens say. Shaped as Keycloak shapes
 // it, because that is what Formgate meets in a cluster.
-
 import { createHash } from 'node:crypto';
 import { isSameText } from '../../src/service/same-text.ts';
 

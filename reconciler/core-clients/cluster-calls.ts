@@ -1,6 +1,5 @@
 // Calls to the API server: each within a time limit, repeated where that promises something, on one set of
 // connections. Every failure is a ClusterError.
-
 import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';

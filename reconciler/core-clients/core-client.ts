@@ -1,6 +1,5 @@
 // What a CoreClient resource says the core configuration should hold, by the rules that the token handler reads clients
 // by. Pure. Problems name fields and give reasons, and never repeat values.
-
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';

@@ -56,21 +56,9 @@ const entry = z
   .looseObject({ namespace: z.string(), name: z.string(), latest: someRevision, active: someRevision })
   .transform(({ namespace, name, latest, active }): ConfigurationEntry => ({ namespace, name, latest, active }));
 
-const page = z.looseObject({
-  next: z
-    .string()
-    .nullish()
-    .transform((next) => next || undefined),
-});
-
-export const entryPage = pageOf(entry);
-export const revisionPage = pageOf(revisionSchema);
-
-function pageOf<T>(item: z.ZodType<T>) {
-  return z
-    .looseObject({ results: z.array(item), page })
-    .transform(({ results, page: { next } }): Page<T> => ({ results, next }));
-}
+export const entryPage = z
+  .looseObject({ results: z.array(entry), page: z.looseObject({ next: z.string().nullish() }) })
+  .transform(({ results, page: { next } }): Page<ConfigurationEntry> => ({ results, next: next || undefined }));
 
 export const activeAnswer = z.looseObject({ active: z.int().nonnegative() }).transform(({ active }) => active);
 export const deletedAnswer = z.looseObject({ deleted: z.boolean() }).transform(({ deleted }) => deleted);

@@ -1,7 +1,6 @@
 // Reads and writes configuration: of a tenant or of core, never by accident of the other (a call names its place).
 // Reads for editing are never cached; cached reads are forgotten when this process writes. A configuration that does
 // not exist is undefined and never an error, a service that fails is an error and never undefined.
-import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
@@ -14,7 +13,6 @@ import {
   latestAnswer,
   type Page,
   type Revision,
-  revisionPage,
   someRevision,
 } from './configuration-answers.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
@@ -41,18 +39,8 @@ export interface Configuration {
     name: string,
     place: Place,
   ): Promise<{ latest?: Revision | undefined; active?: Revision | undefined }>;
-  /** The configuration of a revision, undefined where there is none. Never cached. */
-  readRevision(namespace: string, name: string, revision: number, place: Place): Promise<unknown>;
-  /** Newest first. Never cached. */
-  listRevisions(
-    namespace: string,
-    name: string,
-    options: Place & Pick<ListOptions, 'top' | 'after'>,
-  ): Promise<Page<Revision>>;
   /** One page. Never cached. Our account needs the role configured-service. */
   list(namespace: string, options: Place & ListOptions): Promise<Page<ConfigurationEntry>>;
-  /** Every entry of a namespace, page by page (100 at a time unless `top` says otherwise). Never cached. */
-  listAll(namespace: string, options: Place & Omit<ListOptions, 'after'>): AsyncGenerator<ConfigurationEntry>;
 
   /** The active revision, else the latest. Cached. */
   activeOrLatest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
@@ -73,8 +61,6 @@ export interface Configuration {
   replace(namespace: string, name: string, configuration: unknown, place: Place): Promise<Revision>;
   /** Removes a key of the latest revision: the literal key where it exists, else a dotted path. */
   deleteProperty(namespace: string, name: string, property: string, place: Place): Promise<Revision>;
-  /** Copies the latest revision to the next one. */
-  createRevision(namespace: string, name: string, place: Place): Promise<Revision>;
   /** Pins a revision; the answer is its number. Our account needs the role configuration-admin. */
   setActiveRevision(namespace: string, name: string, revision: number, place: Place): Promise<number>;
   /** Removes a configuration with all revisions and its pin; false where there was none. Needs configuration-admin. */
@@ -117,10 +103,18 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     }
   }
 
-  const reads = createReads(call);
+  const read: Configuration['read'] = (namespace, name, place) =>
+    call([namespace, name], place, { operation: 'read configuration', answer: bothAnswer });
+
   return {
-    ...reads,
-    activeOrLatest: (namespace, name, place, read) =>
+    read,
+    list: (namespace, { top, after, includeActive, criteria, ...place }) =>
+      call([namespace], place as Place, {
+        operation: 'list configuration',
+        query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
+        answer: entryPage,
+      }),
+    activeOrLatest: (namespace, name, place, options) =>
       cache.get(
         cacheKey('active', namespace, name, place),
         () =>
@@ -131,55 +125,16 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             // The service's document promises a 404 that its code does not send.
             notFound: () => undefined,
           }),
-        read,
+        options,
       ),
-    latest: (namespace, name, place, read) =>
+    latest: (namespace, name, place, options) =>
       cache.get(
         cacheKey('latest', namespace, name, place),
-        async () => (await reads.read(namespace, name, place)).latest,
-        read,
+        async () => (await read(namespace, name, place)).latest,
+        options,
       ),
     ...createWrites(write),
   };
-}
-
-type CallPart = <T>(segments: string[], place: Place, part: Part<T>) => Promise<T>;
-
-function createReads(call: CallPart) {
-  const list: Configuration['list'] = (namespace, { top, after, includeActive, criteria, ...place }) =>
-    call([namespace], place as Place, {
-      operation: 'list configuration',
-      query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
-      answer: entryPage,
-    });
-
-  async function* listAll(namespace: string, options: Place & ListOptions): AsyncGenerator<ConfigurationEntry> {
-    for (let after: string | undefined; ; ) {
-      const { results, next } = await list(namespace, { top: 100, ...options, after });
-      yield* results;
-      if (next === undefined || next === after || results.length === 0) return;
-      after = next;
-    }
-  }
-
-  return {
-    list,
-    listAll,
-    read: (namespace, name, place) =>
-      call([namespace, name], place, { operation: 'read configuration', answer: bothAnswer }),
-    readRevision: (namespace, name, revision, place) =>
-      call([namespace, name, 'revisions', String(revision)], place, {
-        operation: 'read configuration revision',
-        answer: z.unknown(),
-        notFound: () => undefined,
-      }),
-    listRevisions: (namespace, name, { top, after, ...place }) =>
-      call([namespace, name, 'revisions'], place as Place, {
-        operation: 'list configuration revisions',
-        query: { top, after },
-        answer: revisionPage,
-      }),
-  } satisfies Partial<Configuration>;
 }
 
 function createWrites(write: <T>(namespace: string, name: string, place: Place, part: Part<T>) => Promise<T>) {
@@ -206,13 +161,6 @@ function createWrites(write: <T>(namespace: string, name: string, place: Place, 
         method: 'PATCH',
         body: { operation: 'DELETE', property },
         idempotent: true,
-        answer: latestAnswer,
-      }),
-    createRevision: (namespace, name, place) =>
-      write(namespace, name, place, {
-        operation: 'create configuration revision',
-        method: 'POST',
-        body: { operation: 'CREATE-REVISION' },
         answer: latestAnswer,
       }),
     setActiveRevision: (namespace, name, revision, place) =>

@@ -1,7 +1,6 @@
 // Calls one platform service: within a time limit, with retries where a repeat is harmless, behind a circuit breaker,
 // with the token of the service's own account. Each call is counted, each failure is one log line, and neither holds a
 // URL, token, body or address.
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';

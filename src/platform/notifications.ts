@@ -49,8 +49,6 @@ export interface CodeRequest extends CallOptions {
 export interface Notifications {
   /** Sent once: a repeat of the caller's with the same `userId` finds the same subscriber. */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
-  /** Undefined where there is no such subscriber. */
-  subscriber(tenantId: string, id: string, options?: CallOptions): Promise<Subscriber | undefined>;
   /** `reason` is shown to the recipient. PlatformError `rejected` with upstreamStatus 404: no such subscriber. */
   sendCode(request: CodeRequest & { reason: string }): Promise<void>;
   /**
@@ -107,17 +105,6 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
         answer: subscriptionAnswer,
         traceparent,
         timeoutMs,
-      });
-    },
-    async subscriber(tenantId, id, options) {
-      return client.request<Subscriber | undefined>({
-        ...options,
-        operation: 'read subscriber',
-        method: 'GET',
-        path: subscriberPath(id),
-        query: { tenantId },
-        answer: subscriberAnswer,
-        notFound: () => undefined,
       });
     },
     async sendCode(request) {

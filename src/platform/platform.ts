@@ -12,7 +12,7 @@ import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
-import { createRegistration, type Registered, type RunningRegistration } from './registration.ts';
+import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
 import { createServiceAccount, type ServiceAccount } from './service-account.ts';
 import { createTenants, type TenantDirectory } from './tenants.ts';
 
@@ -82,7 +82,6 @@ export function createPlatform(options: PlatformOptions): Platform {
     ...common,
     client: apiClient('configuration', 'configuration-service:v2'),
   });
-  const registration = createRegistration({ configuration, urns, service, metrics, log });
   return {
     account,
     directory,
@@ -91,7 +90,7 @@ export function createPlatform(options: PlatformOptions): Platform {
     notifications: createNotifications(apiClient('notifications', 'notification-service:v1')),
     events: createEvents(apiClient('events', 'event-service:v1')),
     register(what) {
-      const running = registration.register(what);
+      const running = startRegistration({ configuration, urns, service, metrics, log }, what);
       registrations.push(running);
       return running;
     },

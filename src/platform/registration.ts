@@ -1,7 +1,6 @@
 // Tells the platform what this service brings: configuration definitions, roles, event definitions and notification
 // types. It works in the background until everything is written, writes only what differs, and blocks nothing: a
 // service whose registration waits for the platform serves meanwhile.
-
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -45,16 +44,9 @@ export interface Registered {
 }
 
 export interface RunningRegistration {
-  /** Per document of namespace `platform`. */
-  state(): Readonly<Record<string, 'pending' | 'registered'>>;
   /** Settles when everything is registered, or after `stop`. Never rejects. */
   readonly done: Promise<void>;
   stop(): void;
-}
-
-export interface Registration {
-  /** Starts at once and returns; safe to run in many replicas at the same time. */
-  register(what: Registered): RunningRegistration;
 }
 
 export interface RegistrationOptions {
@@ -69,28 +61,21 @@ export interface RegistrationOptions {
   maxDelayMs?: number | undefined;
 }
 
-export function createRegistration(options: RegistrationOptions): Registration {
+/** Starts at once and returns; safe to run in many replicas at the same time. */
+export function startRegistration(options: RegistrationOptions, what: Registered): RunningRegistration {
   const { metrics, log } = options;
-  return {
-    register(what) {
-      const documents = documentsOf(options, what);
-      const state: Record<string, 'pending' | 'registered'> = {};
-      for (const [name] of documents) {
-        state[name] = 'pending';
-        metrics.registrationPending.set({ document: name }, 1);
-      }
-      const stopping = new AbortController();
-      const run = async (name: string, wanted: Document) => {
-        if (!(await writeUntilDone(options, name, wanted, stopping.signal))) return;
-        state[name] = 'registered';
-        metrics.registrationPending.set({ document: name }, 0);
-      };
-      const done = Promise.all(documents.map(([name, wanted]) => run(name, wanted))).then(() => {
-        if (!stopping.signal.aborted) log.info({ documents: Object.keys(state) }, 'registered at the platform');
-      });
-      return { state: () => state, done, stop: () => stopping.abort() };
-    },
+  const documents = documentsOf(options, what);
+  for (const [document] of documents) metrics.registrationPending.set({ document }, 1);
+  const stopping = new AbortController();
+  const run = async ([document, wanted]: [string, Document]) => {
+    if (await writeUntilDone(options, document, wanted, stopping.signal))
+      metrics.registrationPending.set({ document }, 0);
   };
+  const done = Promise.all(documents.map(run)).then(() => {
+    if (!stopping.signal.aborted)
+      log.info({ documents: documents.map(([name]) => name) }, 'registered at the platform');
+  });
+  return { done, stop: () => stopping.abort() };
 }
 
 /** Documents of namespace `platform` and what has to stand in each: platform-contracts.md, 4 to 6. */

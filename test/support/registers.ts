@@ -30,6 +30,7 @@ import { captureLog } from './captured-log.ts';
 import { startApp } from './listening-app.ts';
 import { type Answered, call, roleToken, startTestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
+import { type Revisions, revisionsOf } from './revisions.ts';
 
 export interface RegisterBackend {
   /** Base of the configuration API. */
@@ -40,6 +41,8 @@ export interface RegisterBackend {
   otherTenant: Tenant;
   /** By the service's own account, past the API: to look into what is stored, and to bring it about. */
   configuration: Configuration;
+  /** By the same account: what only tests need. */
+  revisions: Revisions;
   /** Starts a replica of the API. All of them lock on one database, `lockUrl`. */
   start(options?: ReplicaOptions): Promise<Replica>;
   lockUrl: string;
@@ -154,6 +157,7 @@ export async function startRegisterBackend(options: { urnPrefix?: string } = {})
     tenant,
     otherTenant,
     configuration: own.configuration,
+    revisions: own.revisions,
     start,
     lockUrl: database.url,
     newName() {
@@ -202,6 +206,7 @@ interface ConnectionOptions {
 
 interface Connection {
   configuration: Configuration;
+  revisions: Revisions;
   close(): Promise<void>;
 }
 
@@ -221,6 +226,7 @@ function connectConfiguration(by: Account, options: ConnectionOptions): Connecti
   });
   return {
     configuration: createConfiguration({ client, clock, times: cacheTimes(), metrics, log }),
+    revisions: revisionsOf(client),
     close: () => agent.destroy(),
   };
 }

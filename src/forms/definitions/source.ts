@@ -1,6 +1,5 @@
 // Reads form definitions from their two homes in the tenant's configuration: a property of `platform:form-service`, else
 // the configuration `form-service:<id>`. It caches nothing but parsing: the platform client's cache decides on ages.
-
 import type { Configuration } from '../../platform/configuration.ts';
 import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';

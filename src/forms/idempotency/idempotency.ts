@@ -1,6 +1,5 @@
 // Idempotency keys: the same key with the same body gets the first answer again, for 24 hours. A record belongs to a
 // tenant, an account and a route; it keeps the key and the body as HMACs only, and goes when its form goes. Pure.
-
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';

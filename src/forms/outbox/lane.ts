@@ -1,7 +1,6 @@
 // One stream of deliveries to one service: claims rows while there is room, has them delivered side by side, and records
 // the outcomes many at a time. No transaction is open while a request runs. It never drops a row: what is not recorded is
 // claimed again when its claim has run out.
-
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';

@@ -1,6 +1,5 @@
 // What a configuration is and how a PATCH changes its value. Pure: it reads and writes nothing, and it never changes a
 // value that it is given.
-
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../service/json-value.ts';
 

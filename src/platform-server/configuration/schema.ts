@@ -1,5 +1,4 @@
 // What the configuration service takes and answers. Unknown members are ignored, as older clients send some.
-
 import { z } from 'zod';
 import { isObject } from '../../service/json-value.ts';
 import { cursor, jsonParameter, top } from '../page.ts';

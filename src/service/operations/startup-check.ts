@@ -1,6 +1,5 @@
 // Checks something outside the process before the first readiness, and repeats it until it passes. A setting that is
 // proven wrong keeps the pod unready for as long as it is; an outage delays the first readiness for a limited time only.
-
 import prom from 'prom-client';
 import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';

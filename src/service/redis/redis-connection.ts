@@ -1,6 +1,5 @@
 // One connection to Redis, whatever its topology: connects in the background for as long as it takes, and knows by
 // pinging whether the other side still answers. It queues nothing while it is cut off.
-
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type BasicPooledClientSideCache,

@@ -1,6 +1,5 @@
 // The core client builder-preview: written to the core configuration at every startup, in the background, until it
 // stands there as BUILDER_APP_URL says. It blocks nothing and touches no other client.
-
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { failureFields } from '../../platform/platform-error.ts';

@@ -1,7 +1,6 @@
 // The clients that a tenant has: its own and those of core, from the configuration service. A client of core cannot be
 // changed or replaced by a tenant, and an entry that is no client is left out, logged and counted, without harm to the
 // others. It knows nothing of registrations.
-
 import prom from 'prom-client';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';

@@ -1,7 +1,6 @@
 // The work that registrations leave, done in the background by every pod: deletes replaced clients at the access service,
 // sends events, tells of registrations that were cut off, and seals again after a key rotation. A row leaves only when its
 // work is done, or when the access service does not let us do it; one that is refused again and again is quarantined.
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';

@@ -1,7 +1,6 @@
 // Seals what is stored and must not be readable there, and makes keyed digests, under a ring of keys that can be rotated:
 // the first key seals, all of them open. It keeps no key in an error or a text, and opens nothing for another context
 // than the one that it was sealed for.
-
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { isSameText } from '../../service/same-text.ts';
 

@@ -1,7 +1,6 @@
 // Tells requests of the session's own site from requests that another site makes a browser send. A token that only the
 // site's scripts can read is needed on every method but GET; where the browser says that a request comes from elsewhere,
 // no token helps. It decides nothing about who the person is.
-
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';

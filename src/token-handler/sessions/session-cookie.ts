@@ -1,6 +1,5 @@
 // Reads the session's cookie of a request: what express-session has signed, without express-session. It answers the
 // public name of the session, and never what the cookie holds.
-
 import { createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { isSameText } from '../../service/same-text.ts';
