@@ -1,5 +1,5 @@
-// Caches responses of platform services, so that hot paths make no calls and short outages go unnoticed. A response that
-// grants permission is never served when older than 5 minutes. Without any earlier response, the failure is thrown.
+// Caches responses of platform services, so that hot paths make no calls and short outages go unnoticed. A response
+// that grants permission is served for at most 5 minutes. Without an earlier response, the failure is thrown.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';

@@ -1,4 +1,4 @@
-// What the configuration service answers, as the contract has it: revisions, entries and pages of them.
+// Schemas of the configuration service's responses: revisions, entries and pages of them.
 import { z } from 'zod';
 
 /** One revision of a configuration. */
@@ -11,7 +11,7 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** A configuration as a list shows it. */
+/** A configuration as lists show it. */
 export interface ConfigurationEntry {
   namespace: string;
   name: string;
@@ -40,7 +40,7 @@ const revisionSchema = z
     return { revision, created, lastUpdated, configuration };
   });
 
-/** A revision, or undefined for null, an empty body or `{}`: the service's ways to say that there is none. */
+/** A revision; undefined for null, an empty body or `{}`, by which the service says that there is none. */
 export const someRevision = z
   .union([revisionSchema, z.strictObject({}).transform(() => undefined)])
   .nullish()

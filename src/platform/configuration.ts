@@ -1,6 +1,6 @@
-// Reads and writes configuration: of a tenant or of core, never by accident of the other (a call names its place).
-// Reads for editing are never cached; cached reads are forgotten when this process writes. A configuration that does
-// not exist is undefined and never an error, a service that fails is an error and never undefined.
+// Reads and writes configuration at the configuration service. Every call names the tenant or core, so that neither is
+// taken for the other. Reads for editing bypass the cache, and a write of this process drops what it cached. A missing
+// configuration is undefined; a failing service is an error.
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
@@ -33,7 +33,7 @@ export interface ListOptions {
 }
 
 export interface Configuration {
-  /** Latest and active revision; both undefined where there is no configuration. Never cached. */
+  /** Latest and active revision; both undefined if there is no configuration. Never cached. */
   read(
     namespace: string,
     name: string,
@@ -49,7 +49,7 @@ export interface Configuration {
 
   /**
    * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
-   * appended. Sent once, unless `idempotent` says that repeating this very update does no harm.
+   * appended. Retried only if `idempotent` says that repeating this update does no harm.
    */
   update(
     namespace: string,
@@ -57,18 +57,18 @@ export interface Configuration {
     update: Record<string, unknown>,
     place: Place & { idempotent?: boolean },
   ): Promise<Revision>;
-  /** Replaces the latest revision's configuration; creates revision 0 where there is none. */
+  /** Replaces the latest revision's configuration; creates revision 0 if there is none. */
   replace(namespace: string, name: string, configuration: unknown, place: Place): Promise<Revision>;
-  /** Removes a key of the latest revision: the literal key where it exists, else a dotted path. */
+  /** Removes a key of the latest revision: the literal key if it exists, else a dotted path. */
   deleteProperty(namespace: string, name: string, property: string, place: Place): Promise<Revision>;
-  /** Pins a revision; the answer is its number. Our account needs the role configuration-admin. */
+  /** Pins a revision; returns its number. Our account needs the role configuration-admin. */
   setActiveRevision(namespace: string, name: string, revision: number, place: Place): Promise<number>;
-  /** Removes a configuration with all revisions and its pin; false where there was none. Needs configuration-admin. */
+  /** Removes a configuration with all revisions and its pin; false if there was none. Needs configuration-admin. */
   remove(namespace: string, name: string, place: Place): Promise<boolean>;
 }
 
 export interface ConfigurationOptions {
-  /** Its base URL is the API's: `…/configuration/v2`. */
+  /** Its base URL ends with `/configuration/v2`. */
   client: Pick<PlatformClient, 'request'>;
   clock: Clock;
   times: CacheTimes;
@@ -97,7 +97,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     try {
       return await call([namespace, name], place, part);
     } finally {
-      // After a failure too: the write may have happened.
+      // Also after a failure: the service may have written before it failed.
       cache.invalidate(cacheKey('active', namespace, name, place));
       cache.invalidate(cacheKey('latest', namespace, name, place));
     }
@@ -122,7 +122,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             operation: 'read active configuration',
             query: { orLatest: true },
             answer: someRevision,
-            // The service's document promises a 404 that its code does not send.
+            // The service's API description promises a 404; its code returns an empty body.
             notFound: () => undefined,
           }),
         options,
@@ -176,7 +176,7 @@ function createWrites(write: <T>(namespace: string, name: string, place: Place, 
   } satisfies Partial<Configuration>;
 }
 
-/** NUL stands in no tenant id, namespace or name. */
+/** NUL cannot occur in a tenant id, namespace or name. */
 function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Place): string {
   return `${kind}\0${tenantId ?? ''}\0${namespace}\0${name}`;
 }

@@ -1,5 +1,5 @@
-// Finds the URLs of services by their URNs. A URN matches exactly or not at all; the one substitution is that a
-// platform API without an entry of its own is found below its service's URL at its well-known path.
+// Finds the URLs of services by their URNs. URNs match exactly, with one exception: a platform API that has no entry is
+// found at its well-known path below its service's URL.
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
@@ -14,11 +14,11 @@ export interface Directory {
   /**
    * The URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`) or a
    * resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
-   * `absent` where there is no entry and `unusable` where its URL is not http(s) or holds credentials, a query or a
-   * fragment; `rejected` for what is no URN of the prefix.
+   * `absent` if there is no entry and `unusable` if its URL is not http(s) or holds credentials, a query or a fragment;
+   * `rejected` for a text that is not a URN of the prefix.
    */
   resolve(urn: string): Promise<string>;
-  /** The same where it is at hand; undefined where somebody has to be asked, or there is no URL. */
+  /** The same from the cache, without a promise; undefined if the directory has to be called, or has no URL. */
   resolved(urn: string): string | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface DirectoryOptions extends CallSettings {
   /** The directory service, with or without `/directory/v2`. */
   url: string;
   urns: Pick<Urns, 'prefix'>;
-  /** `DIR_<NAMESPACE>_<SERVICE>[_<API>]` → URL: these win over entries. See `directoryOverrides`. */
+  /** `DIR_<NAMESPACE>_<SERVICE>[_<API>]` → URL: these take precedence over entries. See `directoryOverrides`. */
   overrides?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   times: CacheTimes;
@@ -39,10 +39,10 @@ interface Parsed {
   path: string;
 }
 
-/** Where a URN is looked up, worked out once: targets are asked for by the same few again and again. */
+/** How a URN is looked up. Cached, because proxied requests resolve the same few URNs. */
 interface Place {
   namespace: string;
-  /** The operator's own URL. */
+  /** The operator's override. */
   own: string | undefined;
   serviceUrn: string;
   exact: string;
@@ -50,7 +50,7 @@ interface Place {
   path: string;
 }
 
-/** What is appended to a platform service's URL when its API has no entry: platform-contracts.md, 2. */
+/** Well-known path of a platform API whose URN has no entry: platform-contracts.md, 2. */
 const apiPaths: Readonly<Record<string, string>> = {
   'tenant-service:v2': '/api/tenant/v2',
   'configuration-service:v2': '/configuration/v2',
@@ -64,7 +64,7 @@ const apiPaths: Readonly<Record<string, string>> = {
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
-/** Stands for a URL that is there and cannot be called. */
+/** In place of a URL that cannot be called. */
 const unusable = '';
 
 export function createDirectory(options: DirectoryOptions): Directory {
@@ -136,7 +136,7 @@ function readEntries(items: unknown[], reportUnusable: () => void): Entries {
   for (const item of items) {
     const entry = entrySchema.safeParse(item);
     const url = entry.success ? usableUrl(entry.data.url) : undefined;
-    // One bad entry must not hide the others.
+    // One invalid entry must not hide the others.
     if (!entry.success || url === undefined) reportUnusable();
     if (entry.success) entries.set(entry.data.urn, url ?? unusable);
   }
@@ -173,7 +173,7 @@ function usableUrl(text: string): string | undefined {
   return text.trim().replace(/\/+$/, '');
 }
 
-/** The `DIR_…` variables of an environment. Throws ConfigError that names every one that is no http(s) URL. */
+/** The `DIR_…` variables of an environment. Throws ConfigError that names every variable that is not an http(s) URL. */
 export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, string> {
   const overrides: Record<string, string> = {};
   const problems: { name: string; problem: string }[] = [];

@@ -1,5 +1,5 @@
-// Wires the clients of the platform's services from one configuration. Nothing is called until a client is used, or
-// `preload` runs; `close` ends every connection and timer.
+// Creates the clients of the platform's services from one configuration. It calls nothing until a client is used or
+// `preload` runs.
 import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -36,7 +36,7 @@ export interface PlatformOptions {
   metrics: Metrics;
   log: Logger;
   clock?: Clock | undefined;
-  /** Where the `DIR_…` overrides of directory entries are read from: `process.env`, in a main. */
+  /** Holds the `DIR_…` overrides of directory entries. */
   env: NodeJS.ProcessEnv;
 }
 
@@ -47,11 +47,11 @@ export interface Platform {
   configuration: Configuration;
   notifications: Notifications;
   events: Events;
-  /** Registers in the background what this service brings; stopped by `close`. */
+  /** Registers this service's definitions in the background; stopped by `close`. */
   register(what: Registered): RunningRegistration;
-  /** A client, with the account's token, of another service that the directory knows by this URN. */
+  /** A client of another service of the directory, with the account's token. */
   client(service: string, urn: string): PlatformClient;
-  /** Fetches the tenants before they are needed. Never rejects: without an answer, the first need asks again. */
+  /** Fetches the tenants before they are needed. Never rejects: if it fails, the first lookup fetches them. */
   preload(): Promise<void>;
   close(): Promise<void>;
 }

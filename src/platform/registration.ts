@@ -1,6 +1,6 @@
-// Tells the platform what this service brings: configuration definitions, roles, event definitions and notification
-// types. It works in the background until everything is written, writes only what differs, and blocks nothing: a
-// service whose registration waits for the platform serves meanwhile.
+// Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
+// It runs in the background until everything is written, and writes only differences. The service serves requests
+// meanwhile.
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -32,7 +32,7 @@ export interface EventDefinition {
   payloadSchema: Document;
 }
 
-/** What a service brings. No value may be null: the configuration service cannot merge it. */
+/** What a service registers. No value may be null: the configuration service cannot merge null. */
 export interface Registered {
   /** `<namespace>:<name>`, or `<namespace>` for all of its names → definition. */
   definitions?: Record<string, ConfigurationDefinition>;
@@ -56,12 +56,12 @@ export interface RegistrationOptions {
   service: string;
   metrics: Pick<PlatformMetrics, 'registrationPending'>;
   log: Logger;
-  /** Milliseconds before the second try; each further wait is twice as long, up to `maxDelayMs`. */
+  /** Milliseconds before the first retry; each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs?: number | undefined;
   maxDelayMs?: number | undefined;
 }
 
-/** Starts at once and returns; safe to run in many replicas at the same time. */
+/** Starts in the background; safe to run in many replicas at the same time. */
 export function startRegistration(options: RegistrationOptions, what: Registered): RunningRegistration {
   const { metrics, log } = options;
   const documents = documentsOf(options, what);
@@ -78,7 +78,7 @@ export function startRegistration(options: RegistrationOptions, what: Registered
   return { done, stop: () => stopping.abort() };
 }
 
-/** Documents of namespace `platform` and what has to stand in each: platform-contracts.md, 4 to 6. */
+/** Documents of namespace `platform` with what each has to contain: platform-contracts.md, 4 to 6. */
 function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
   const documents: [string, Document][] = [];
   if (what.definitions) documents.push(['configuration-service', { ...what.definitions }]);
@@ -108,7 +108,7 @@ async function writeDifference(configuration: RegistrationOptions['configuration
   const stored = isObject(latest?.configuration) ? latest.configuration : {};
   const update = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => differs(stored[key], value)));
   if (Object.keys(update).length === 0) return;
-  // Objects replace the members of objects, so a repeat changes nothing.
+  // Members of objects are replaced, so a retry changes nothing.
   await configuration.update('platform', name, update, { core: true, idempotent: true });
 }
 

@@ -1,26 +1,26 @@
-// Idempotency keys: the same key with the same body gets the first answer again, for 24 hours. A record belongs to a
-// tenant, an account and a route; it keeps the key and the body as HMACs only, and goes when its form goes. Pure.
+// Idempotency keys: a request with the same key and body gets the first response again, for 24 hours. A record belongs to
+// a tenant, an account and a route. It holds the key and the body as HMACs only, and is deleted with its form. Pure.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';
 
-/** Milliseconds that a record answers for. */
+/** Milliseconds that a record is valid. */
 const idempotencyPeriod = 24 * 60 * 60 * 1000;
 
-/** Whose record. */
+/** What a record belongs to. */
 export interface IdempotencyScope {
   tenantId: string;
   issuer: string;
   subject: string;
-  /** The method and the path, with the form's id where it has one. */
+  /** The method and the path, with the form's id if there is one. */
   route: string;
   keyHash: Buffer;
 }
 
-/** A record as the statement that does the work writes it. */
+/** A record as the statement of the change writes it. */
 export interface IdempotencyRecord extends IdempotencyScope {
   bodyHash: Buffer;
-  /** The answer's body; no applicant information. */
+  /** The response body; it holds no applicant information. */
   answer: object;
   /** Records from this moment or before may be replaced. */
   expired: Date;
@@ -57,7 +57,7 @@ export function createClaim(secret: string, key: string, { body, now, ...scope }
   };
 }
 
-/** The first answer; throws Problem `idempotency-mismatch` when the key was used with another body. */
+/** The first response. Throws Problem `idempotency-mismatch` when the key was used with another body. */
 export function replay(claim: IdempotencyClaim, found: { bodyHash: Buffer; answer: object }): object {
   if (timingSafeEqual(claim.bodyHash, found.bodyHash)) return found.answer;
   throw new Problem('idempotency-mismatch', 'The idempotency key was used with another body.');

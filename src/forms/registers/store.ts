@@ -1,6 +1,5 @@
-// Registers in the configuration service, by our own account. Each method is one call, or as few as the contract
-// allows; the order of the calls that make up a change is decided elsewhere. Nothing here is cached but what anonymous
-// callers read.
+// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few calls
+// as the contract allows; changes.ts decides their order. Only reads for anonymous callers are cached.
 import type { Configuration } from '../../platform/configuration.ts';
 import { asked } from './failure.ts';
 import { createRegisterList, type ListOptions } from './list-store.ts';
@@ -15,19 +14,19 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** Of which tenant, and on behalf of which request. */
+/** The tenant and the request of a call. */
 export interface RegisterPlace {
   tenantId: string;
   /** W3C trace context. */
   traceparent?: string | undefined;
-  /** Milliseconds for each call; the platform client's limit without it. */
+  /** Milliseconds for each call; default: the platform client's limit. */
   timeoutMs?: number | undefined;
 }
 
-/** Every failure is a Problem: `invalid-request` where the service rejects, else `dependency-failed`. */
+/** Every failure is a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
-/** Where a tenant's definitions are, all in one document. */
+/** The document of all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
 export function createRegisterStore(configuration: Configuration) {
@@ -53,8 +52,8 @@ function createReads(configuration: Configuration) {
     list: (place: RegisterPlace, options: ListOptions): Promise<RegisterPage> => asked(() => list(place, options)),
 
     /**
-     * For anonymous callers: the definition at most 5 minutes old, and the entries only where it lets anybody read.
-     * Undefined for whatever is not open. A name that no definition opens costs no call of its own.
+     * For anonymous callers. Undefined unless the definition, which is at most 5 minutes old, lets anyone read. A register
+     * that is not open costs no call of its own.
      */
     readOpen: (name: string, place: RegisterPlace): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
@@ -67,14 +66,14 @@ function createReads(configuration: Configuration) {
 }
 
 function createWrites(configuration: Configuration) {
-  // Objects merge, one level deep, so a repeat changes nothing.
+  // Objects merge one level deep, so a retry changes nothing.
   const updateDefinition = (name: string, definition: Record<string, unknown>, place: RegisterPlace): Promise<void> =>
     asked(async () => {
       await configuration.update(...home, { [definitionKey(name)]: definition }, { ...place, idempotent: true });
     });
 
   return {
-    /** Into the latest revision, as a whole: an update would append. */
+    /** Replaces the entries of the latest revision: an update would append. */
     writeEntries: (name: string, entries: readonly unknown[], place: RegisterPlace): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, place)),
 
@@ -83,11 +82,11 @@ function createWrites(configuration: Configuration) {
         await configuration.setActiveRevision(registerNamespace, name, revision, place);
       }),
 
-    /** Assumes that there is no definition: the service would merge the two. */
+    /** For a register without a definition: the service would merge the two. */
     define: (name: string, description: string, place: RegisterPlace): Promise<void> =>
       updateDefinition(name, newDefinition(description), place),
 
-    /** The rest of the definition, such as `anonymousRead` and the schema, stays: the service merges. */
+    /** Keeps the rest of the definition, such as `anonymousRead` and the schema: the service merges. */
     describe: (name: string, description: string, place: RegisterPlace): Promise<void> =>
       updateDefinition(name, { description }, place),
 
@@ -96,7 +95,7 @@ function createWrites(configuration: Configuration) {
         await configuration.deleteProperty(...home, definitionKey(name), place);
       }),
 
-    /** With revisions and pin. */
+    /** With all revisions and the pin. */
     removeEntries: (name: string, place: RegisterPlace): Promise<void> =>
       asked(async () => {
         await configuration.remove(registerNamespace, name, place);

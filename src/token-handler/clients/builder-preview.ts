@@ -1,5 +1,5 @@
-// The core client builder-preview: written to the core configuration at every startup, in the background, until it
-// stands there as BUILDER_APP_URL says. It blocks nothing and touches no other client.
+// Writes the core client builder-preview, as BUILDER_APP_URL defines it, to the core configuration. It runs in the
+// background at every startup until it succeeds, and changes no other client.
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { failureFields } from '../../platform/platform-error.ts';
@@ -14,7 +14,7 @@ export interface BuilderPreviewOptions {
   configuration: Pick<Configuration, 'read' | 'update'>;
   urns: Pick<Urns, 'service'>;
   log: Logger;
-  /** Milliseconds before the second try; each further wait is twice as long, up to a minute. */
+  /** Most milliseconds before the first retry; doubled after each failure, up to a minute. */
   firstDelay?: number | undefined;
 }
 
@@ -43,7 +43,7 @@ async function writeDifference({ builderUrl, configuration, urns, log }: Builder
   const document = isObject(latest?.configuration) ? latest.configuration : {};
   const present = isObject(document.clients) ? document.clients[builderPreviewId] : undefined;
   if (isDeepStrictEqual(present, wanted)) return;
-  // The client replaces its namesake among the clients, which keep their other members: a repeat changes nothing.
+  // Replaces this client only, so a retry changes nothing.
   const update = { clients: { [builderPreviewId]: wanted } };
   await configuration.update(clientsNamespace, clientsName, update, { core: true, idempotent: true });
   log.info({ client: builderPreviewId, before: present ?? null, after: wanted }, 'a core client was written');

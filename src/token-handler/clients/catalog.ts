@@ -1,6 +1,5 @@
-// The clients that a tenant has: its own and those of core, from the configuration service. A client of core cannot be
-// changed or replaced by a tenant, and an entry that is no client is left out, logged and counted, without harm to the
-// others. It knows nothing of registrations.
+// Reads the clients of a tenant from the configuration service: its own and those of core. A tenant cannot change or
+// replace a client of core. An invalid entry is left out, logged and counted, and does not affect the others.
 import prom from 'prom-client';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
@@ -13,10 +12,10 @@ import type { Urns } from '../../service/urn.ts';
 import { type Client, type ParsedClient, parseClient } from './client.ts';
 
 export interface ClientCatalog {
-  /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
+  /** Core clients and the tenant's own, by id. Throws PlatformError if the configuration service fails. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Undefined if the tenant has no such client. Reads are cached for at most 5 minutes, because a client's targets grant
+   * Undefined if the tenant has no such client. Reads are cached for at most 5 minutes, because targets grant
    * permission. Throws PlatformError.
    */
   find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
@@ -30,7 +29,7 @@ export interface CatalogOptions {
   metrics: Metrics;
 }
 
-/** Entries of one document by id; an entry that is no client is there as undefined. */
+/** Entries of one document by id; undefined for an invalid entry. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
 const none: Entries = new Map();
@@ -40,7 +39,7 @@ const permission = { permission: true } as const;
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const { configuration } = options;
   const report = createReport(options);
-  // A document that has not changed is the same object (platform/cache.ts), so it is read once.
+  // The cache keeps the object of an unchanged document (platform/cache.ts), so each document is parsed once.
   const compiled = new WeakMap<Revision, Entries>();
 
   function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
@@ -80,7 +79,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
 
 type Rules = Pick<CatalogOptions, 'urns' | 'allowInsecureRedirectUris'> & { core: boolean };
 
-/** Entries of the property `clients`, then those that stand at the top under an id of their own. */
+/** Entries of the property `clients`, and entries at the top level whose ids are not in it. */
 function readEntries(
   document: unknown,
   { urns, allowInsecureRedirectUris, core }: Rules,
