@@ -1,6 +1,7 @@
 // A realm of the embedded access service: its people, its clients and what their tokens say. Shaped as Keycloak shapes
 // it, because that is what Formgate meets in a cluster.
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { isSameText } from '../../src/service/same-text.ts';
 
 /** Roles of an account: of the realm itself, and of clients by client id. */
 export interface Roles {
@@ -91,7 +92,7 @@ export function createRealm(definition: RealmDefinition): Realm {
     account: (id) => accounts.get(id),
     authenticate: (email, password) => {
       const found = users.get(email.toLowerCase());
-      return found && isSame(found.user.password, password) ? found.account : undefined;
+      return found && isSameText(found.user.password, password) ? found.account : undefined;
     },
   };
   definition.users.forEach(realm.addUser);
@@ -125,11 +126,6 @@ export function profileClaims(account: Account): Record<string, unknown> {
     preferred_username: account.username,
     ...(account.email !== undefined && { name: account.name, email: account.email, email_verified: true }),
   };
-}
-
-function isSame(expected: string, given: string): boolean {
-  const hash = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(hash(expected), hash(given));
 }
 
 /** A UUID (version 8, RFC 9562, section 5.8) that is the same in every run. */

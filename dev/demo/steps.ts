@@ -1,6 +1,8 @@
 // The life of a draft, as an intake application leads it for an applicant without an account.
+
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { businessLicenceId, exampleAnswers } from '../demo-data/business-licence.ts';
 import { type Conversation, check, Surprise, shorten } from './conversation.ts';
 
@@ -34,7 +36,7 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
     headers: { ...headers, 'X-Form-Code': code },
     expect: 200,
   });
-  check(isSame(draft.body.data, exampleAnswers.begun), 'the answers are those that were saved');
+  check(isDeepStrictEqual(draft.body.data, exampleAnswers.begun), 'the answers are those that were saved');
 
   talk.say('Complete the answers, if nobody changed them meanwhile');
   const etag = draft.headers.get('ETag') ?? '';
@@ -47,7 +49,7 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
     body: complete,
     expect: 200,
   });
-  check(isSame(updated.body.data, exampleAnswers.complete), 'the new answers are saved');
+  check(isDeepStrictEqual(updated.body.data, exampleAnswers.complete), 'the new answers are saved');
 
   talk.say('Submit');
   const submitted = await talk.send({ method: 'POST', path, headers, body: { operation: 'submit' }, expect: 200 });
@@ -123,15 +125,4 @@ function isMail(value: unknown): value is Mail {
 function printMail(print: (line: string) => void, { to, subject, text }: Mail): void {
   print(`  To: ${to}\n  Subject: ${subject}\n`);
   for (const line of text.split('\n').slice(0, 12)) print(`  | ${line}`);
-}
-
-function isSame(left: unknown, right: unknown): boolean {
-  return JSON.stringify(sortMembers(left)) === JSON.stringify(sortMembers(right));
-}
-
-function sortMembers(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortMembers);
-  if (!value || typeof value !== 'object') return value;
-  const entries = Object.entries(value).sort(([a], [b]) => a.localeCompare(b));
-  return Object.fromEntries(entries.map(([name, member]) => [name, sortMembers(member)]));
 }

@@ -1,14 +1,13 @@
-// Calls to the API server: each within a time limit, repeated where that promises something, on one set of
-// connections. Every failure is a ClusterError.
+// Calls the Kubernetes API server: with a time limit, with retries if a retry may succeed, and over shared connections.
+// Every failure is a ClusterError.
 import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
+import { retryDelay } from '../../src/service/retry.ts';
 import { ClusterError, type ClusterErrorKind, statusError } from './cluster-error.ts';
 
 export interface ClusterCalls {
-  /**
-   * `what` in a few words, for the error. Every request must be one that a repeat of does no harm. Throws ClusterError.
-   */
+  /** `what` in a few words, for the error. The request may be repeated, so it must be idempotent. Throws ClusterError. */
   call<T>(what: string, request: (options: CallOptions) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -18,16 +17,16 @@ type RequestContext = Parameters<ObservableMiddleware['pre']>[0];
 type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
 
 export interface ClusterCallsOptions {
-  /** The module, which is large and therefore loaded when it is needed. */
+  /** The module, which is loaded only when it is needed because it is large (decision 0037). */
   kubernetes: typeof import('@kubernetes/client-node');
-  /** Milliseconds for one try. */
+  /** Milliseconds for one attempt. */
   timeout: number;
-  /** Longest wait in milliseconds before a repeat, whatever the API server asks for. */
+  /** Longest wait in milliseconds before a retry, whatever Retry-After says. */
   longestWait?: number;
 }
 
 const repeats = 3;
-/** A server that hangs is not asked again: each try would take the whole time limit. */
+/** Without timeouts: each retry would take the whole time limit again. */
 const worthRepeating: ReadonlySet<ClusterErrorKind> = new Set(['busy', 'failed', 'unreachable']);
 
 export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
@@ -42,8 +41,9 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
         } catch (cause) {
           const error = toClusterError(what, cause, options);
           if (tried > repeats || !worthRepeating.has(error.kind)) throw error;
-          const wait = error.retryAfter === undefined ? 200 * 2 ** (tried - 1) : error.retryAfter * 1_000;
-          await sleep(Math.min(wait, longestWait) * (0.75 + Math.random() / 2));
+          const { retryAfter } = error;
+          const backoff = retryDelay(tried, { first: 250, cap: longestWait });
+          await sleep(retryAfter === undefined ? backoff : Math.min(retryAfter * 1_000, longestWait));
         }
       }
     },
@@ -52,8 +52,8 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
 }
 
 /**
- * The library makes a new dispatcher, and with it a new connection, for each request. The first one is kept for all of
- * them; those that are left over never connect.
+ * Reuses the dispatcher of the first request for all. The library creates a dispatcher, and so a connection, for each
+ * request; the unused ones never connect.
  */
 function createConnections({ kubernetes, timeout }: ClusterCallsOptions) {
   let shared: Dispatcher | undefined;
@@ -73,20 +73,20 @@ function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCal
   if (error instanceof ClusterError) return error;
   if (error instanceof kubernetes.ApiException) return statusError(error.code, what, error.headers['retry-after']);
   if (error instanceof Error && error.name === 'TimeoutError') return new ClusterError('timeout', what);
-  // fetch: a TypeError whose cause says what happened.
+  // fetch throws a TypeError whose cause holds the error code.
   const code = codeOf(error instanceof TypeError ? error.cause : error);
   if (code !== undefined)
     return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
   return new ClusterError('failed', what, { why: 'it could not be asked, or its answer is none' });
 }
 
-/** The code only: messages of network errors hold addresses. */
+/** Only the code, because messages of network errors hold addresses. */
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Loads `kubeconfig`, one file or several as KUBECONFIG names them, or what a Pod is given. Throws ClusterError without what the file holds. */
+/** Loads the files of KUBECONFIG, else a Pod's service account. Throws ClusterError, which quotes no file. */
 export function loadKubeConfig(
   { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,
@@ -96,7 +96,7 @@ export function loadKubeConfig(
     const [first, ...others] = (kubeconfig ?? '').split(delimiter).filter((path) => path !== '');
     if (first === undefined) config.loadFromCluster();
     else config.loadFromFile(first);
-    // As kubectl has it: the first file that names a context decides.
+    // As with kubectl, the first file with a current context decides.
     for (const path of others)
       config.mergeConfig(loadKubeConfig({ KubeConfig: Loader }, path), Boolean(config.getCurrentContext()));
     if (!config.getCurrentCluster()) throw new Error('no current context');

@@ -1,9 +1,10 @@
-// What a CoreClient resource says the core configuration should hold, by the rules that the token handler reads clients
-// by. Pure. Problems name fields and give reasons, and never repeat values.
+// Turns a CoreClient resource into its entry of the core configuration, by the rules of the token handler. Pure. Problems
+// name fields and reasons, and never quote values.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type ClientEntry, clientIdPattern, upstreamUrn } from '../../src/service/clients/client-rules.ts';
 import { redirectUriProblem } from '../../src/service/clients/redirect-uri.ts';
+import { canonicalJson } from '../../src/service/json-value.ts';
 import type { CoreClientResource } from './resource.ts';
 
 export interface CoreClientRules {
@@ -11,7 +12,7 @@ export interface CoreClientRules {
   allowInsecureRedirectUris: boolean;
 }
 
-/** `clientId` is undefined where there is none that a client could have. */
+/** `clientId` is undefined if it is not a valid client id. */
 export type ParsedCoreClient =
   | { clientId: string; entry: ClientEntry; problems?: never }
   | { clientId: string | undefined; entry?: never; problems: string[] };
@@ -19,12 +20,12 @@ export type ParsedCoreClient =
 const id = z
   .string()
   .regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores')
-  // The one key that JSON readers drop or refuse.
+  // JSON readers drop or reject this key.
   .refine((text) => text !== '__proto__', 'must be another name');
 
 export type CoreClientParser = (resource: Pick<CoreClientResource, 'name' | 'spec'>) => ParsedCoreClient;
 
-/** A schema costs more to make than a thousand specs to read: one parser is for all of them. */
+/** Shared, because creating a schema costs more than parsing a thousand specs. */
 export function createCoreClientParser(rules: CoreClientRules): CoreClientParser {
   const schema = specSchema(rules);
   return (resource) => parseCoreClient(resource, schema);
@@ -49,7 +50,7 @@ function parseCoreClient(
 
 const givenId = z.object({ clientId: z.string() });
 
-/** The one in the spec, else the resource's name. */
+/** From the spec, else the resource's name. */
 function clientIdOf({ name, spec }: Pick<CoreClientResource, 'name' | 'spec'>): string {
   const given = givenId.safeParse(spec);
   return given.success ? given.data.clientId : name;
@@ -87,14 +88,7 @@ function describe({ path, message }: z.core.$ZodIssue): string {
   return `${place.replace(/^\./, '') || 'spec'}: ${message}`;
 }
 
-/** SHA-256 of an entry, whatever the order of its members: equal entries have equal hashes. */
+/** SHA-256 of an entry, independent of the order of its members. */
 export function hashEntry(entry: unknown): string {
-  return createHash('sha256').update(canonical(entry)).digest('hex');
-}
-
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(',')}}`;
+  return createHash('sha256').update(canonicalJson(entry)).digest('hex');
 }

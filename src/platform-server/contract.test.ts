@@ -5,9 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
-import type { ConfigurationEntry } from '../platform/configuration-answers.ts';
+import { type Revisions, revisionsOf } from '../../test/support/revisions.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { PlatformError } from '../platform/platform-error.ts';
 import type { Tenant } from '../service/auth/identity.ts';
@@ -23,6 +24,7 @@ const name = `entries ${unique}`;
 
 let own: TestPlatform | undefined;
 let platform: Platform;
+let revisions: Revisions;
 let tenant: Tenant;
 
 beforeAll(async () => {
@@ -43,6 +45,7 @@ beforeAll(async () => {
       PLATFORM_TIMEOUT: 10_000,
     },
   });
+  revisions = revisionsOf(platform.client('configuration', urns.service('configuration-service:v2')));
   const found = await platform.tenants.byName(env.CONTRACT_TENANT ?? 'Demo');
   if (!found) throw new Error('the tenant of the suite does not exist');
   tenant = found;
@@ -59,6 +62,16 @@ afterAll(async () => {
 });
 
 const typeId = `contract-${unique}`;
+
+const subscriberOf = (id: string) =>
+  platform.client('notifications', urns.service('notification-service:v1')).request({
+    operation: 'read subscriber',
+    method: 'GET',
+    path: `/subscribers/${id}`,
+    query: { tenantId: tenant.id },
+    answer: z.unknown(),
+    notFound: () => undefined,
+  });
 
 async function rejection(promise: Promise<unknown>): Promise<PlatformError> {
   const error = await promise.then(
@@ -93,8 +106,7 @@ describe('configuration', () => {
       latest: undefined,
       active: undefined,
     });
-    const cached = await configuration.activeOrLatest(namespace, `none ${unique}`, place());
-    expect(cached.value).toBeUndefined();
+    expect(await configuration.activeOrLatest(namespace, `none ${unique}`, place())).toBeUndefined();
     expect(await configuration.remove(namespace, `none ${unique}`, place())).toBe(false);
   });
 
@@ -105,17 +117,17 @@ describe('configuration', () => {
     };
     await configuration.update('platform', 'configuration-service', definition, place());
     expect((await configuration.replace(namespace, name, ['Red Deer'], place())).revision).toBe(0);
-    expect((await configuration.createRevision(namespace, name, place())).revision).toBe(1);
+    expect((await revisions.create(namespace, name, place())).revision).toBe(1);
     expect(await configuration.setActiveRevision(namespace, name, 0, place())).toBe(0);
     await configuration.replace(namespace, name, ['Red Deer', 'Banff'], place());
     const { latest, active } = await configuration.read(namespace, name, place());
     expect(latest).toMatchObject({ revision: 1, configuration: ['Red Deer', 'Banff'] });
     expect(active).toMatchObject({ revision: 0, configuration: ['Red Deer'] });
-    expect((await configuration.activeOrLatest(namespace, name, place())).value).toMatchObject({ revision: 0 });
-    const { results } = await configuration.listRevisions(namespace, name, { ...place(), top: 10 });
-    expect(results.map(({ revision }) => revision)).toEqual([1, 0]);
-    expect(await configuration.readRevision(namespace, name, 0, place())).toEqual(['Red Deer']);
-    expect(await configuration.readRevision(namespace, name, 9, place())).toBeUndefined();
+    expect(await configuration.activeOrLatest(namespace, name, place())).toMatchObject({ revision: 0 });
+    const history = await revisions.list(namespace, name, place());
+    expect(history.map(({ revision }) => revision)).toEqual([1, 0]);
+    expect(await revisions.read(namespace, name, 0, place())).toEqual(['Red Deer']);
+    expect(await revisions.read(namespace, name, 9, place())).toBeUndefined();
     expect((await rejection(configuration.replace(namespace, name, { not: 'an array' }, place()))).kind).toBe(
       'rejected',
     );
@@ -129,9 +141,7 @@ describe('configuration', () => {
     const { configuration } = platform;
     for (const each of names) await configuration.replace(namespace, each, { each }, place());
     await configuration.setActiveRevision(namespace, names[1] ?? '', 0, place());
-    const found: ConfigurationEntry[] = [];
-    for await (const entry of configuration.listAll(namespace, { ...place(), top: 2, includeActive: true }))
-      found.push(entry);
+    const found = await revisions.entries(namespace, place());
     for (const each of names) await configuration.remove(namespace, each, place());
     expect(
       found.filter(({ name: each }) => names.includes(each)).map((entry) => [entry.name, entry.active?.revision]),
@@ -200,7 +210,7 @@ describe('registration, events and notifications', () => {
     const second = await platform.notifications.subscribe(request);
     expect(second.subscriberId).toBe(first.subscriberId);
     expect(first.subscriber.channels).toEqual([{ channel: 'email', address: 'ana@example.org', verified: false }]);
-    expect(await platform.notifications.subscriber(tenant.id, first.subscriberId)).toMatchObject({ addressAs: 'Ana' });
+    expect(await subscriberOf(first.subscriberId)).toMatchObject({ addressAs: 'Ana' });
   });
 
   it('an event is taken, one that does not fit its definition is rejected', async () => {
@@ -251,7 +261,7 @@ describe('registration, events and notifications', () => {
       criteria: { correlationId },
     });
     await platform.notifications.removeSubscriber(tenant.id, subscriberId);
-    expect(await platform.notifications.subscriber(tenant.id, subscriberId)).toBeUndefined();
+    expect(await subscriberOf(subscriberId)).toBeUndefined();
     await platform.notifications.removeSubscriber(tenant.id, subscriberId);
   });
 });

@@ -71,16 +71,8 @@ describe('a cached answer', () => {
     const cache = createTestCache();
     await cache.get('k', source.load);
     now += minute - 1;
-    expect((await cache.get('k', source.load)).value).toBe('a');
+    expect(await cache.get('k', source.load)).toBe('a');
     expect(source.calls).toBe(1);
-  });
-
-  it('is served from one prepared promise, without I/O or a new object for each read', async () => {
-    const source = createSource('a');
-    const cache = createTestCache();
-    await cache.get('k', source.load);
-    const first = cache.get('k', source.load);
-    expect(cache.get('k', source.load)).toBe(first);
   });
 
   it('is fresh for as long as configured', async () => {
@@ -100,10 +92,11 @@ describe('a cached answer', () => {
     source.set('b');
     const open = source.hold();
     const answer = await cache.get('k', source.load);
-    expect(answer).toMatchObject({ value: 'a', stale: false });
+    expect(answer).toBe('a');
+    expect(await staleServes()).toBe(0);
     open();
     await settled();
-    expect((await cache.get('k', source.load)).value).toBe('b');
+    expect(await cache.get('k', source.load)).toBe('b');
     expect(source.calls).toBe(2);
   });
 
@@ -113,7 +106,7 @@ describe('a cached answer', () => {
     await cache.get('k', source.load);
     now += 5 * minute;
     source.set('b');
-    expect((await cache.get('k', source.load)).value).toBe('b');
+    expect(await cache.get('k', source.load)).toBe('b');
   });
 
   it('keeps its identity when the new one is equal, so that what was compiled from it stays valid', async () => {
@@ -123,8 +116,8 @@ describe('a cached answer', () => {
     now += 6 * minute;
     source.set({ deep: [1, { two: 2 }] });
     const second = await cache.get('k', source.load);
-    expect(second.value).toBe(first.value);
-    expect(second.at).toBeGreaterThan(first.at);
+    expect(second).toBe(first);
+    expect(source.calls).toBe(2);
   });
 
   it('is too old as soon as the clock has gone back', async () => {
@@ -133,7 +126,7 @@ describe('a cached answer', () => {
     await cache.get('k', source.load);
     now -= hour;
     source.set('b');
-    expect((await cache.get('k', source.load)).value).toBe('b');
+    expect(await cache.get('k', source.load)).toBe('b');
   });
 
   it('makes room for others when the cache is full', async () => {
@@ -154,7 +147,7 @@ describe('single flight', () => {
     const open = source.hold();
     const reads = Array.from({ length: 100 }, () => cache.get('k', source.load));
     open();
-    expect((await Promise.all(reads)).every(({ value }) => value === 'a')).toBe(true);
+    expect((await Promise.all(reads)).every((value) => value === 'a')).toBe(true);
     expect(source.calls).toBe(1);
   });
 
@@ -164,7 +157,7 @@ describe('single flight', () => {
     const reads = await Promise.allSettled([cache.get('k', source.load), cache.get('k', source.load)]);
     expect(reads.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     source.set('a');
-    expect((await cache.get('k', source.load)).value).toBe('a');
+    expect(await cache.get('k', source.load)).toBe('a');
     expect(source.calls).toBe(2);
   });
 });
@@ -176,7 +169,7 @@ describe('an outage', () => {
     await cache.get('k', source.load);
     source.set(down());
     now += 24 * hour - 1;
-    expect(await cache.get('k', source.load)).toMatchObject({ value: 'a', stale: true });
+    expect(await cache.get('k', source.load)).toBe('a');
     expect(await staleServes()).toBe(1);
     expect(captured.lines()).toMatchObject([{ level: 'warn', dependency: 'configuration' }]);
   });
@@ -196,11 +189,11 @@ describe('an outage', () => {
     await cache.get('k', source.load);
     source.set(down());
     now += 5 * minute - 1;
-    expect((await cache.get('k', source.load, { permission: true })).value).toBe('a');
+    expect(await cache.get('k', source.load, { permission: true })).toBe('a');
     await settled();
     now += 1;
     await expect(cache.get('k', source.load, { permission: true })).rejects.toMatchObject({ kind: 'unreachable' });
-    expect((await cache.get('k', source.load)).value).toBe('a');
+    expect(await cache.get('k', source.load)).toBe('a');
   });
 
   it('never stretches a permission beyond 5 minutes, however long answers count as fresh', async () => {
@@ -209,7 +202,7 @@ describe('an outage', () => {
     await cache.get('k', source.load);
     now += 5 * minute;
     source.set('b');
-    expect((await cache.get('k', source.load, { permission: true })).value).toBe('b');
+    expect(await cache.get('k', source.load, { permission: true })).toBe('b');
   });
 
   it('makes no read wait for each failure: old answers are served at once and the service is asked every 5 s', async () => {
@@ -222,7 +215,7 @@ describe('an outage', () => {
     const open = source.hold();
     for (let read = 0; read < 40; read += 1) {
       now += 250;
-      expect((await cache.get('k', source.load)).value).toBe('a');
+      expect(await cache.get('k', source.load)).toBe('a');
     }
     open();
     expect(source.calls).toBeLessThanOrEqual(4);
@@ -240,7 +233,8 @@ describe('an outage', () => {
     now += 6 * second;
     await cache.get('k', source.load);
     await settled();
-    expect(await cache.get('k', source.load)).toMatchObject({ value: 'b', stale: false });
+    expect(await cache.get('k', source.load)).toBe('b');
+    expect(await staleServes()).toBe(2);
   });
 
   it('does not cover a refusal: what the service rejects is an error at once and forgotten', async () => {
@@ -265,16 +259,30 @@ describe('"there is none"', () => {
     expect(source.calls).toBe(1);
     now += 1;
     source.set('a');
-    expect((await cache.get('k', source.load)).value).toBe('a');
+    expect(await cache.get('k', source.load)).toBe('a');
   });
 
-  it('is never what an outage is bridged with', async () => {
+  it('is served stale during an outage, like any other answer', async () => {
     const source = createSource(undefined);
     const cache = createTestCache();
     await cache.get('k', source.load);
     source.set(down());
     now += 11 * second;
+    await expect(cache.get('k', source.load)).resolves.toBeUndefined();
+    expect(await staleServes()).toBe(1);
+    now += 24 * hour;
     await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('is served for at most 5 minutes where its presence would grant permission', async () => {
+    const source = createSource(undefined);
+    const cache = createTestCache();
+    await cache.get('k', source.load);
+    source.set(down());
+    now += 5 * minute - 1;
+    await expect(cache.get('k', source.load, { permission: true })).resolves.toBeUndefined();
+    now += 1;
+    await expect(cache.get('k', source.load, { permission: true })).rejects.toMatchObject({ kind: 'unreachable' });
   });
 });
 
@@ -285,7 +293,7 @@ describe('a write', () => {
     await cache.get('k', source.load);
     source.set('b');
     cache.invalidate('k');
-    expect((await cache.get('k', source.load)).value).toBe('b');
+    expect(await cache.get('k', source.load)).toBe('b');
   });
 
   it('keeps an answer that was asked for before it from being cached after it', async () => {
@@ -297,9 +305,9 @@ describe('a write', () => {
     cache.invalidate('k');
     source.set('new');
     open();
-    expect((await early).value).toBe('old');
-    expect((await cache.get('k', source.load)).value).toBe('new');
-    expect((await cache.get('k', source.load)).value).toBe('new');
+    expect(await early).toBe('old');
+    expect(await cache.get('k', source.load)).toBe('new');
+    expect(await cache.get('k', source.load)).toBe('new');
   });
 });
 

@@ -1,27 +1,27 @@
-// Keeps answers of platform services for a while, so that hot paths make no calls and outages are bridged. It refuses
-// to stretch an answer that grants permission beyond minutes, and to invent: without any answer, the failure is thrown.
+// Caches responses of platform services, so that hot paths make no calls and short outages go unnoticed. A response
+// that grants permission is served for at most 5 minutes. Without an earlier response, the failure is thrown.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { isOutage } from './platform-error.ts';
+import { isOutage, type PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 /** Times in milliseconds. */
 export interface CacheTimes {
-  /** An answer younger than this is served as it is. */
+  /** A value younger than this is served without a call. */
   fresh: number;
-  /** An answer younger than this is served while a new one is fetched; beyond it, reads wait for the new one. */
-  background: number;
-  /** While the service fails, the last answer serves until it is this old. */
-  stale: number;
-  /** The same for reads of what grants permission. */
-  permission: number;
-  /** "There is none" (undefined) is believed for so long, and never during an outage. */
+  /** The same for undefined ("there is none"). */
   negative: number;
-  /** Background fetches of a failing key, and reloads on a miss, start at most this often. */
+  /** A value younger than this is served while a new one is fetched; older, reads wait for the new one. */
+  background: number;
+  /** While the service fails, the last value is served until it is this old. */
+  stale: number;
+  /** The same for reads of values that grant permission. */
+  permission: number;
+  /** While the service fails, a key is fetched at most this often. So is a key whose value lacks what `find` seeks. */
   retry: number;
-  /** So long after a failure, old answers are served without waiting for another failure. */
+  /** For so long after a failure, reads do not wait for another fetch to fail. */
   failing: number;
 }
 
@@ -31,10 +31,10 @@ const minutes = 60_000;
 export function cacheTimes(fresh = minutes): CacheTimes {
   return {
     fresh,
+    negative: Math.min(10_000, fresh),
     background: Math.max(5 * minutes, fresh),
     stale: 24 * 60 * minutes,
     permission: 5 * minutes,
-    negative: Math.min(10_000, fresh),
     retry: 5_000,
     failing: minutes,
   };
@@ -51,145 +51,90 @@ export interface CacheOptions {
   log: Logger;
 }
 
-export interface Cached<V> {
-  readonly value: V;
-  /** When the answer was asked for, in milliseconds since the epoch. */
-  readonly at: number;
-  /** True when the service fails and this is what it last said. */
-  readonly stale: boolean;
-}
-
 export interface ReadOptions {
   /** The value grants permission (roles, anonymousRead, targets …): never served when older than 5 minutes. */
   permission?: boolean | undefined;
 }
 
 export interface Cache<V> {
-  /** The value of a key. Equal answers keep the identity of the first, so that what was compiled from it stays valid. */
-  get(key: string, load: () => Promise<V>, options?: ReadOptions): Promise<Cached<V>>;
+  /** The value of a key. If a new value equals the last one, the last object is kept, and what was compiled from it. */
+  get(key: string, load: () => Promise<V>, options?: ReadOptions): Promise<V>;
   /**
    * Picks something out of the value of a key; when it is not there, fetches a newer value (at most every `retry`
    * milliseconds, so that a stream of random names cannot become a stream of calls) and picks again. Throws when the
    * value is not there and the service cannot be asked.
    */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
-  /** Forgets a key after a write. What was asked for before the write is not kept when it arrives. */
+  /** Forgets a key after a write. A response to a request before the write is not kept when it arrives. */
   invalidate(key: string): void;
 }
 
 interface Entry<V> {
   value: V;
+  /** When the value was requested. */
   at: number;
-  freshFor: number;
-  /** Made once, so that a cached read allocates no promise. */
-  answer: Promise<Cached<V>>;
-  staleAnswer: Promise<Cached<V>>;
-  attemptedAt: number;
-  failedAt: number;
-  failure: unknown;
+  /** When the service was last asked for it, or failed to answer. */
+  checkedAt: number;
+  /** Set while the service fails. */
+  failure: PlatformError | undefined;
 }
 
-export function createCache<V>(options: CacheOptions): Cache<V> {
-  const { clock, times } = options;
-  const entries = new LRUCache<string, Entry<V>>({ max: options.maxEntries });
-  const { refresh, forget } = createRefresher(entries, clock, times);
-  const reportStale = staleReporter(options);
+export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOptions): Cache<V> {
+  const entries = new LRUCache<string, Entry<V>, () => Promise<V>>({
+    max: maxEntries,
+    // A write aborts the fetches of its key: those who wait for one get its result, the cache does not.
+    ignoreFetchAbort: true,
+    fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
+  });
+  const reportStale = staleReporter(clock, names);
+  const now = () => clock().getTime();
+  /** Infinite if the clock was set back: a value of unknown age counts as too old. */
+  const since = (time: number) => (now() < time ? Number.POSITIVE_INFINITY : now() - time);
 
-  function serveStale(entry: Entry<V>): Promise<Cached<V>> {
-    reportStale();
-    return entry.staleAnswer;
-  }
-
-  async function fetchOrServeStale(key: string, load: () => Promise<V>, entry: Entry<V>, limit: number) {
+  async function fetchEntry(load: () => Promise<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
+    const at = now();
     try {
-      return await refresh(key, load);
+      const value = await load();
+      return { value: keepIdentity(known, value), at, checkedAt: at, failure: undefined };
     } catch (error) {
-      if (!isOutage(error) || ageOf(entry, clock) >= limit) throw error;
-      return serveStale(entry);
+      if (!known || !isOutage(error) || since(known.at) >= times.stale) throw error;
+      return { ...known, checkedAt: now(), failure: error };
     }
   }
 
-  function get(key: string, load: () => Promise<V>, read?: ReadOptions): Promise<Cached<V>> {
-    const entry = entries.get(key);
-    if (!entry) return refresh(key, load);
-    const age = ageOf(entry, clock);
-    const limit = read?.permission ? times.permission : times.stale;
-    if (age < entry.freshFor && age < limit) return entry.answer;
-    if (entry.value === undefined || age >= limit) return refresh(key, load);
-    const now = entry.at + age;
-    const failing = now - entry.failedAt < times.failing;
-    if (age >= times.background && !failing) return fetchOrServeStale(key, load, entry, limit);
-    if (!failing || now - entry.attemptedAt >= times.retry) refresh(key, load).catch(() => undefined);
-    return failing ? serveStale(entry) : entry.answer;
+  // `fetch` is typed for methods that may return undefined; fetchEntry does not.
+  const refresh = (key: string, load: () => Promise<V>, allowStale = false) =>
+    entries.fetch(key, { context: load, forceRefresh: true, allowStale }) as Promise<Entry<V>>;
+
+  const isFresh = ({ value, checkedAt, failure }: Entry<V>) =>
+    since(checkedAt) < (failure ? times.retry : value === undefined ? times.negative : times.fresh);
+
+  /** Whether to serve the entry while a new one is fetched. */
+  const mayServe = ({ value, checkedAt, failure }: Entry<V>) =>
+    since(checkedAt) < (failure ? times.failing : value === undefined ? 0 : times.background);
+
+  async function read(key: string, load: () => Promise<V>, limit: number): Promise<Entry<V>> {
+    const known = entries.get(key, { allowStale: true });
+    const usable = known && since(known.at) < limit ? known : undefined;
+    const entry = usable && isFresh(usable) ? usable : await refresh(key, load, usable && mayServe(usable));
+    if (!entry.failure) return entry;
+    if (since(entry.at) >= limit) throw entry.failure;
+    reportStale();
+    return entry;
   }
 
-  async function find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined) {
-    const { value, at } = await get(key, load);
-    const picked = pick(value);
-    const now = clock().getTime();
-    if (picked !== undefined || Math.abs(now - at) < times.retry) return picked;
-    const entry = entries.get(key);
-    if (entry && now - entry.failedAt < times.retry) throw entry.failure;
-    return pick((await refresh(key, load)).value);
-  }
-
-  return { get, find, invalidate: forget };
-}
-
-/** Fetches into the entries: one fetch per key at a time, and everybody who waits shares it. */
-function createRefresher<V>(entries: LRUCache<string, Entry<V>>, clock: Clock, times: CacheTimes) {
-  const flights = new Map<string, Promise<Cached<V>>>();
-
-  function refresh(key: string, load: () => Promise<V>): Promise<Cached<V>> {
-    const running = flights.get(key);
-    if (running) return running;
-    const at = clock().getTime();
-    const known = entries.get(key);
-    if (known) known.attemptedAt = at;
-    const isCurrent = () => flights.get(key) === flight;
-    const keep = (value: V) => {
-      const entry = createEntry(keepIdentity(known, value), at, times);
-      if (isCurrent()) entries.set(key, entry);
-      return entry.answer;
-    };
-    const noteFailure = (error: unknown): never => {
-      const entry = isCurrent() ? entries.get(key) : undefined;
-      if (entry && isOutage(error)) Object.assign(entry, { failedAt: clock().getTime(), failure: error });
-      else if (entry) entries.delete(key);
-      throw error;
-    };
-    const land = () => {
-      if (isCurrent()) flights.delete(key);
-    };
-    const flight: Promise<Cached<V>> = Promise.resolve().then(load).then(keep, noteFailure).finally(land);
-    flights.set(key, flight);
-    return flight;
-  }
-
-  function forget(key: string): void {
-    entries.delete(key);
-    flights.delete(key);
-  }
-
-  return { refresh, forget };
-}
-
-/** Infinite when the clock has gone back: an age that cannot be known is too old. */
-function ageOf(entry: { at: number }, clock: Clock): number {
-  const age = clock().getTime() - entry.at;
-  return age < 0 ? Number.POSITIVE_INFINITY : age;
-}
-
-function createEntry<V>(value: V, at: number, times: CacheTimes): Entry<V> {
   return {
-    value,
-    at,
-    freshFor: value === undefined ? times.negative : times.fresh,
-    answer: Promise.resolve({ value, at, stale: false }),
-    staleAnswer: Promise.resolve({ value, at, stale: true }),
-    attemptedAt: at,
-    failedAt: Number.NEGATIVE_INFINITY,
-    failure: undefined,
+    get: async (key, load, options) =>
+      (await read(key, load, options?.permission ? times.permission : times.stale)).value,
+    async find(key, load, pick) {
+      const known = await read(key, load, times.stale);
+      const picked = pick(known.value);
+      if (picked !== undefined) return picked;
+      const entry = Math.abs(now() - known.checkedAt) < times.retry ? known : await refresh(key, load);
+      if (entry.failure) throw entry.failure;
+      return pick(entry.value);
+    },
+    invalidate: (key) => entries.delete(key),
   };
 }
 
@@ -197,19 +142,19 @@ function keepIdentity<V>(known: Entry<V> | undefined, value: V): V {
   try {
     return known && isDeepStrictEqual(known.value, value) ? known.value : value;
   } catch {
-    // Nested beyond the stack: take the new one.
+    // Nested deeper than the stack allows.
     return value;
   }
 }
 
-/** Counts every stale serve and warns of them once a minute. */
-function staleReporter({ service, clock, metrics, log }: CacheOptions): () => void {
+/** Counts every read that is served stale and logs one warning a minute. */
+function staleReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return () => {
     metrics.staleServes.inc({ service });
     const now = clock().getTime();
     if (now - warnedAt < minutes) return;
     warnedAt = now;
-    log.warn({ dependency: service }, 'the service fails; its last answers are served');
+    log.warn({ dependency: service }, 'platform service fails; its last responses are served');
   };
 }

@@ -1,7 +1,6 @@
-// Cuts off a failing service: once most calls fail, further ones are refused at once, and now and then one probe goes
-// through. Whatever an action throws counts as a failure, so an action throws only what says that the service is broken:
-// no connection, no answer in time, a broken answer, a 5xx. A service that answers 4xx works, and its answer is returned.
-import CircuitBreaker from 'opossum';
+// Circuit breaker: refuses calls to a service that has been failing, and sends one probe every few seconds until the
+// service works again. Every error that an action throws counts as a failure, so actions throw only errors that show a
+// broken service: no connection, no response in time, a broken response, a 5xx. A 4xx is returned.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -17,60 +16,62 @@ export interface CircuitOptions {
 export interface Circuit {
   /** Runs the action, or throws PlatformError `open` at once. */
   run<T>(action: () => Promise<T>): Promise<T>;
-  /** Throws the same without running anything: for what would only be preparation. */
+  /** Throws the same error without running anything: spares callers the preparation of a call. */
   refuseIfOpen(): void;
-  close(): void;
 }
 
-// A call may take 10 s and opossum counts it when it starts and when it fails, so the window must be well longer.
-const windowMs = 20_000;
+/** The circuit opens when half of this many calls failed, or half of all calls so far if there were enough. */
+const judgedCalls = 20;
 const minimumCalls = 5;
-/** Opens without waiting for half of a busy window to be failures. */
-const failuresInRow = 10;
 
 export function createCircuit({ service, metrics, log, resetMs = 5_000 }: CircuitOptions): Circuit {
-  const breaker = new CircuitBreaker<[() => Promise<unknown>], unknown>((action) => action(), {
-    name: service,
-    timeout: false,
-    errorThresholdPercentage: 50,
-    volumeThreshold: minimumCalls,
-    rollingCountTimeout: windowMs,
-    rollingCountBuckets: 10,
-    rollingPercentilesEnabled: false,
-    enableSnapshots: false,
-    resetTimeout: resetMs,
-  });
-  let openedAt = 0;
-  let failures = 0;
+  /** Of the last calls while the circuit is closed. */
+  let outcomes: ('ok' | 'failed')[] = [];
+  /** When the next probe may start; undefined while the circuit is closed. */
+  let probeAt: number | undefined;
   metrics.circuitOpen.set({ service }, 0);
-  breaker.on('success', () => {
-    failures = 0;
-  });
-  breaker.on('failure', () => {
-    failures += 1;
-    if (failures >= failuresInRow) breaker.open();
-  });
-  breaker.on('open', () => {
-    openedAt = performance.now();
+
+  function open(): void {
+    if (probeAt === undefined) log.warn({ dependency: service }, 'circuit opened');
+    probeAt = performance.now() + resetMs;
+    outcomes = [];
     metrics.circuitOpen.set({ service }, 1);
-    log.warn({ dependency: service }, 'circuit opened');
-  });
-  breaker.on('close', () => {
+  }
+
+  function close(): void {
+    probeAt = undefined;
     metrics.circuitOpen.set({ service }, 0);
     log.info({ dependency: service }, 'circuit closed');
-  });
-  // Asked here and not left to opossum: it counts each refused call, which would dilute the rate after a recovery.
-  const refuseIfOpen = () => {
-    if (breaker.closed || breaker.pendingClose) return;
-    const wait = openedAt + resetMs - performance.now();
-    throw new PlatformError(service, 'open', { retryAfter: Math.max(1, Math.ceil(wait / 1000)) });
-  };
+  }
+
+  function record(outcome: 'ok' | 'failed'): void {
+    outcomes = [...outcomes.slice(1 - judgedCalls), outcome];
+    const failures = outcomes.filter((one) => one === 'failed').length;
+    // Calls that began before the circuit opened say nothing about recovery.
+    if (probeAt === undefined && outcomes.length >= minimumCalls && failures >= outcomes.length / 2) open();
+  }
+
+  function refuseIfOpen(): void {
+    const wait = probeAt === undefined ? 0 : probeAt - performance.now();
+    if (wait > 0) throw new PlatformError(service, 'open', { retryAfter: Math.ceil(wait / 1000) });
+  }
+
   return {
     refuseIfOpen,
-    async run<T>(action: () => Promise<T>) {
+    async run(action) {
       refuseIfOpen();
-      return (await breaker.fire(action)) as T;
+      const isProbe = probeAt !== undefined;
+      if (isProbe) probeAt = performance.now() + resetMs;
+      try {
+        const result = await action();
+        if (isProbe) close();
+        else record('ok');
+        return result;
+      } catch (error) {
+        if (isProbe) open();
+        else record('failed');
+        throw error;
+      }
     },
-    close: () => breaker.shutdown(),
   };
 }

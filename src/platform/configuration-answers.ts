@@ -1,4 +1,4 @@
-// What the configuration service answers, as the contract has it: revisions, entries and pages of them.
+// Schemas of the configuration service's responses: revisions, entries and pages of them.
 import { z } from 'zod';
 
 /** One revision of a configuration. */
@@ -11,7 +11,7 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** A configuration as a list shows it. */
+/** A configuration as lists show it. */
 export interface ConfigurationEntry {
   namespace: string;
   name: string;
@@ -40,7 +40,7 @@ const revisionSchema = z
     return { revision, created, lastUpdated, configuration };
   });
 
-/** A revision, or undefined for null, an empty body or `{}`: the service's ways to say that there is none. */
+/** A revision; undefined for null, an empty body or `{}`, by which the service says that there is none. */
 export const someRevision = z
   .union([revisionSchema, z.strictObject({}).transform(() => undefined)])
   .nullish()
@@ -56,21 +56,9 @@ const entry = z
   .looseObject({ namespace: z.string(), name: z.string(), latest: someRevision, active: someRevision })
   .transform(({ namespace, name, latest, active }): ConfigurationEntry => ({ namespace, name, latest, active }));
 
-const page = z.looseObject({
-  next: z
-    .string()
-    .nullish()
-    .transform((next) => next || undefined),
-});
-
-export const entryPage = pageOf(entry);
-export const revisionPage = pageOf(revisionSchema);
-
-function pageOf<T>(item: z.ZodType<T>) {
-  return z
-    .looseObject({ results: z.array(item), page })
-    .transform(({ results, page: { next } }): Page<T> => ({ results, next }));
-}
+export const entryPage = z
+  .looseObject({ results: z.array(entry), page: z.looseObject({ next: z.string().nullish() }) })
+  .transform(({ results, page: { next } }): Page<ConfigurationEntry> => ({ results, next: next || undefined }));
 
 export const activeAnswer = z.looseObject({ active: z.int().nonnegative() }).transform(({ active }) => active);
 export const deletedAnswer = z.looseObject({ deleted: z.boolean() }).transform(({ deleted }) => deleted);

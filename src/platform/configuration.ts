@@ -1,10 +1,9 @@
-// Reads and writes configuration: of a tenant or of core, never by accident of the other (a call names its place).
-// Reads for editing are never cached; cached reads are forgotten when this process writes. A configuration that does
-// not exist is undefined and never an error, a service that fails is an error and never undefined.
-import { z } from 'zod';
+// Reads and writes configuration at the configuration service. Every call names the tenant or core, so that neither is
+// taken for the other. Reads for editing bypass the cache, and a write of this process drops what it cached. A missing
+// configuration is undefined; a failing service is an error.
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
-import { type Cached, type CacheTimes, createCache, type ReadOptions } from './cache.ts';
+import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
 import {
   activeAnswer,
   bothAnswer,
@@ -14,7 +13,6 @@ import {
   latestAnswer,
   type Page,
   type Revision,
-  revisionPage,
   someRevision,
 } from './configuration-answers.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
@@ -35,38 +33,23 @@ export interface ListOptions {
 }
 
 export interface Configuration {
-  /** Latest and active revision; both undefined where there is no configuration. Never cached. */
+  /** Latest and active revision; both undefined if there is no configuration. Never cached. */
   read(
     namespace: string,
     name: string,
     place: Place,
   ): Promise<{ latest?: Revision | undefined; active?: Revision | undefined }>;
-  /** The configuration of a revision, undefined where there is none. Never cached. */
-  readRevision(namespace: string, name: string, revision: number, place: Place): Promise<unknown>;
-  /** Newest first. Never cached. */
-  listRevisions(
-    namespace: string,
-    name: string,
-    options: Place & Pick<ListOptions, 'top' | 'after'>,
-  ): Promise<Page<Revision>>;
   /** One page. Never cached. Our account needs the role configured-service. */
   list(namespace: string, options: Place & ListOptions): Promise<Page<ConfigurationEntry>>;
-  /** Every entry of a namespace, page by page (100 at a time unless `top` says otherwise). Never cached. */
-  listAll(namespace: string, options: Place & Omit<ListOptions, 'after'>): AsyncGenerator<ConfigurationEntry>;
 
   /** The active revision, else the latest. Cached. */
-  activeOrLatest(
-    namespace: string,
-    name: string,
-    place: Place,
-    read?: ReadOptions,
-  ): Promise<Cached<Revision | undefined>>;
+  activeOrLatest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
   /** The latest revision. Cached. */
-  latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Cached<Revision | undefined>>;
+  latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
 
   /**
    * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
-   * appended. Sent once, unless `idempotent` says that repeating this very update does no harm.
+   * appended. Retried only if `idempotent` says that repeating this update does no harm.
    */
   update(
     namespace: string,
@@ -74,20 +57,18 @@ export interface Configuration {
     update: Record<string, unknown>,
     place: Place & { idempotent?: boolean },
   ): Promise<Revision>;
-  /** Replaces the latest revision's configuration; creates revision 0 where there is none. */
+  /** Replaces the latest revision's configuration; creates revision 0 if there is none. */
   replace(namespace: string, name: string, configuration: unknown, place: Place): Promise<Revision>;
-  /** Removes a key of the latest revision: the literal key where it exists, else a dotted path. */
+  /** Removes a key of the latest revision: the literal key if it exists, else a dotted path. */
   deleteProperty(namespace: string, name: string, property: string, place: Place): Promise<Revision>;
-  /** Copies the latest revision to the next one. */
-  createRevision(namespace: string, name: string, place: Place): Promise<Revision>;
-  /** Pins a revision; the answer is its number. Our account needs the role configuration-admin. */
+  /** Pins a revision; returns its number. Our account needs the role configuration-admin. */
   setActiveRevision(namespace: string, name: string, revision: number, place: Place): Promise<number>;
-  /** Removes a configuration with all revisions and its pin; false where there was none. Needs configuration-admin. */
+  /** Removes a configuration with all revisions and its pin; false if there was none. Needs configuration-admin. */
   remove(namespace: string, name: string, place: Place): Promise<boolean>;
 }
 
 export interface ConfigurationOptions {
-  /** Its base URL is the API's: `…/configuration/v2`. */
+  /** Its base URL ends with `/configuration/v2`. */
   client: Pick<PlatformClient, 'request'>;
   clock: Clock;
   times: CacheTimes;
@@ -116,16 +97,24 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     try {
       return await call([namespace, name], place, part);
     } finally {
-      // After a failure too: the write may have happened.
+      // Also after a failure: the service may have written before it failed.
       cache.invalidate(cacheKey('active', namespace, name, place));
       cache.invalidate(cacheKey('latest', namespace, name, place));
     }
   }
 
-  const reads = createReads(call);
+  const read: Configuration['read'] = (namespace, name, place) =>
+    call([namespace, name], place, { operation: 'read configuration', answer: bothAnswer });
+
   return {
-    ...reads,
-    activeOrLatest: (namespace, name, place, read) =>
+    read,
+    list: (namespace, { top, after, includeActive, criteria, ...place }) =>
+      call([namespace], place as Place, {
+        operation: 'list configuration',
+        query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
+        answer: entryPage,
+      }),
+    activeOrLatest: (namespace, name, place, options) =>
       cache.get(
         cacheKey('active', namespace, name, place),
         () =>
@@ -133,58 +122,19 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             operation: 'read active configuration',
             query: { orLatest: true },
             answer: someRevision,
-            // The service's document promises a 404 that its code does not send.
+            // The service's API description promises a 404; its code returns an empty body.
             notFound: () => undefined,
           }),
-        read,
+        options,
       ),
-    latest: (namespace, name, place, read) =>
+    latest: (namespace, name, place, options) =>
       cache.get(
         cacheKey('latest', namespace, name, place),
-        async () => (await reads.read(namespace, name, place)).latest,
-        read,
+        async () => (await read(namespace, name, place)).latest,
+        options,
       ),
     ...createWrites(write),
   };
-}
-
-type CallPart = <T>(segments: string[], place: Place, part: Part<T>) => Promise<T>;
-
-function createReads(call: CallPart) {
-  const list: Configuration['list'] = (namespace, { top, after, includeActive, criteria, ...place }) =>
-    call([namespace], place as Place, {
-      operation: 'list configuration',
-      query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
-      answer: entryPage,
-    });
-
-  async function* listAll(namespace: string, options: Place & ListOptions): AsyncGenerator<ConfigurationEntry> {
-    for (let after: string | undefined; ; ) {
-      const { results, next } = await list(namespace, { top: 100, ...options, after });
-      yield* results;
-      if (next === undefined || next === after || results.length === 0) return;
-      after = next;
-    }
-  }
-
-  return {
-    list,
-    listAll,
-    read: (namespace, name, place) =>
-      call([namespace, name], place, { operation: 'read configuration', answer: bothAnswer }),
-    readRevision: (namespace, name, revision, place) =>
-      call([namespace, name, 'revisions', String(revision)], place, {
-        operation: 'read configuration revision',
-        answer: z.unknown(),
-        notFound: () => undefined,
-      }),
-    listRevisions: (namespace, name, { top, after, ...place }) =>
-      call([namespace, name, 'revisions'], place as Place, {
-        operation: 'list configuration revisions',
-        query: { top, after },
-        answer: revisionPage,
-      }),
-  } satisfies Partial<Configuration>;
 }
 
 function createWrites(write: <T>(namespace: string, name: string, place: Place, part: Part<T>) => Promise<T>) {
@@ -213,13 +163,6 @@ function createWrites(write: <T>(namespace: string, name: string, place: Place, 
         idempotent: true,
         answer: latestAnswer,
       }),
-    createRevision: (namespace, name, place) =>
-      write(namespace, name, place, {
-        operation: 'create configuration revision',
-        method: 'POST',
-        body: { operation: 'CREATE-REVISION' },
-        answer: latestAnswer,
-      }),
     setActiveRevision: (namespace, name, revision, place) =>
       write(namespace, name, place, {
         operation: 'pin configuration revision',
@@ -233,7 +176,7 @@ function createWrites(write: <T>(namespace: string, name: string, place: Place, 
   } satisfies Partial<Configuration>;
 }
 
-/** NUL stands in no tenant id, namespace or name. */
+/** NUL cannot occur in a tenant id, namespace or name. */
 function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Place): string {
   return `${kind}\0${tenantId ?? ''}\0${namespace}\0${name}`;
 }

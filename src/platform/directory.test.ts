@@ -9,16 +9,12 @@ const p = 'urn:example:platform';
 
 let server: FaultServer;
 let calls: PlatformCalls;
-let directories: Directory[];
 
 function create(overrides: Record<string, string> = {}, url = server.url): Directory {
-  const directory = createDirectory({ ...calls.options, url, urns: createUrns('urn:example'), overrides });
-  directories.push(directory);
-  return directory;
+  return createDirectory({ ...calls.options, url, urns: createUrns('urn:example'), overrides });
 }
 
 beforeEach(async () => {
-  directories = [];
   calls = createPlatformCalls();
   server = await startFaultServer(
     answerJson([
@@ -31,7 +27,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const directory of directories) directory.close();
   await calls.close();
   await server.close();
 });

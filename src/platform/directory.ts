@@ -1,43 +1,33 @@
-// Finds the URLs of services by their URNs. A URN matches exactly or not at all; the one substitution is that a
-// platform API without an entry of its own is found below its service's URL at its well-known path.
+// Finds the URLs of services by their URNs. URNs match exactly, with one exception: a platform API that has no entry is
+// found at its well-known path below its service's URL.
 import { LRUCache } from 'lru-cache';
-import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import { ConfigError } from '../service/operations/config.ts';
-import type { Logger } from '../service/operations/log.ts';
 import type { Urns } from '../service/urn.ts';
 import { type CacheTimes, createCache } from './cache.ts';
-import { createPlatformClient } from './http-client.ts';
+import { type CallSettings, createPlatformClient } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
-import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf } from './url-path.ts';
 
 export interface Directory {
   /**
    * The URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`) or a
    * resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
-   * `absent` where there is no entry and `unusable` where its URL is not http(s) or holds credentials, a query or a
-   * fragment; `rejected` for what is no URN of the prefix.
+   * `absent` if there is no entry and `unusable` if its URL is not http(s) or holds credentials, a query or a fragment;
+   * `rejected` for a text that is not a URN of the prefix.
    */
   resolve(urn: string): Promise<string>;
-  close(): void;
 }
 
-export interface DirectoryOptions {
+export interface DirectoryOptions extends CallSettings {
   /** The directory service, with or without `/directory/v2`. */
   url: string;
   urns: Pick<Urns, 'prefix'>;
-  /** `DIR_<NAMESPACE>_<SERVICE>[_<API>]` → URL: these win over entries. See `directoryOverrides`. */
+  /** `DIR_<NAMESPACE>_<SERVICE>[_<API>]` → URL: these take precedence over entries. See `directoryOverrides`. */
   overrides?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   times: CacheTimes;
-  agent: Dispatcher;
-  metrics: PlatformMetrics;
-  log: Logger;
-  timeoutMs?: number | undefined;
-  retryDelayMs?: number | undefined;
-  circuitResetMs?: number | undefined;
 }
 
 interface Parsed {
@@ -47,10 +37,10 @@ interface Parsed {
   path: string;
 }
 
-/** Where a URN is looked up, worked out once: targets are asked for by the same few again and again. */
+/** How a URN is looked up. Cached, because proxied requests resolve the same few URNs. */
 interface Place {
   namespace: string;
-  /** The operator's own URL. */
+  /** The operator's override. */
   own: string | undefined;
   serviceUrn: string;
   exact: string;
@@ -58,7 +48,7 @@ interface Place {
   path: string;
 }
 
-/** What is appended to a platform service's URL when its API has no entry: platform-contracts.md, 2. */
+/** Well-known path of a platform API whose URN has no entry: platform-contracts.md, 2. */
 const apiPaths: Readonly<Record<string, string>> = {
   'tenant-service:v2': '/api/tenant/v2',
   'configuration-service:v2': '/configuration/v2',
@@ -72,7 +62,7 @@ const apiPaths: Readonly<Record<string, string>> = {
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
-/** Stands for a URL that is there and cannot be called. */
+/** In place of a URL that cannot be called. */
 const unusable = '';
 
 export function createDirectory(options: DirectoryOptions): Directory {
@@ -129,7 +119,6 @@ export function createDirectory(options: DirectoryOptions): Directory {
       }
       return (await find(urn, place)) + place.path;
     },
-    close: () => client.close(),
   };
 }
 
@@ -138,7 +127,7 @@ function readEntries(items: unknown[], reportUnusable: () => void): Entries {
   for (const item of items) {
     const entry = entrySchema.safeParse(item);
     const url = entry.success ? usableUrl(entry.data.url) : undefined;
-    // One bad entry must not hide the others.
+    // One invalid entry must not hide the others.
     if (!entry.success || url === undefined) reportUnusable();
     if (entry.success) entries.set(entry.data.urn, url ?? unusable);
   }
@@ -175,7 +164,7 @@ function usableUrl(text: string): string | undefined {
   return text.trim().replace(/\/+$/, '');
 }
 
-/** The `DIR_…` variables of an environment. Throws ConfigError that names every one that is no http(s) URL. */
+/** The `DIR_…` variables of an environment. Throws ConfigError that names every variable that is not an http(s) URL. */
 export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, string> {
   const overrides: Record<string, string> = {};
   const problems: { name: string; problem: string }[] = [];

@@ -1,5 +1,5 @@
-// Hands events to the event service. Its 200 means that it took the event, nothing more; an event that it does not take
-// is the caller's to send again, so this never retries by itself (the contract knows no idempotency key).
+// Sends events to the event service. A 200 means only that it accepted the event. Calls are not retried, because the
+// contract has no idempotency key: the caller decides.
 import { z } from 'zod';
 import type { CallOptions, PlatformClient } from './http-client.ts';
 
@@ -11,7 +11,7 @@ export interface PlatformEvent {
   /** ISO 8601 */
   timestamp: string;
   correlationId?: string | undefined;
-  /** What subscriptions match by; an idempotency key goes here too. */
+  /** Subscriptions match on it. It also carries our idempotency key. */
   context?: Record<string, string | number | boolean> | undefined;
   /** URN */
   tenantId: string;
@@ -19,7 +19,7 @@ export interface PlatformEvent {
 }
 
 export interface Events {
-  /** Throws PlatformError; `rejected` for an event that does not fit its definition: sending it again is no use. */
+  /** Throws PlatformError: `rejected` if the event does not match its definition, so that a retry cannot help. */
   send(event: PlatformEvent, options?: CallOptions): Promise<void>;
 }
 

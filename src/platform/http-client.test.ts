@@ -31,10 +31,9 @@ let base: Metrics;
 let metrics: PlatformMetrics;
 let captured: ReturnType<typeof captureLog>;
 let client: PlatformClient;
-let closing: (() => void)[];
 
 function createClient(options: Partial<PlatformClientOptions> = {}): PlatformClient {
-  const made = createPlatformClient({
+  return createPlatformClient({
     service: 'configuration',
     baseUrl: async () => server.url,
     agent,
@@ -45,8 +44,6 @@ function createClient(options: Partial<PlatformClientOptions> = {}): PlatformCli
     circuitResetMs: 200,
     ...options,
   });
-  closing.push(made.close);
-  return made;
 }
 
 const get = (made = client) => made.request({ operation: 'read', method: 'GET', path: '/x', answer: ok });
@@ -57,7 +54,6 @@ const count = async (kind: string) =>
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 beforeEach(async () => {
-  closing = [];
   server = await startFaultServer(fine);
   agent = createHttpAgent({ maxAnswer: 10_000 });
   base = createMetrics();
@@ -67,7 +63,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const close of closing) close();
   await agent.destroy();
   await server.close();
 });
@@ -454,7 +449,6 @@ describe('every call', () => {
 
   it('that fails in any way logs no token, body, query, path, rejection or address', async () => {
     const account = { token: async () => 'canary-token', renew: async () => 'canary-token-2' };
-    const made = createClient({ account });
     const faults = [status(400), status(401), status(404), status(500), reset, resetHalfway, hang];
     const canary = (response: Parameters<typeof fine>[0]) => sendJson(response, { errorMessage: 'canary-answer' }, 400);
     for (const fault of [...faults, canary]) {
@@ -472,7 +466,6 @@ describe('every call', () => {
       expect(error).toBeInstanceOf(PlatformError);
       captured.log.error({ err: error }, 'request failed');
     }
-    made.close();
     expect(captured.lines().length).toBeGreaterThan(2 * faults.length);
     expect(captured.text()).not.toMatch(/canary|127\.0\.0\.1/);
   });

@@ -1,27 +1,27 @@
-// Calls one platform service: within a time limit, with retries where a repeat is harmless, behind a circuit breaker,
-// with the token of the service's own account. Each call is counted, each failure is one log line, and neither holds a
-// URL, token, body or address.
+// Calls one platform service: with a time limit, a circuit breaker, the token of the service's own account, and retries
+// of calls that may be repeated. Each call is counted and each failure logged, without URL, token, body or address.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import type { Logger } from '../service/operations/log.ts';
+import { retryDelay } from '../service/retry.ts';
 import { createCircuit } from './circuit.ts';
-import { exchange, type RawAnswer } from './http-exchange.ts';
-import { answerError, assertTold, parseAnswer } from './platform-answer.ts';
+import { exchange, type RawResponse } from './http-exchange.ts';
+import { assertOwn404, parseResponse, responseError } from './platform-answer.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 import { type Query, queryOf } from './url-path.ts';
 
-/** Of every method of every platform client. */
+/** Options of every method of every platform client. */
 export interface CallOptions {
   /** W3C trace context of the request that this call belongs to (`response.locals.traceparent`). */
   traceparent?: string | undefined;
-  /** Milliseconds for the whole call: token, retries and the last byte of the answer. Default 10,000. */
+  /** Milliseconds for the whole call: token, retries and the last byte of the response. Default 10,000. */
   timeoutMs?: number | undefined;
 }
 
 export interface PlatformRequest<T> extends CallOptions {
-  /** What is done, for the log: `read configuration`. */
+  /** For the log: `read configuration`. */
   operation: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Below the service's base URL, each segment encoded (`pathOf`). */
@@ -31,43 +31,46 @@ export interface PlatformRequest<T> extends CallOptions {
   body?: unknown;
   /** Sent as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
-  /** A repeat does no harm. Default true for GET, PUT and DELETE, false for POST and PATCH. */
+  /** Whether repeating the call does no harm. Default true for GET, PUT and DELETE, false for POST and PATCH. */
   idempotent?: boolean | undefined;
-  /** The answer by contract; unknown fields should pass (`z.looseObject`). An empty body is undefined. */
+  /** Schema of the response; it should accept unknown fields (`z.looseObject`). An empty body is undefined. */
   answer: z.ZodType<T>;
-  /** The answer is plain text, not JSON. */
+  /** The response is plain text, not JSON. */
   text?: boolean | undefined;
-  /** Where a 404 is a regular answer: its value. Without this it is PlatformError `rejected`. */
+  /** The value of a 404. Without this, a 404 is PlatformError `rejected`. */
   notFound?: (() => T) | undefined;
 }
 
-/** Where tokens come from: see service-account.ts. */
+/** Supplies access tokens: see service-account.ts. */
 export interface TokenSource {
   token(): Promise<string>;
-  /** Another token than the refused one, or the same if there is no better one now. */
+  /** A token in place of the refused one; the same one if no other can be had now. */
   renew(refused: string): Promise<string>;
 }
 
-export interface PlatformClientOptions {
-  service: string;
-  /** Without trailing slash. Asked before each call, so that a moved service is found. */
-  baseUrl: () => Promise<string>;
-  /** Absent for calls without a token. */
-  account?: TokenSource | undefined;
+/** What every platform client of a process shares. */
+export interface CallSettings {
   agent: Dispatcher;
   metrics: PlatformMetrics;
   log: Logger;
   timeoutMs?: number | undefined;
-  /** Milliseconds before the first retry, on average; the second waits twice as long. */
+  /** Most milliseconds before the first retry; the second waits twice as long. */
   retryDelayMs?: number | undefined;
   /** Milliseconds from the circuit's opening to a probe. */
   circuitResetMs?: number | undefined;
 }
 
+export interface PlatformClientOptions extends CallSettings {
+  service: string;
+  /** Without trailing slash. Resolved before each call, so that a moved service is found. */
+  baseUrl: () => Promise<string>;
+  /** Absent for calls without a token. */
+  account?: TokenSource | undefined;
+}
+
 export interface PlatformClient {
-  /** Every failure is a PlatformError; of another service where a call before this one (token, directory) failed. */
+  /** Throws PlatformError only; it names the service that failed, such as the directory or the identity provider. */
   request<T>(request: PlatformRequest<T>): Promise<T>;
-  close(): void;
 }
 
 interface Call {
@@ -81,10 +84,10 @@ const retries = 2;
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
-  // After a failure: the connection may lead to a pod that is going, or to no server of this service at all.
+  // After a failure, connections are not kept: they may lead to a terminating pod or to another server.
   let isSuspect = false;
 
-  async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawAnswer> {
+  async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
     const { body, ...rest } = encodeBody(request);
     const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'formgate', ...rest };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
@@ -97,15 +100,15 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
         const { method } = request;
         const answer = await exchange(agent, { service, method, url, headers, body, signal, isLast: isSuspect });
         if (answer.status < 500) return answer;
-        throw answerError(service, answer);
+        throw responseError(service, answer);
       } catch (error) {
         if (!mayRepeat || retry === retries || !isTransient(error)) throw error;
       }
-      await pause((options.retryDelayMs ?? 150) * 2 ** retry, call.signal, service);
+      await pause(retryDelay(retry + 1, { first: options.retryDelayMs ?? 200, cap: 10_000 }), call.signal, service);
     }
   }
 
-  async function perform<T>(request: PlatformRequest<T>, call: Call): Promise<RawAnswer> {
+  async function perform<T>(request: PlatformRequest<T>, call: Call): Promise<RawResponse> {
     const { signal } = call;
     const token = account && (await before(signal, account.token(), service));
     const answer = await circuit.run(() => attempt(request, call, token));
@@ -135,18 +138,18 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
     }
   }
 
-  return { request, close: () => circuit.close() };
+  return { request };
 }
 
 const blankUrl = new URL('about:blank');
 
-function readAnswer<T>(service: string, request: PlatformRequest<T>, answer: RawAnswer): T {
-  if (answer.status >= 200 && answer.status < 300) return parseAnswer(service, answer, request);
+function readAnswer<T>(service: string, request: PlatformRequest<T>, answer: RawResponse): T {
+  if (answer.status >= 200 && answer.status < 300) return parseResponse(service, answer, request);
   if (answer.status === 404 && request.notFound) {
-    assertTold(service, answer);
+    assertOwn404(service, answer);
     return request.notFound();
   }
-  throw answerError(service, answer);
+  throw responseError(service, answer);
 }
 
 function encodeBody({ body, form }: PlatformRequest<unknown>): { body: string | null; 'content-type'?: string } {
@@ -158,23 +161,22 @@ function encodeBody({ body, form }: PlatformRequest<unknown>): { body: string | 
   return { body: JSON.stringify(body), 'content-type': 'application/json' };
 }
 
-/** Connection errors, answers broken off, and 502, 503, 504: what another try may find gone. */
+/** Whether a retry may succeed: connection errors, truncated responses, and 502, 503 or 504. */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof PlatformError)) return false;
   if (error.kind === 'unreachable' || error.reason === 'truncated') return true;
   return error.upstreamStatus !== undefined && [502, 503, 504].includes(error.upstreamStatus);
 }
 
-/** Waits half to one and a half times as long, so that many callers do not come back together. */
 async function pause(milliseconds: number, signal: AbortSignal, service: string): Promise<void> {
   try {
-    await sleep(milliseconds * (0.5 + Math.random()), undefined, { signal });
+    await sleep(milliseconds, undefined, { signal });
   } catch {
     throw new PlatformError(service, 'timeout');
   }
 }
 
-/** What others share (a token, a directory entry) is not cancelled, but this call waits for it no longer than its limit. */
+/** Stops waiting at the call's limit. The shared work itself (a token, a directory entry) goes on for other calls. */
 function before<T>(signal: AbortSignal, shared: Promise<T>, service: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const expire = () => reject(new PlatformError(service, 'timeout'));
@@ -195,12 +197,12 @@ function report(
   failure: PlatformError,
   milliseconds: number,
 ): void {
-  // A failure of a call before this one was reported by the client that made it.
+  // The client of the other service has already reported its failure.
   const own = failure.service === service;
   metrics.duration.observe({ service, outcome: own ? failure.kind : 'dependency' }, milliseconds / 1000);
   if (!own) return;
   metrics.failures.inc({ dependency: service, kind: failure.kind });
-  // The circuit's opening is one line; the calls that it refuses would be thousands.
+  // The circuit logs once that it opened; the calls that it refuses would fill the log.
   if (failure.kind === 'open') return;
   log.warn(
     {

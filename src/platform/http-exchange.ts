@@ -1,9 +1,9 @@
-// One HTTP request and its whole answer. It refuses answers that are too large or incomplete, never follows a redirect
-// (the token would go with it) and never retries.
+// Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. It never retries,
+// and never follows a redirect, which would pass the token on.
 import { Agent, type Dispatcher, errors } from 'undici';
 import { PlatformError } from './platform-error.ts';
 
-/** Largest answer in bytes: a page of registers of 1 MiB each, and far less than memory. */
+/** Largest response in bytes: enough for a page of registers of 1 MiB each. */
 const answerLimit = 16 * 1_048_576;
 
 export interface Exchange {
@@ -12,18 +12,18 @@ export interface Exchange {
   url: URL;
   headers: Record<string, string>;
   body: string | null;
-  /** Ends the exchange, its body included. */
+  /** Aborts the exchange, also while the body is read. */
   signal: AbortSignal;
-  /** Closes the connection after the answer. */
+  /** Close the connection after the response. */
   isLast: boolean;
 }
 
-export interface RawAnswer {
+export interface RawResponse {
   status: number;
   text: string;
 }
 
-/** Connections to all platform services of a process. Time limits are the caller's: undici's own cover parts only. */
+/** Connections to all platform services. Callers set the time limit: undici's limits cover parts only. */
 export function createHttpAgent({ maxAnswer = answerLimit } = {}): Agent {
   return new Agent({
     connections: 64,
@@ -32,13 +32,13 @@ export function createHttpAgent({ maxAnswer = answerLimit } = {}): Agent {
     bodyTimeout: 0,
     maxResponseSize: maxAnswer,
     allowH2: false,
-    // Behind a Service of Kubernetes a connection stays with one pod, however many there are by now.
+    // A connection through a Kubernetes Service stays with one pod, so new pods get requests over new connections only.
     clientTtl: 60_000,
   });
 }
 
-/** Throws PlatformError `timeout` (the signal), `unreachable` (before an answer began) or `failed` (within it). */
-export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawAnswer> {
+/** Throws PlatformError `timeout` (the signal), `unreachable` (before a response began) or `failed` (within it). */
+export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;
   let answer: Dispatcher.ResponseData;
   try {

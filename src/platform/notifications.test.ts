@@ -133,20 +133,6 @@ describe('checking a code', () => {
 });
 
 describe('a subscriber', () => {
-  it('is read with its addresses', async () => {
-    server.behave(answerJson(subscriber));
-    expect(await notifications.subscriber(tenantId, id)).toMatchObject({
-      id,
-      channels: [{ address: 'ana@example.org' }],
-    });
-    expect(sent()).toMatchObject({ method: 'GET', path: `/subscribers/${id}`, query: { tenantId } });
-  });
-
-  it('that does not exist is undefined', async () => {
-    server.behave(answerJson({ errorMessage: 'no' }, 404));
-    expect(await notifications.subscriber(tenantId, id)).toBeUndefined();
-  });
-
   it('is removed, and one that is gone already is removed too', async () => {
     server.behave(answerJson({ deleted: true }));
     await notifications.removeSubscriber(tenantId, id);

@@ -1,5 +1,5 @@
-// Subscribes applicants, and sends and checks codes, at the notification service. It refuses to check an empty code
-// (the service would make a new one), and to call anything a wrong code that the service did not call wrong.
+// Subscribes applicants at the notification service, and sends and checks codes. It never checks an empty code, for
+// which the service would send a new one. A code is wrong only if the service says so.
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
@@ -7,7 +7,7 @@ import { pathOf } from './url-path.ts';
 
 export interface Channel {
   channel: string;
-  /** As the service keeps it (email in lower case): later calls must use this one. */
+  /** As the service stores it (email in lower case). Later calls must use this address. */
   address: string;
   verified: boolean;
 }
@@ -29,11 +29,11 @@ export interface SubscribeRequest extends CallOptions {
   /** URN */
   tenantId: string;
   typeId: string;
-  /** Reuses the subscriber that was created with it, whose addresses then stay as they are. */
+  /** Reuses the subscriber that was created with this id, and keeps its addresses. */
   userId?: string | undefined;
   addressAs?: string | undefined;
   channels: { channel: string; address: string }[];
-  /** What events the subscription matches; without it, every event of the type. */
+  /** Which events the subscription matches; default: every event of the type. */
   criteria: { description?: string; correlationId?: string; context?: Record<string, string | number | boolean> };
 }
 
@@ -47,19 +47,17 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Sent once: a repeat of the caller's with the same `userId` finds the same subscriber. */
+  /** Not retried. A caller that repeats it with the same `userId` gets the same subscriber. */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
-  /** Undefined where there is no such subscriber. */
-  subscriber(tenantId: string, id: string, options?: CallOptions): Promise<Subscriber | undefined>;
   /** `reason` is shown to the recipient. PlatformError `rejected` with upstreamStatus 404: no such subscriber. */
   sendCode(request: CodeRequest & { reason: string }): Promise<void>;
   /**
-   * Whether the code is the one that was sent. Throws for everything else: Problem `code-required` before any call for
-   * an empty code; PlatformError `rejected` with upstreamStatus 400 also where no code was sent yet, 404 for an unknown
-   * subscriber; PlatformError `failed` for an answer that does not say.
+   * Whether the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
+   * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber; `failed` if the
+   * response does not say.
    */
   checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
-  /** Removes a subscriber with its addresses and subscriptions. One that is gone already is no error. */
+  /** Removes a subscriber with its addresses and subscriptions. Succeeds if it no longer exists. */
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
 
@@ -107,17 +105,6 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
         answer: subscriptionAnswer,
         traceparent,
         timeoutMs,
-      });
-    },
-    async subscriber(tenantId, id, options) {
-      return client.request<Subscriber | undefined>({
-        ...options,
-        operation: 'read subscriber',
-        method: 'GET',
-        path: subscriberPath(id),
-        query: { tenantId },
-        answer: subscriberAnswer,
-        notFound: () => undefined,
       });
     },
     async sendCode(request) {

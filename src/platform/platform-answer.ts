@@ -1,18 +1,18 @@
-// Turns what a platform service answered into a value of the contract, or into the PlatformError that it amounts to.
-// It refuses answers that are not what the contract says; unknown fields pass.
+// Turns the response of a platform service into a value, or into the PlatformError that it means. A response that does
+// not match its schema is an error.
 import { z } from 'zod';
 import { parseJson } from '../service/http/json-parser.ts';
-import type { RawAnswer } from './http-exchange.ts';
+import type { RawResponse } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 
-/** The value of a 2xx answer. An empty body is `undefined` to the schema. Throws PlatformError `failed`. */
-export function parseAnswer<T>(
+/** The value of a 2xx response. An empty body is `undefined` to the schema. Throws PlatformError `failed`. */
+export function parseResponse<T>(
   service: string,
-  { status: upstreamStatus, text }: RawAnswer,
+  { status: upstreamStatus, text }: RawResponse,
   expected: { answer: z.ZodType<T>; text?: boolean | undefined },
 ): T {
   const value = expected.text ? text : jsonOf(text);
-  // The JSON error is not kept: its message quotes the answer.
+  // Without the error of the JSON parser as cause, because its message quotes the response.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });
   const parsed = expected.answer.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -20,8 +20,8 @@ export function parseAnswer<T>(
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: `malformed at /${place.slice(0, 80)}` });
 }
 
-/** The error of an answer that is not 2xx; never 502, 503 or 504 alone: those are retried before. */
-export function answerError(service: string, { status, text }: RawAnswer): PlatformError {
+/** The error of a response that is not 2xx. */
+export function responseError(service: string, { status, text }: RawResponse): PlatformError {
   const upstreamStatus = status;
   if (status === 401 || status === 403) return new PlatformError(service, 'denied', { upstreamStatus });
   if (status >= 400 && status < 500 && status !== 408 && status !== 429)
@@ -30,10 +30,10 @@ export function answerError(service: string, { status, text }: RawAnswer): Platf
 }
 
 /**
- * Throws PlatformError `failed` unless the service itself says that there is none: by contract in JSON. Any other 404 is a
- * proxy's, or that of a server which has nothing to do with the service.
+ * Throws PlatformError `failed` unless a 404 comes from the service itself, which by contract sends JSON. Any other 404
+ * comes from a proxy, or from a server that is not this service.
  */
-export function assertTold(service: string, { status: upstreamStatus, text }: RawAnswer): void {
+export function assertOwn404(service: string, { status: upstreamStatus, text }: RawResponse): void {
   if (z.looseObject({}).safeParse(jsonOf(text)).success) return;
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'a 404 that is not the service’s' });
 }

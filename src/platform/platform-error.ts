@@ -1,14 +1,14 @@
-// The one error that every platform client throws. It says which service failed and how, so that a caller can map it;
-// what it shows to a client of ours holds no URL, token, body or address.
+// The error that every platform client throws. It says which service failed and how. Its message is safe to show to
+// callers: it holds no URL, token, body or address.
 import { Problem, type ProblemSlug } from '../service/http/problem.ts';
 import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
 
 /**
- * - `unreachable`: no connection, or it broke before an answer began
- * - `timeout`: no whole answer within the time limit
- * - `failed`: 5xx, 408, 429, a redirect, or an answer that is truncated, too large or not what the contract says
- * - `denied`: 401 or 403, that is, our own account lacks something
- * - `rejected`: another 4xx: the service understood the request and refuses it
+ * - `unreachable`: no connection, or it broke before a response began
+ * - `timeout`: no complete response within the time limit
+ * - `failed`: 5xx, 408, 429, a redirect, or a response that is truncated, too large or does not match its schema
+ * - `denied`: 401 or 403: the service's own account lacks a role, or its token was refused
+ * - `rejected`: another 4xx: the service understood the request and rejects it
  * - `open`: not called at all, because the service has been failing
  */
 export type PlatformErrorKind = 'unreachable' | 'timeout' | 'failed' | 'denied' | 'rejected' | 'open';
@@ -19,17 +19,17 @@ const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   failed: { slug: 'dependency-failed', says: 'failed' },
   denied: { slug: 'dependency-failed', says: 'denied access to this service' },
   rejected: { slug: 'dependency-failed', says: 'rejected the request' },
-  open: { slug: 'unavailable', says: 'has been failing and is left alone for the moment' },
+  open: { slug: 'unavailable', says: 'has been failing; it is tried again in a few seconds' },
 };
 
 export interface PlatformErrorOptions {
-  /** HTTP status that the service answered with. */
+  /** HTTP status of the service's response. */
   upstreamStatus?: number | undefined;
   /** Short and safe to log: an error code such as ECONNREFUSED, or `truncated`, `absent`, `malformed at /results/0`. */
   reason?: string | undefined;
-  /** Seconds until another call makes sense. */
+  /** Seconds until a retry makes sense. */
   retryAfter?: number | undefined;
-  /** What the service said about a rejected request. It may quote the request: never log it. */
+  /** The service's message about a rejected request. It may quote the request, so never log it. */
   rejection?: string | undefined;
 }
 
@@ -55,15 +55,20 @@ export class PlatformError extends Problem {
   }
 }
 
-/** True where an older answer may stand in: the service (or our access to it) is broken, it has not said no. */
+/** True if an older response may be served instead: the service, or our access to it, is broken. */
 export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
 }
 
-// An address that does not exist (404, 405) is a wrong configuration of the service and no fault of one item.
+/** Log fields of a failure that may come from a platform service. */
+export function failureFields(error: unknown): object {
+  return error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
+}
+
+// A path that does not exist (404, 405) means a misconfigured service, not an invalid item.
 const wrongAddress = new Set([404, 405]);
 
-/** The cause, if a service refused this very request: repeating it will not help. */
+/** The cause of quarantine, if a service rejected this request, so that a retry would not help. */
 export function serviceRefusal(error: unknown): QuarantineCause | undefined {
   if (!(error instanceof PlatformError) || error.kind !== 'rejected') return undefined;
   const status = error.upstreamStatus ?? 0;

@@ -1,4 +1,4 @@
-// The configuration of the platform clients. A process spreads these into its own schema, beside accessFields.
+// Environment variables of the platform clients. Each process adds them to its own schema, beside accessFields.
 import { z } from 'zod';
 import { httpUrl, isoDuration, secret } from '../service/operations/config.ts';
 

@@ -1,21 +1,21 @@
-// What Prometheus learns about calls to the platform. Labels are names of services and kinds, never ids or URLs.
+// Metrics of calls to the platform. Labels are names of services and kinds of errors, never ids or URLs.
 import prom from 'prom-client';
 import type { Metrics } from '../service/operations/metrics.ts';
 
 export interface PlatformMetrics {
-  /** Failures of services, by kind (of PlatformError). */
+  /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
   /** Seconds of a whole call, retries included; outcome `ok`, `dependency` (a call before this one failed) or a kind. */
   duration: prom.Histogram<'service' | 'outcome'>;
-  /** Reads that an old answer served because the service fails. */
+  /** Reads served with an old response because the service fails. */
   staleServes: prom.Counter<'service'>;
-  /** 1 while the service is not called because it has been failing. */
+  /** 1 while the circuit of the service is open. */
   circuitOpen: prom.Gauge<'service'>;
   /** 1 while a registration document has not been written. */
   registrationPending: prom.Gauge<'document'>;
 }
 
-/** Makes the platform metrics of a registry. A registry has one set of them: make them once per process. */
+/** Call it once per registry. */
 export function createPlatformMetrics({ registry, dependencyFailures }: Metrics): PlatformMetrics {
   const registers = [registry];
   return {
@@ -29,13 +29,13 @@ export function createPlatformMetrics({ registry, dependencyFailures }: Metrics)
     }),
     staleServes: new prom.Counter({
       name: 'platform_stale_serves_total',
-      help: 'Reads that an old answer served because the service fails',
+      help: 'Reads served with an old response because the service fails',
       labelNames: ['service'],
       registers,
     }),
     circuitOpen: new prom.Gauge({
       name: 'platform_circuit_open',
-      help: '1 while the circuit to a platform service is not closed',
+      help: '1 while the circuit to a platform service is open',
       labelNames: ['service'],
       registers,
     }),

@@ -1,5 +1,5 @@
-// Wires the clients of the platform's services from one configuration. Nothing is called until a client is used, or
-// `preload` runs; `close` ends every connection and timer.
+// Creates the clients of the platform's services from one configuration. It calls nothing until a client is used or
+// `preload` runs.
 import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -12,7 +12,7 @@ import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
-import { createRegistration, type Registered, type RunningRegistration } from './registration.ts';
+import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
 import { createServiceAccount, type ServiceAccount } from './service-account.ts';
 import { createTenants, type TenantDirectory } from './tenants.ts';
 
@@ -36,7 +36,7 @@ export interface PlatformOptions {
   metrics: Metrics;
   log: Logger;
   clock?: Clock | undefined;
-  /** Where the `DIR_…` overrides of directory entries are read from: `process.env`, in a main. */
+  /** Holds the `DIR_…` overrides of directory entries. */
   env: NodeJS.ProcessEnv;
 }
 
@@ -47,11 +47,11 @@ export interface Platform {
   configuration: Configuration;
   notifications: Notifications;
   events: Events;
-  /** Registers in the background what this service brings; stopped by `close`. */
+  /** Registers this service's definitions in the background; stopped by `close`. */
   register(what: Registered): RunningRegistration;
-  /** A client, with the account's token, of another service that the directory knows by this URN. */
+  /** A client of another service of the directory, with the account's token. */
   client(service: string, urn: string): PlatformClient;
-  /** Fetches the tenants before they are needed. Never rejects: without an answer, the first need asks again. */
+  /** Fetches the tenants before they are needed. Never rejects: if it fails, the first lookup fetches them. */
   preload(): Promise<void>;
   close(): Promise<void>;
 }
@@ -71,13 +71,10 @@ export function createPlatform(options: PlatformOptions): Platform {
     clientSecret: config.CLIENT_SECRET,
   });
   const directory = createDirectory({ ...common, url: config.DIRECTORY_URL, urns, overrides });
-  const closing: (() => void)[] = [account.close, directory.close];
+  const registrations: RunningRegistration[] = [];
 
-  function client(name: string, urn: string): PlatformClient {
-    const made = createPlatformClient({ ...common, service: name, account, baseUrl: () => directory.resolve(urn) });
-    closing.push(made.close);
-    return made;
-  }
+  const client = (name: string, urn: string) =>
+    createPlatformClient({ ...common, service: name, account, baseUrl: () => directory.resolve(urn) });
   const apiClient = (name: string, api: string) => client(name, urns.service(api));
 
   const tenants = createTenants({ ...common, client: apiClient('tenants', 'tenant-service:v2') });
@@ -85,7 +82,6 @@ export function createPlatform(options: PlatformOptions): Platform {
     ...common,
     client: apiClient('configuration', 'configuration-service:v2'),
   });
-  const registration = createRegistration({ configuration, urns, service, metrics, log });
   return {
     account,
     directory,
@@ -94,15 +90,15 @@ export function createPlatform(options: PlatformOptions): Platform {
     notifications: createNotifications(apiClient('notifications', 'notification-service:v1')),
     events: createEvents(apiClient('events', 'event-service:v1')),
     register(what) {
-      const running = registration.register(what);
-      closing.push(running.stop);
+      const running = startRegistration({ configuration, urns, service, metrics, log }, what);
+      registrations.push(running);
       return running;
     },
     client,
     // The client has logged the failure.
     preload: () => tenants.preload().catch(() => undefined),
     async close() {
-      for (const end of closing) end();
+      for (const running of registrations) running.stop();
       await agent.destroy();
     },
   };

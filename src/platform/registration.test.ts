@@ -9,7 +9,7 @@ import {
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { createPlatformCalls, type PlatformCalls } from '../../test/support/platform-calls.ts';
 import { type Configuration, createConfiguration } from './configuration.ts';
-import { createRegistration, type Registered, type RunningRegistration } from './registration.ts';
+import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
 
 const core = { core: true } as const;
 
@@ -41,15 +41,9 @@ async function stored(document: string): Promise<unknown> {
 }
 
 function register(value: Registered): RunningRegistration {
-  const registration = createRegistration({
-    ...calls.options,
-    configuration,
-    urns: services.access.urns,
-    service,
-    firstDelayMs: 20,
-    maxDelayMs: 50,
-  });
-  const started = registration.register(value);
+  const { urns } = services.access;
+  const pace = { firstDelayMs: 20, maxDelayMs: 50 };
+  const started = startRegistration({ ...calls.options, ...pace, configuration, urns, service }, value);
   running.push(started);
   return started;
 }
@@ -96,11 +90,19 @@ afterEach(async () => {
   await door.close();
 });
 
+/** By document, as the metric says. */
+async function state(): Promise<Record<string, string>> {
+  const { values } = await calls.options.metrics.registrationPending.get();
+  return Object.fromEntries(
+    values.map(({ labels, value }) => [labels.document, value === 1 ? 'pending' : 'registered']),
+  );
+}
+
 describe('registration at startup', () => {
   it('writes definitions, roles, events and notification types by UPDATE into core documents of namespace platform', async () => {
-    const { done, state } = register(what);
+    const { done } = register(what);
     await done;
-    expect(new Set(Object.values(state()))).toEqual(new Set(['registered']));
+    expect(new Set(Object.values(await state()))).toEqual(new Set(['registered']));
     expect(
       patches()
         .map(({ target }) => target)
@@ -153,9 +155,9 @@ describe('registration at startup', () => {
   });
 
   it('touches only documents that there is something for', async () => {
-    const { done, state } = register({ roles: what.roles });
+    const { done } = register({ roles: what.roles });
     await done;
-    expect(state()).toEqual({ 'tenant-service': 'registered' });
+    expect(await state()).toEqual({ 'tenant-service': 'registered' });
     expect(new Set(door.requests.map(({ target }) => target))).toEqual(
       new Set(['/configuration/platform/tenant-service']),
     );
@@ -172,14 +174,14 @@ describe('registration at startup', () => {
 
   it('returns at once and goes on in the background until the platform is there', async () => {
     door.behave(answerJson({}, 500));
-    const { done, state } = register(what);
-    expect(new Set(Object.values(state()))).toEqual(new Set(['pending']));
+    const { done } = register(what);
+    expect(new Set(Object.values(await state()))).toEqual(new Set(['pending']));
     await pause(100);
     const text = () => calls.base.registry.metrics();
     expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 1');
     door.behave(forward);
     await done;
-    expect(new Set(Object.values(state()))).toEqual(new Set(['registered']));
+    expect(new Set(Object.values(await state()))).toEqual(new Set(['registered']));
     expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 0');
   });
 
@@ -189,9 +191,9 @@ describe('registration at startup', () => {
         ? sendJson(response, { errorMessage: 'Value not valid' }, 400)
         : forward(response, request, index),
     );
-    const { state } = register(what);
-    await expect.poll(() => state()['notification-service']).toBe('registered');
-    expect(state()['event-service']).toBe('pending');
+    register(what);
+    await expect.poll(async () => (await state())['notification-service']).toBe('registered');
+    expect((await state())['event-service']).toBe('pending');
   });
 
   it('stops at once when told, without an error', async () => {

@@ -1,12 +1,13 @@
-// Tells the platform what this service brings: configuration definitions, roles, event definitions and notification
-// types. It works in the background until everything is written, writes only what differs, and blocks nothing: a
-// service whose registration waits for the platform serves meanwhile.
-import { setTimeout as sleep } from 'node:timers/promises';
+// Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
+// It runs in the background until everything is written, and writes only differences. The service serves requests
+// meanwhile.
 import { isDeepStrictEqual } from 'node:util';
+import { isObject } from '../service/json-value.ts';
 import type { Logger } from '../service/operations/log.ts';
+import { retryUntilDone } from '../service/retry.ts';
 import type { Urns } from '../service/urn.ts';
 import type { Configuration } from './configuration.ts';
-import { PlatformError } from './platform-error.ts';
+import { failureFields } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
 
 type Document = Record<string, unknown>;
@@ -31,7 +32,7 @@ export interface EventDefinition {
   payloadSchema: Document;
 }
 
-/** What a service brings. No value may be null: the configuration service cannot merge it. */
+/** What a service registers. No value may be null: the configuration service cannot merge null. */
 export interface Registered {
   /** `<namespace>:<name>`, or `<namespace>` for all of its names → definition. */
   definitions?: Record<string, ConfigurationDefinition>;
@@ -43,16 +44,9 @@ export interface Registered {
 }
 
 export interface RunningRegistration {
-  /** Per document of namespace `platform`. */
-  state(): Readonly<Record<string, 'pending' | 'registered'>>;
   /** Settles when everything is registered, or after `stop`. Never rejects. */
   readonly done: Promise<void>;
   stop(): void;
-}
-
-export interface Registration {
-  /** Starts at once and returns; safe to run in many replicas at the same time. */
-  register(what: Registered): RunningRegistration;
 }
 
 export interface RegistrationOptions {
@@ -62,36 +56,29 @@ export interface RegistrationOptions {
   service: string;
   metrics: Pick<PlatformMetrics, 'registrationPending'>;
   log: Logger;
-  /** Milliseconds before the second try; each further wait is twice as long, up to `maxDelayMs`. */
+  /** Milliseconds before the first retry; each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs?: number | undefined;
   maxDelayMs?: number | undefined;
 }
 
-export function createRegistration(options: RegistrationOptions): Registration {
+/** Starts in the background; safe to run in many replicas at the same time. */
+export function startRegistration(options: RegistrationOptions, what: Registered): RunningRegistration {
   const { metrics, log } = options;
-  return {
-    register(what) {
-      const documents = documentsOf(options, what);
-      const state: Record<string, 'pending' | 'registered'> = {};
-      for (const [name] of documents) {
-        state[name] = 'pending';
-        metrics.registrationPending.set({ document: name }, 1);
-      }
-      const stopping = new AbortController();
-      const run = async (name: string, wanted: Document) => {
-        if (!(await writeUntilDone(options, name, wanted, stopping.signal))) return;
-        state[name] = 'registered';
-        metrics.registrationPending.set({ document: name }, 0);
-      };
-      const done = Promise.all(documents.map(([name, wanted]) => run(name, wanted))).then(() => {
-        if (!stopping.signal.aborted) log.info({ documents: Object.keys(state) }, 'registered at the platform');
-      });
-      return { state: () => state, done, stop: () => stopping.abort() };
-    },
+  const documents = documentsOf(options, what);
+  for (const [document] of documents) metrics.registrationPending.set({ document }, 1);
+  const stopping = new AbortController();
+  const run = async ([document, wanted]: [string, Document]) => {
+    if (await writeUntilDone(options, document, wanted, stopping.signal))
+      metrics.registrationPending.set({ document }, 0);
   };
+  const done = Promise.all(documents.map(run)).then(() => {
+    if (!stopping.signal.aborted)
+      log.info({ documents: documents.map(([name]) => name) }, 'registered at the platform');
+  });
+  return { done, stop: () => stopping.abort() };
 }
 
-/** Documents of namespace `platform` and what has to stand in each: platform-contracts.md, 4 to 6. */
+/** Documents of namespace `platform` with what each has to contain: platform-contracts.md, 4 to 6. */
 function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
   const documents: [string, Document][] = [];
   if (what.definitions) documents.push(['configuration-service', { ...what.definitions }]);
@@ -104,24 +91,16 @@ function documentsOf({ urns, service }: RegistrationOptions, what: Registered): 
   return documents;
 }
 
-/** False when stopped before it was done. */
-async function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
+/** False if the signal aborted first. */
+function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
   const { log, firstDelayMs = 1_000, maxDelayMs = 60_000 } = options;
-  for (let delay = firstDelayMs; ; delay = Math.min(delay * 2, maxDelayMs)) {
-    if (signal.aborted) return false;
-    try {
-      await writeDifference(options.configuration, name, wanted);
-      return true;
-    } catch (error) {
-      const why = error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
-      log.warn({ document: name, retryInMs: delay, ...why }, 'registration at the platform failed');
-    }
-    try {
-      await sleep(delay * (0.5 + Math.random()), undefined, { signal, ref: false });
-    } catch {
-      return false;
-    }
-  }
+  return retryUntilDone(() => writeDifference(options.configuration, name, wanted), {
+    backoff: { first: firstDelayMs, cap: maxDelayMs },
+    signal,
+    onFailure(error, retryInMs) {
+      log.warn({ document: name, retryInMs, ...failureFields(error) }, 'registration at the platform failed');
+    },
+  });
 }
 
 async function writeDifference(configuration: RegistrationOptions['configuration'], name: string, wanted: Document) {
@@ -129,7 +108,7 @@ async function writeDifference(configuration: RegistrationOptions['configuration
   const stored = isObject(latest?.configuration) ? latest.configuration : {};
   const update = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => differs(stored[key], value)));
   if (Object.keys(update).length === 0) return;
-  // Objects replace the members of objects, so a repeat changes nothing.
+  // Members of objects are replaced, so a retry changes nothing.
   await configuration.update('platform', name, update, { core: true, idempotent: true });
 }
 
@@ -137,8 +116,4 @@ async function writeDifference(configuration: RegistrationOptions['configuration
 function differs(stored: unknown, wanted: unknown): boolean {
   const merged = isObject(stored) && isObject(wanted) ? { ...stored, ...wanted } : wanted;
   return !isDeepStrictEqual(stored, merged);
-}
-
-function isObject(value: unknown): value is Document {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

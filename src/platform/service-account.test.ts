@@ -27,7 +27,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  account.close();
   await calls.close();
   await server.close();
 });

@@ -1,51 +1,39 @@
 // The access token of the service's own account (client credentials, RFC 6749 section 4.4) in realm core. It keeps the
 // token in memory only, and neither the token nor the secret reaches a log, an error or a URL.
-import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
-import type { Logger } from '../service/operations/log.ts';
 import { WrongSetting } from '../service/operations/startup-check.ts';
-import { createPlatformClient, type TokenSource } from './http-client.ts';
+import { type CallSettings, createPlatformClient, type TokenSource } from './http-client.ts';
 import { PlatformError } from './platform-error.ts';
-import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf } from './url-path.ts';
 
-export interface ServiceAccountOptions {
-  /** The access service as calls reach it, such as `http://keycloak:8080/auth`. */
+export interface ServiceAccountOptions extends CallSettings {
+  /** URL of the identity provider for calls, such as `http://keycloak:8080/auth`. */
   accessUrl: string;
   /** Default `core`. */
   realm?: string | undefined;
   clientId: string;
   clientSecret: string;
   clock: Clock;
-  agent: Dispatcher;
-  metrics: PlatformMetrics;
-  log: Logger;
-  timeoutMs?: number | undefined;
-  retryDelayMs?: number | undefined;
-  circuitResetMs?: number | undefined;
 }
 
 export interface ServiceAccount extends TokenSource {
   /**
-   * A token with time left: cached until 60 s before its expiry (a quarter of its life, if that is shorter), then
-   * renewed in the background while it still serves; single flight. Throws PlatformError of service `access`.
+   * A valid token. It is cached, and renewed in the background from 60 s before its expiry (or a quarter of its
+   * lifetime, if that is less). Concurrent renewals share one request. Throws PlatformError of service `access`.
    */
   token(): Promise<string>;
   /**
-   * Another token than the one that a service refused. At most one renewal in 5 s is made for refusals: a service that
-   * refuses every token must not become a stream of sign-ins.
+   * A token in place of one that a service refused. At most one renewal in 5 s, so that a service that refuses every
+   * token causes no stream of sign-ins.
    */
   renew(refused: string): Promise<string>;
-  /** Has a token. Throws WrongSetting if the identity provider rejects the credentials, otherwise as `token` does. */
+  /** Gets a token. Throws WrongSetting if the identity provider rejects the credentials, otherwise as `token` does. */
   authenticate(): Promise<void>;
-  close(): void;
 }
 
 interface Held {
   token: string;
-  /** The promise that `token` answers with, made once. */
-  answer: Promise<string>;
   renewAt: number;
   uselessAt: number;
 }
@@ -81,10 +69,10 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       const life = seconds * 1_000;
       const renewAt = startedAt + life - Math.min(60_000, life / 4);
       const uselessAt = startedAt + life - Math.min(10_000, life / 10);
-      held = { token, answer: Promise.resolve(token), renewAt, uselessAt };
+      held = { token, renewAt, uselessAt };
       return token;
     } catch (error) {
-      // RFC 6749 section 5.2: bad credentials may be a 400. It is our account that is wrong, not the caller's request.
+      // RFC 6749 section 5.2: wrong credentials may be a 400. Our account is wrong, not the caller's request.
       if (error instanceof PlatformError && error.kind === 'rejected')
         throw new PlatformError('access', 'denied', { upstreamStatus: error.upstreamStatus });
       throw error;
@@ -98,25 +86,24 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
     return flight;
   }
 
-  function token(): Promise<string> {
+  async function token(): Promise<string> {
     const now = clock().getTime();
     if (!held || now >= held.uselessAt) return renewed();
     if (now >= held.renewAt && now - attemptedAt >= renewalInterval) renewed().catch(() => undefined);
-    return held.answer;
+    return held.token;
   }
 
   return {
     token,
     authenticate: () => token().then(() => undefined, explainRejection(clientId)),
-    renew(refused) {
-      if (held && held.token !== refused) return held.answer;
+    async renew(refused) {
+      if (held && held.token !== refused) return held.token;
       const now = clock().getTime();
-      if (held && now - refusedAt < renewalInterval) return held.answer;
+      if (held && now - refusedAt < renewalInterval) return held.token;
       refusedAt = now;
       held = undefined;
       return renewed();
     },
-    close: () => client.close(),
   };
 }
 

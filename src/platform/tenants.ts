@@ -1,5 +1,5 @@
-// Knows the platform's tenants by realm, id and name. It refuses to take realm core for a tenant's, and to answer "no
-// such tenant" while it cannot ask: an outage is an error, not an absence.
+// Finds the platform's tenants by realm, id and name. Realm core is never a tenant's. While the tenant service fails,
+// an unknown tenant is an error and not absent.
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../service/auth/identity.ts';
 import type { Clock } from '../service/clock.ts';
@@ -51,7 +51,7 @@ export function createTenants({ client, clock, times, metrics, log }: TenantsOpt
   };
   const find = (pick: (index: Index) => Tenant | undefined) => cache.find('tenants', load, pick);
   return {
-    // Realm core is the platform's own; its users belong to no tenant.
+    // The users of realm core belong to no tenant.
     byRealm: (realm) => (realm === 'core' ? Promise.resolve(undefined) : find(({ byRealm }) => byRealm.get(realm))),
     byId: (urn) => find(({ byId }) => byId.get(urn)),
     byName: (name) => find(({ byName }) => byName.get(nameKey(name))),
@@ -73,7 +73,7 @@ function createIndex(results: z.output<typeof answerSchema>['results']): Index {
   return index;
 }
 
-/** In any case, and with hyphens for spaces (names themselves hold no hyphens). */
+/** Names match in any case, and with hyphens in place of spaces: names contain no hyphens. */
 function nameKey(name: string): string {
   return name.toLowerCase().replaceAll('-', ' ');
 }

@@ -1,7 +1,6 @@
-// The checks of `GET /health`: one cheap call to each service that the token handler depends on, and to its stores. It is for
-// people and for clients of the older platform; Kubernetes does not probe it.
+// What `GET /health` of the token handler checks: the platform's services, the database and Redis.
+import { platformHealthChecks } from '../platform/health-checks.ts';
 import type { Platform } from '../platform/platform.ts';
-import { responds } from '../platform/responds.ts';
 import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Redis } from '../service/redis/redis.ts';
@@ -16,16 +15,8 @@ export interface HealthOptions {
 }
 
 export function createHealthChecks({ config, platform, redis, urns }: HealthOptions) {
-  const answers = async (question: Promise<unknown>) => {
-    await question;
-    return true;
-  };
   return {
-    access: () => answers(platform.account.token()),
-    directory: () => answers(platform.directory.resolve(urns.service('configuration-service:v2'))),
-    tenant: () => answers(platform.tenants.preload()),
-    configuration: () => answers(platform.configuration.latest(clientsNamespace, clientsName, { core: true })),
-    event: async () => responds(await platform.directory.resolve(urns.service('event-service:v1'))),
+    ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
     db: () => canConnect(config.DATABASE_URL),
     sessions: async () => (await redisProblem(redis)) === undefined,
   };

@@ -231,7 +231,10 @@ describe('while the configuration service is stopped', () => {
     expect((await operate(id, 'submit')).status).toBe(200);
     expect(await metric('platform_stale_serves_total', { service: 'configuration' })).toBeGreaterThan(0);
     expect(linesSince(from)).toContainEqual(
-      expect.objectContaining({ msg: 'the service fails; its last answers are served', dependency: 'configuration' }),
+      expect.objectContaining({
+        msg: 'platform service fails; its last responses are served',
+        dependency: 'configuration',
+      }),
     );
     expect(linesSince(from)).toContainEqual(
       expect.objectContaining({ msg: 'platform call failed', dependency: 'configuration', kind: 'unreachable' }),

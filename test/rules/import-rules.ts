@@ -105,7 +105,7 @@ const forbidden: IForbiddenRuleType[] = [
     from: { path: noun },
     to: {
       path: [
-        '(?:^|/)node_modules/(?:@types/)?(?:express|express-session|pg|redis|@redis|ioredis|connect-redis|undici|nodemailer|opossum|graphile-worker|prom-client|pino|http-proxy-middleware)/',
+        '(?:^|/)node_modules/(?:@types/)?(?:express|express-session|pg|redis|@redis|ioredis|connect-redis|undici|nodemailer|graphile-worker|prom-client|pino|http-proxy-middleware)/',
         '^(?:node:)?(?:process|fs|http|https|http2|net|tls|dgram|dns|child_process|cluster|worker_threads|timers|os|perf_hooks)(?:/|$)',
         String.raw`^src/service/(?:clock\.ts$|postgres/|redis/|operations/|openapi/|workers/|http/http-app\.ts$|.*-guards\.ts$)`,
         '^src/platform/',

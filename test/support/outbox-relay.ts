@@ -88,7 +88,6 @@ export function startTestRelay(options: TestRelayOptions): TestRelay {
     nudge: relay.nudge,
     async stop() {
       await relay.stop();
-      for (const made of [events, notifications, files]) made.close();
       await agent.destroy();
       await pool.end();
     },

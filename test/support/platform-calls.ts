@@ -33,7 +33,6 @@ export function createPlatformCalls({ timeoutMs = 500 } = {}): PlatformCalls {
   const base = createMetrics();
   const captured = captureLog();
   const agent = createHttpAgent();
-  const clients: PlatformClient[] = [];
   const options = {
     agent,
     metrics: createPlatformMetrics(base),
@@ -51,14 +50,7 @@ export function createPlatformCalls({ timeoutMs = 500 } = {}): PlatformCalls {
     advance(milliseconds) {
       now += milliseconds;
     },
-    client(service, url) {
-      const client = createPlatformClient({ ...options, service, baseUrl: async () => url });
-      clients.push(client);
-      return client;
-    },
-    async close() {
-      for (const client of clients) client.close();
-      await agent.destroy();
-    },
+    client: (service, url) => createPlatformClient({ ...options, service, baseUrl: async () => url }),
+    close: () => agent.destroy(),
   };
 }

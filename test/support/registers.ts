@@ -34,6 +34,7 @@ import { captureLog } from './captured-log.ts';
 import { startApp } from './listening-app.ts';
 import { type Answered, call, roleToken, startTestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
+import { type Revisions, revisionsOf } from './revisions.ts';
 
 export interface RegisterBackend {
   /** Base of the configuration API. */
@@ -44,6 +45,8 @@ export interface RegisterBackend {
   otherTenant: Tenant;
   /** By the service's own account, past the API: to look into what is stored, and to bring it about. */
   configuration: Configuration;
+  /** By the same account: what only tests need. */
+  revisions: Revisions;
   /** Starts a replica of the API. All of them lock on one database, `lockUrl`. */
   start(options?: ReplicaOptions): Promise<Replica>;
   lockUrl: string;
@@ -158,6 +161,7 @@ export async function startRegisterBackend(options: { urnPrefix?: string } = {})
     tenant,
     otherTenant,
     configuration: own.configuration,
+    revisions: own.revisions,
     start,
     lockUrl: database.url,
     newName() {
@@ -206,6 +210,7 @@ interface ConnectionOptions {
 
 interface Connection {
   configuration: Configuration;
+  revisions: Revisions;
   close(): Promise<void>;
 }
 
@@ -225,11 +230,8 @@ function connectConfiguration(by: Account, options: ConnectionOptions): Connecti
   });
   return {
     configuration: createConfiguration({ client, clock, times: cacheTimes(), metrics, log }),
-    async close() {
-      client.close();
-      account.close();
-      await agent.destroy();
-    },
+    revisions: revisionsOf(client),
+    close: () => agent.destroy(),
   };
 }
 

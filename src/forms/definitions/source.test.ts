@@ -10,7 +10,7 @@ function sourceOf(configurations: Record<string, unknown>) {
     async activeOrLatest(namespace, name, place, read) {
       asked.push(`${namespace}:${name} of ${place.tenantId}${read?.permission ? ', permission' : ''}`);
       const configuration = configurations[`${namespace}:${name}`];
-      return { value: configuration === undefined ? undefined : { revision: 3, configuration }, at: 0, stale: false };
+      return configuration === undefined ? undefined : { revision: 3, configuration };
     },
   });
   return { source, asked };

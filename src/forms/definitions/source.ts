@@ -1,18 +1,19 @@
-// Reads form definitions from their two homes in the tenant's configuration: a property of `platform:form-service`, else
-// the configuration `form-service:<id>`. It caches nothing but parsing: the platform client's cache decides on ages.
+// Reads form definitions from the tenant's configuration: a property of `platform:form-service`, else the configuration
+// `form-service:<id>`. Configurations are cached by the platform client; this only caches parsed definitions.
 import type { Configuration } from '../../platform/configuration.ts';
+import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
 
 export interface DefinitionSource {
   /**
-   * Undefined where the tenant has no such definition. `permission`: what is read decides on access, so it is at most
-   * five minutes old. Throws PlatformError, or Problem `definition-invalid`.
+   * Undefined if the tenant has no such definition. `permission`: the definition decides on access, so it is at most five
+   * minutes old. Throws PlatformError, or Problem `definition-invalid`.
    */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<FormDefinition | undefined>;
 }
 
 export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>): DefinitionSource {
-  // A configuration that has not changed is the same object: see the cache of the platform clients.
+  // The cache keeps the object of an unchanged configuration (platform/cache.ts).
   const parsed = new WeakMap<object, FormDefinition>();
 
   function parse(id: string, configured: unknown): FormDefinition {
@@ -27,17 +28,13 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
     async find(tenantId, id, { permission }) {
       if (!definitionIdPattern.test(id)) return undefined;
       const place = { tenantId };
-      const { value: all } = await configuration.activeOrLatest('platform', 'form-service', place, { permission });
+      const all = await configuration.activeOrLatest('platform', 'form-service', place, { permission });
       const collection = all?.configuration;
       if (isObject(collection) && Object.hasOwn(collection, id)) return parse(id, collection[id]);
-      const { value: own } = await configuration.activeOrLatest('form-service', id, place, { permission });
+      const own = await configuration.activeOrLatest('form-service', id, place, { permission });
       return own && !isEmpty(own.configuration) ? parse(id, own.configuration) : undefined;
     },
   };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isEmpty(value: unknown): boolean {

@@ -16,7 +16,7 @@ function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
         const document = tenants[tenantId];
         if (document instanceof Error) throw document;
         const configuration = namespace === 'platform' ? document : {};
-        return { value: { revision: 1, configuration }, at: 0, stale: false };
+        return { revision: 1, configuration };
       },
     },
   });

@@ -1,25 +1,26 @@
-// Idempotency keys: the same key with the same body gets the first answer again, for 24 hours. A record belongs to a
-// tenant, an account and a route; it keeps the key and the body as HMACs only, and goes when its form goes. Pure.
+// Idempotency keys: a request with the same key and body gets the first response again, for 24 hours. A record belongs to
+// a tenant, an account and a route. It holds the key and the body as HMACs only, and is deleted with its form. Pure.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { canonicalJson } from '../../service/json-value.ts';
 
-/** Milliseconds that a record answers for. */
+/** Milliseconds that a record is valid. */
 const idempotencyPeriod = 24 * 60 * 60 * 1000;
 
-/** Whose record. */
+/** What a record belongs to. */
 export interface IdempotencyScope {
   tenantId: string;
   issuer: string;
   subject: string;
-  /** The method and the path, with the form's id where it has one. */
+  /** The method and the path, with the form's id if there is one. */
   route: string;
   keyHash: Buffer;
 }
 
-/** A record as the statement that does the work writes it. */
+/** A record as the statement of the change writes it. */
 export interface IdempotencyRecord extends IdempotencyScope {
   bodyHash: Buffer;
-  /** The answer's body; no applicant information. */
+  /** The response body; it holds no applicant information. */
   answer: object;
   /** Records from this moment or before may be replaced. */
   expired: Date;
@@ -51,21 +52,13 @@ export function createClaim(secret: string, key: string, { body, now, ...scope }
   return {
     ...scope,
     keyHash: hash('idempotency-key', key),
-    bodyHash: hash('idempotency-body', canonical(body)),
+    bodyHash: hash('idempotency-body', canonicalJson(body)),
     expired: new Date(now.getTime() - idempotencyPeriod),
   };
 }
 
-/** The first answer; throws Problem `idempotency-mismatch` when the key was used with another body. */
+/** The first response. Throws Problem `idempotency-mismatch` when the key was used with another body. */
 export function replay(claim: IdempotencyClaim, found: { bodyHash: Buffer; answer: object }): object {
   if (timingSafeEqual(claim.bodyHash, found.bodyHash)) return found.answer;
   throw new Problem('idempotency-mismatch', 'The idempotency key was used with another body.');
-}
-
-/** The same for bodies that differ only in white space and in the order of members. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`;
 }

@@ -1,7 +1,7 @@
 // When a lane is held back, and when it is let go.
 import { expect, it } from 'vitest';
+import { retryDelay } from '../../service/retry.ts';
 import { createGate } from './gate.ts';
-import { retryDelay } from './outbox.ts';
 
 function gateAt() {
   let now = 0;

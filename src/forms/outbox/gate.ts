@@ -1,7 +1,7 @@
 // Holds a whole lane back when the service behind it is down, so that an outage costs one try at a time and not one per
 // row. It knows nothing of rows; each row's own backoff is the store's.
 import type { Clock } from '../../service/clock.ts';
-import { type Backoff, retryDelay } from './outbox.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
 
 /** `service`: it failed, timed out or refused us. `row`: it refuses this row, or the row cannot be rendered. */
 export type FailureSide = 'service' | 'row';

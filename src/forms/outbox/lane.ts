@@ -4,13 +4,13 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { Deliver } from './delivery.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
 import { DeadlineError, type FailureReport } from './failure.ts';
 import type { Gate } from './gate.ts';
 import { createLatch } from './latch.ts';
 import type { OutboxMetrics } from './metrics.ts';
-import { type Backoff, retryDelay } from './outbox.ts';
 import { createRecorder, type Recorder } from './recorder.ts';
 import type { Place } from './statements.ts';
 import type { ClaimedRow, Look, OutboxStore } from './store.ts';

@@ -100,18 +100,3 @@ export function isEventKind(kind: OutboxKind): kind is EventKind {
 export function idempotencyKey(row: Pick<OutboxRow, 'formId' | 'sequence'>): string {
   return `${row.formId}:${row.sequence}`;
 }
-
-/** Bounds of the wait between two tries, in milliseconds. */
-export interface Backoff {
-  first: number;
-  cap: number;
-}
-
-/**
- * Milliseconds until the next try: doubled with each one, capped, and spread over the upper half, so that rows that
- * failed together do not come back together.
- */
-export function retryDelay(attempts: number, { first, cap }: Backoff, random: () => number = Math.random): number {
-  const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(attempts - 1, 0), 30));
-  return Math.round(ceiling * (0.5 + random() / 2));
-}

@@ -56,7 +56,7 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
   it('200: the entries of the active revision, as forms use them', async () => {
     const name = await create();
     const place = { tenantId: backend.tenant.id };
-    await backend.configuration.createRevision('data-register', name, place);
+    await backend.revisions.create('data-register', name, place);
     await backend.configuration.setActiveRevision('data-register', name, 0, place);
     await backend.configuration.replace('data-register', name, ['draft'], place);
     await letSee();

@@ -30,7 +30,7 @@ async function stored(name: string) {
 /** Revision 0 with `before`, pinned, and a revision 1. */
 async function writePinned(name: string): Promise<void> {
   await backend.configuration.replace('data-register', name, before, place);
-  await backend.configuration.createRevision('data-register', name, place);
+  await backend.revisions.create('data-register', name, place);
   await backend.configuration.setActiveRevision('data-register', name, 0, place);
 }
 

@@ -78,7 +78,7 @@ describe('Two administrators patching at once on two replicas', () => {
 
   it('the pin moves to what was written last, whoever wrote it', async () => {
     const name = await create();
-    await backend.configuration.createRevision('data-register', name, place);
+    await backend.revisions.create('data-register', name, place);
     await backend.configuration.setActiveRevision('data-register', name, 0, place);
     await Promise.all(
       [0, 1].map((index) => of(index).request('PATCH', pathOf(name), { body: patchBody(`p${index}`) })),

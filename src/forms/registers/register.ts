@@ -1,5 +1,6 @@
 // What a data register is and how its two parts stand in the configuration service: a definition with an array schema
 // and the entries. A register without one of them does not exist. Pure: it reads and writes nothing.
+import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
 export const maxEntries = 10_000;
@@ -134,8 +135,4 @@ function kindOf(entry: unknown): 'string' | 'object' | undefined {
 /** Bytes of a value as JSON in UTF-8. */
 export function sizeOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -43,14 +43,14 @@ async function definitionOf(name: string): Promise<unknown> {
 /** What is stored of the entries: the number of the pinned revision, and all revisions, newest first. */
 async function historyOf(name: string) {
   const { active } = await backend.configuration.read('data-register', name, place);
-  const { results } = await backend.configuration.listRevisions('data-register', name, { ...place, top: 100 });
-  return { pinned: active?.revision, revisions: results.map(({ configuration }) => configuration) };
+  const revisions = await backend.revisions.list('data-register', name, place);
+  return { pinned: active?.revision, revisions: revisions.map(({ configuration }) => configuration) };
 }
 
 /** A register whose older revision 0 is pinned: revision 0 holds `strings`, revision 1 as well until it is written. */
 async function createPinned(): Promise<string> {
   const name = await create();
-  await backend.configuration.createRevision('data-register', name, place);
+  await backend.revisions.create('data-register', name, place);
   await backend.configuration.setActiveRevision('data-register', name, 0, place);
   return name;
 }
@@ -318,7 +318,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
 describe('Rule 2, active revision: entries are read from the active revision, or from the latest when none is active', () => {
   it('without a pin, the latest revision is read', async () => {
     const name = await create();
-    await backend.configuration.createRevision('data-register', name, place);
+    await backend.revisions.create('data-register', name, place);
     await backend.configuration.replace('data-register', name, ['latest'], place);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: ['latest'] });
   });

@@ -1,6 +1,5 @@
-// Registers in the configuration service, by our own account. Each method is one call, or as few as the contract
-// allows; the order of the calls that make up a change is decided elsewhere. Nothing here is cached but what anonymous
-// callers read.
+// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few calls
+// as the contract allows; changes.ts decides their order. Only reads for anonymous callers are cached.
 import type { Configuration } from '../../platform/configuration.ts';
 import { asked } from './failure.ts';
 import { createRegisterList, type ListOptions } from './list-store.ts';
@@ -15,19 +14,19 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** The tenant of a call, the trace of its request, and its time limit. */
+/** The tenant and the request of a call. */
 export interface CallContext {
   tenantId: string;
   /** W3C trace context. */
   traceparent?: string | undefined;
-  /** Milliseconds for each call; the platform client's limit without it. */
+  /** Milliseconds for each call; default: the platform client's limit. */
   timeoutMs?: number | undefined;
 }
 
-/** Every failure is a Problem: `invalid-request` where the service rejects, else `dependency-failed`. */
+/** Every failure is a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
-/** Where a tenant's definitions are, all in one document. */
+/** The document of all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
 export function createRegisterStore(configuration: Configuration) {
@@ -53,29 +52,28 @@ function createReads(configuration: Configuration) {
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
     /**
-     * For anonymous callers: the definition at most 5 minutes old, and the entries only where it lets anybody read.
-     * Undefined for whatever is not open. A name that no definition opens costs no call of its own.
+     * For anonymous callers. Undefined unless the definition, which is at most 5 minutes old, lets anyone read. A register
+     * that is not open costs no call of its own.
      */
     readOpen: (name: string, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
-        const { value: document } = await configuration.latest(...home, context, { permission: true });
+        const document = await configuration.latest(...home, context, { permission: true });
         const definition = definitionIn(document?.configuration, name);
         if (!definition?.hasArraySchema || !definition.anonymousRead) return undefined;
-        const { value } = await configuration.activeOrLatest(registerNamespace, name, context);
-        return entriesOf({ latest: value });
+        return entriesOf({ latest: await configuration.activeOrLatest(registerNamespace, name, context) });
       }),
   };
 }
 
 function createWrites(configuration: Configuration) {
-  // Objects merge, one level deep, so a repeat changes nothing.
+  // Objects merge one level deep, so a retry changes nothing.
   const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext): Promise<void> =>
     asked(async () => {
       await configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true });
     });
 
   return {
-    /** Into the latest revision, as a whole: an update would append. */
+    /** Replaces the entries of the latest revision: an update would append. */
     writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, context)),
 
@@ -84,11 +82,11 @@ function createWrites(configuration: Configuration) {
         await configuration.setActiveRevision(registerNamespace, name, revision, context);
       }),
 
-    /** Assumes that there is no definition: the service would merge the two. */
+    /** For a register without a definition: the service would merge the two. */
     define: (name: string, description: string, context: CallContext): Promise<void> =>
       updateDefinition(name, newDefinition(description), context),
 
-    /** The rest of the definition, such as `anonymousRead` and the schema, stays: the service merges. */
+    /** Keeps the rest of the definition, such as `anonymousRead` and the schema: the service merges. */
     describe: (name: string, description: string, context: CallContext): Promise<void> =>
       updateDefinition(name, { description }, context),
 
@@ -97,7 +95,7 @@ function createWrites(configuration: Configuration) {
         await configuration.deleteProperty(...home, definitionKey(name), context);
       }),
 
-    /** With revisions and pin. */
+    /** With all revisions and the pin. */
     removeEntries: (name: string, context: CallContext): Promise<void> =>
       asked(async () => {
         await configuration.remove(registerNamespace, name, context);

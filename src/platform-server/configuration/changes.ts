@@ -10,15 +10,7 @@ import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
 import type { TenantCode } from '../tenant-code.ts';
 import { changedCode, type FindCode } from '../written-code.ts';
-import {
-  applyEdit,
-  type ConfigurationKey,
-  coreScope,
-  type Edit,
-  EditError,
-  isUnchanged,
-  type Revision,
-} from './configuration.ts';
+import { applyEdit, type ConfigurationKey, coreScope, type Edit, EditError, type Revision } from './configuration.ts';
 import { type ConfigurationStore, createConfigurationStore } from './store.ts';
 
 export interface Actor {
@@ -118,7 +110,7 @@ async function editLatest(
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const { latest } = await createConfigurationStore(options.pool).read(key);
     const configuration = await checkedValue(options, key, latest?.configuration, edit);
-    if (latest && isUnchanged(latest.configuration, configuration)) return latest;
+    if (latest && isDeepStrictEqual(latest.configuration, configuration)) return latest;
     const saved = await inTransaction((change) => saveOver(change, latest, configuration, edit));
     if (saved) return saved;
   }

@@ -1,6 +1,6 @@
 // What a configuration is and how a PATCH changes its value. Pure: it reads and writes nothing, and it never changes a
 // value that it is given.
-import { isDeepStrictEqual } from 'node:util';
+import { isObject } from '../../service/json-value.ts';
 
 export type JsonObject = Record<string, unknown>;
 
@@ -50,8 +50,6 @@ export function applyEdit(latest: unknown, edit: Edit): unknown {
       return deleteProperty(latest, edit.property);
   }
 }
-
-export const isUnchanged = (before: unknown, after: unknown): boolean => isDeepStrictEqual(before, after);
 
 /**
  * Merges per top-level key: two objects merge one level deep; an array of strings is appended; from an array of objects
@@ -105,8 +103,4 @@ function deletePath(value: JsonObject, path: string[]): JsonObject {
 
 function without(value: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

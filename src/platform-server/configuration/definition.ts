@@ -1,8 +1,9 @@
 // Definitions say what a configuration may hold and who may read it. They are configuration themselves, in
 // platform:configuration-service; that one's own definition, and those of the services in this process, are built in.
 import { jsonPointer } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
 import type { CodePiece } from '../written-code.ts';
-import { isObject, type JsonObject } from './configuration.ts';
+import type { JsonObject } from './configuration.ts';
 
 export interface Definition {
   configurationSchema: unknown;

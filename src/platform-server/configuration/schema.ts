@@ -1,7 +1,8 @@
 // What the configuration service takes and answers. Unknown members are ignored, as older clients send some.
 import { z } from 'zod';
+import { isObject } from '../../service/json-value.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
-import { type Criteria, isObject } from './configuration.ts';
+import type { Criteria } from './configuration.ts';
 
 const namePattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 const namePart = z.string().regex(namePattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');

@@ -1,11 +1,11 @@
-// Checks something outside the process before the first readiness, and repeats it until it passes. A setting that is
-// proven wrong keeps the pod unready for as long as it is; an outage delays the first readiness for a limited time only.
-import { setTimeout as sleep } from 'node:timers/promises';
+// Checks a dependency before the pod first becomes ready, and repeats the check until it passes. A setting that is proven
+// wrong keeps the pod unready; an outage delays readiness for a limited time only.
 import prom from 'prom-client';
+import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** What is set in this process is wrong, and waiting does not cure it. The message tells the operator what to check. */
+/** A setting of this process is wrong, and waiting does not help. The message tells the operator what to check. */
 export class WrongSetting extends Error {
   /** For the log; never a secret. */
   readonly facts: Record<string, unknown>;
@@ -19,16 +19,16 @@ export class WrongSetting extends Error {
 
 /** Times in milliseconds. */
 export interface StartupPace {
-  /** Longest wait for what cannot be reached. */
+  /** Longest wait for a dependency that cannot be reached. */
   patience: number;
   firstRetry: number;
   longestRetry: number;
 }
 
 export interface StartupCheckOptions {
-  /** As log lines name it: `the identity provider`. */
+  /** Name of the dependency for the log: `the identity provider`. */
   what: string;
-  /** Throws WrongSetting for a setting that is proven wrong; any other error counts as an outage. */
+  /** Throws WrongSetting if a setting is proven wrong; any other error counts as an outage. */
   check(): Promise<void>;
   log: Logger;
   metrics: Metrics;
@@ -36,14 +36,14 @@ export interface StartupCheckOptions {
 }
 
 export interface StartupCheck {
-  /** What the pod still waits for; undefined once it need not wait any more. */
+  /** Why the pod is not ready yet; undefined once this check no longer delays it. */
   problem(): string | undefined;
   stop(): void;
 }
 
 const usualPace: StartupPace = { patience: 60_000, firstRetry: 1_000, longestRetry: 15_000 };
 
-/** Begins at once. It ends with the first success: what breaks later does not make this pod worse than others. */
+/** Starts at once and ends with the first success: a later outage affects all pods alike. */
 export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOptions): StartupCheck {
   const { patience, firstRetry, longestRetry } = { ...usualPace, ...pace };
   const count = countOutcomes(metrics);
@@ -64,7 +64,7 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
     if (error instanceof WrongSetting) {
       count.inc({ outcome: 'wrong_setting' });
       isWrong = true;
-      // Only what is local ends readiness once the pod was ready.
+      // A pod that is ready stays ready: see decision 0036.
       if (problem !== undefined) problem = error.message;
       log.error(error.facts, error.message);
       return;
@@ -76,21 +76,13 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
   }
 
   async function run(): Promise<void> {
-    for (let wait = firstRetry; !stop.signal.aborted; wait = Math.min(wait * 2, longestRetry)) {
-      try {
-        await check();
-        count.inc({ outcome: 'ok' });
-        clearTimeout(timer);
-        problem = undefined;
-        return;
-      } catch (error) {
-        noteFailure(error);
-      }
-      // Half to one and a half times as long, so that replicas do not ask together.
-      await sleep(wait * (0.5 + Math.random()), undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
-    }
+    await check();
+    count.inc({ outcome: 'ok' });
+    clearTimeout(timer);
+    problem = undefined;
   }
-  void run();
+  const backoff = { first: firstRetry, cap: longestRetry };
+  void retryUntilDone(run, { backoff, signal: stop.signal, onFailure: noteFailure });
 
   return {
     problem: () => problem,

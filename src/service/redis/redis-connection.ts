@@ -1,5 +1,5 @@
-// One connection to Redis, whatever its topology: connects in the background for as long as it takes, and knows by
-// pinging whether the other side still answers. It queues nothing while it is cut off.
+// One connection to Redis: a server, a Sentinel group or a Cluster. It connects and reconnects in the background, and
+// pings to know whether Redis answers. It queues no commands while disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type BasicPooledClientSideCache,
@@ -11,18 +11,19 @@ import {
   type RedisScripts,
   type RespVersions,
 } from '@redis/client';
+import { retryDelay } from '../retry.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import { type RawClient, ServerClient } from './redis-server-client.ts';
 
-/** Milliseconds without any traffic after which a connection is given up. */
+/** Milliseconds without traffic after which a connection is closed. */
 const socketTimeout = 2_500;
 const pingInterval = 1_000;
 
 export interface ClientKind {
   client: RawClient;
-  /** Asks every node that commands may go to. */
+  /** Pings every node that commands may go to. */
   ping(): Promise<unknown>;
-  /** A command to any node. */
+  /** Sends a command to any node. */
   send(args: string[]): Promise<unknown>;
 }
 
@@ -90,15 +91,15 @@ function tlsOptions({ tls }: RedisSettings) {
   return tls ? { tls: true as const, ...tls } : {};
 }
 
-/** For ever: Redis comes back, or another takes its place. */
+/** Retries forever. */
 function reconnectStrategy(retries: number): number {
-  return Math.min(50 * 2 ** Math.min(retries, 5), 1_000) + Math.floor(Math.random() * 100);
+  return retryDelay(retries + 1, { first: 100, cap: 1_000 });
 }
 
 export interface ConnectionWatch {
-  /** Whether the other side answered lately. */
+  /** Whether Redis answered the last ping in time. */
   readonly isUp: boolean;
-  /** When it did last, by `performance.now()`. */
+  /** When the last answered ping was sent, by `performance.now()`. */
   readonly lastAnswer: number;
   close(): void;
 }
@@ -119,7 +120,7 @@ export function watchConnection(
   const run = async () => {
     await connect(client, () => isClosed);
     while (!isClosed) {
-      // One at a time: a further ping would be traffic, and would keep a dead socket from timing out.
+      // One at a time: a second ping would count as traffic and keep a dead socket from timing out.
       const asked = performance.now();
       const answer = ping();
       const late = setTimeout(() => set(false, new Error(`no answer in ${socketTimeout} ms`)), socketTimeout);
@@ -150,7 +151,7 @@ export function watchConnection(
   };
 }
 
-/** A single server's client keeps trying by itself; the others give up when no node that they know answers. */
+/** The client of a single server retries by itself; the others fail when no node that they know answers. */
 async function connect(client: RawClient, isClosed: () => boolean): Promise<void> {
   while (!isClosed()) {
     try {

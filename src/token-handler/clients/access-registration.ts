@@ -3,7 +3,7 @@
 import * as oidc from 'openid-client';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
-import { exchange, type RawAnswer } from '../../platform/http-exchange.ts';
+import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
@@ -160,7 +160,7 @@ function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' && /^[a-z_]{1,60}$/.test(code) ? code : undefined;
 }
 
-type Manage = (method: 'GET' | 'PUT' | 'DELETE', client: ManagedClient, body?: object) => Promise<RawAnswer>;
+type Manage = (method: 'GET' | 'PUT' | 'DELETE', client: ManagedClient, body?: object) => Promise<RawResponse>;
 
 function createManagement({ addresses, agent, timeout }: AccessRegistrationOptions): Manage {
   return async (method, { registrationClientUri, registrationAccessToken }, body) =>
@@ -214,13 +214,13 @@ async function attempt(manage: Manage, method: 'GET' | 'PUT', client: Registrati
   }
 }
 
-function readClient(answer: RawAnswer | undefined) {
+function readClient(answer: RawResponse | undefined) {
   if (!answer || answer.status < 200 || answer.status >= 300) return undefined;
   const parsed = clientSchema.safeParse(json(answer));
   return parsed.success && parsed.data.client_id !== undefined ? parsed.data : undefined;
 }
 
-function json({ text: body }: RawAnswer): unknown {
+function json({ text: body }: RawResponse): unknown {
   try {
     return JSON.parse(body);
   } catch {

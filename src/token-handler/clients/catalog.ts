@@ -1,22 +1,22 @@
-// Reads the clients of a tenant from the configuration service: its own and the core clients. A tenant cannot change or
-// replace a core client. An invalid entry is left out, logged and counted; the other clients work. Registrations are kept
-// elsewhere (`registration-store.ts`).
+// Reads the clients of a tenant from the configuration service: its own and those of core. A tenant cannot change or
+// replace a client of core. An invalid entry is left out, logged and counted, and does not affect the others.
 import prom from 'prom-client';
-import type { Cached } from '../../platform/cache.ts';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
+import { isObject } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type Client, type ParsedClient, parseClient } from './client.ts';
 
 export interface ClientCatalog {
-  /** Core clients and the tenant's own, by id. Throws PlatformError when the configuration service cannot be asked. */
+  /** Core clients and the tenant's own, by id. Throws PlatformError if the configuration service fails. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Reads are cached, and at most 5 minutes old: a client's targets grant permission. Throws PlatformError.
+   * Undefined if the tenant has no such client. Reads are cached for at most 5 minutes, because targets grant
+   * permission. Throws PlatformError.
    */
   find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
@@ -29,7 +29,7 @@ export interface CatalogOptions {
   metrics: Metrics;
 }
 
-/** Entries of one document by id; an entry that is no client is there as undefined. */
+/** Entries of one document by id; undefined for an invalid entry. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
 const none: Entries = new Map();
@@ -39,10 +39,10 @@ const permission = { permission: true } as const;
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const { configuration } = options;
   const report = createReport(options);
-  // A document that has not changed is the same object (platform/cache.ts), so it is read once.
+  // The cache keeps the object of an unchanged document (platform/cache.ts), so each document is parsed once.
   const compiled = new WeakMap<Revision, Entries>();
 
-  function entriesOf({ value: revision }: Cached<Revision | undefined>, tenantId: string | undefined): Entries {
+  function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
     if (!revision) return none;
     const known = compiled.get(revision);
     if (known) return known;
@@ -57,7 +57,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     configuration.latest(clientsNamespace, clientsName, place, permission);
 
   async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
-    // One after the other: both are cached for nearly every request.
+    // One after the other, because both are cached for nearly every request.
     const core = await read(corePlace);
     const own = await read({ tenantId: tenant.id });
     return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
@@ -71,7 +71,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     },
     async find(tenant, clientId) {
       const { core, own } = await both(tenant);
-      // An id that core has is core's, even while its entry there is invalid.
+      // An id that core uses is core's, even if its entry there is invalid.
       return core.has(clientId) ? core.get(clientId) : own.get(clientId);
     },
   };
@@ -79,7 +79,7 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
 
 type Rules = Pick<CatalogOptions, 'urns' | 'allowInsecureRedirectUris'> & { core: boolean };
 
-/** Entries of the property `clients`, then those that stand at the top under an id of their own. */
+/** Entries of the property `clients`, and entries at the top level whose ids are not in it. */
 function readEntries(
   document: unknown,
   { urns, allowInsecureRedirectUris, core }: Rules,
@@ -119,8 +119,4 @@ function createReport({ log, metrics }: CatalogOptions) {
     const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
     log.warn({ ...where, reasons }, 'a client is left out: it breaks a rule');
   };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

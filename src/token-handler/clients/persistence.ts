@@ -1,34 +1,29 @@
-// Work that must still happen after its request has failed, such as storing what the access service has changed already:
-// repeated in this process until it succeeds or the process stops. What a stop interrupts is logged.
-import { setTimeout as delay } from 'node:timers/promises';
+// Retries work that has to be done although its request has failed, such as storing a change that the identity provider
+// has already made. It retries until the work succeeds or the process stops, and logs what it gave up.
 import type { Logger } from '../../service/operations/log.ts';
+import { retryUntilDone } from '../../service/retry.ts';
 
 export interface Persistence {
-  /** Starts at once and returns. `about` names the matter in the log; it must hold no secret. */
+  /** Starts in the background. `about` identifies the work in the log; it must hold no secret. */
   untilDone(about: Record<string, string>, work: () => Promise<void>): void;
-  /** Ends the waiting, and resolves when nothing runs any more. */
+  /** Tries everything once more, and resolves when nothing runs any more. */
   close(): Promise<void>;
 }
 
-/** `firstDelay`: milliseconds after the first failure; each further wait is twice as long, up to half a minute. */
+/** `firstDelay`: most milliseconds after the first failure; doubled after each further one, up to 30 s. */
 export function createPersistence({ log, firstDelay = 500 }: { log: Logger; firstDelay?: number }): Persistence {
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
 
   async function run(about: Record<string, string>, work: () => Promise<void>): Promise<void> {
-    for (let wait = firstDelay; ; wait = Math.min(wait * 2, 30_000)) {
-      try {
-        await work();
-        log.info(about, 'done after a failure');
-        return;
-      } catch (error) {
-        const stopped = stopping.signal.aborted;
-        if (stopped) log.error({ ...about, err: error }, 'given up, because the process stops');
-        else log.warn({ ...about, err: error }, 'failed, and is tried again');
-        if (stopped) return;
-      }
-      // One last try when the process stops.
-      await delay(wait, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+    const backoff = { first: firstDelay, cap: 30_000 };
+    const onFailure = (err: unknown) => log.warn({ ...about, err }, 'failed, and is tried again');
+    try {
+      // One last attempt when the process stops.
+      if (!(await retryUntilDone(work, { backoff, signal: stopping.signal, onFailure }))) await work();
+      log.info(about, 'done after a failure');
+    } catch (err) {
+      log.error({ ...about, err }, 'given up, because the process stops');
     }
   }
 

@@ -10,6 +10,7 @@ import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
+import { retryDelay } from '../../service/retry.ts';
 import type { AccessRegistration } from './access-registration.ts';
 import type { Deletion, LeftoverKind, LeftoverStore, PendingEvent } from './leftover-store.ts';
 
@@ -153,7 +154,7 @@ async function settleFailure(
     log.warn({ kind: `client-${kind}`, ...describe(row), ...cause }, 'item quarantined');
     return;
   }
-  const delay = Math.min(pace.firstRetry * 2 ** (row.attempts - 1), pace.longestRetry);
+  const delay = retryDelay(row.attempts, { first: pace.firstRetry, cap: pace.longestRetry });
   const why = error instanceof PlatformError ? { kind: error.kind, status: error.upstreamStatus } : { err: error };
   log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `a ${kind} failed`);
   await store.retry(kind, row.id, { notBefore: after(clock(), delay), refusals });

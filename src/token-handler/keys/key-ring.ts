@@ -1,29 +1,29 @@
-// Seals what is stored and must not be readable there, and makes keyed digests, under a ring of keys that can be rotated:
-// the first key seals, all of them open. It keeps no key in an error or a text, and opens nothing for another context
-// than the one that it was sealed for.
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+// Encrypts (seals) stored secrets and makes keyed digests, with a ring of keys that can be rotated: the first key seals,
+// all of them open. A sealed text opens only for the context that it was sealed for. No error holds a key.
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { isSameText } from '../../service/same-text.ts';
 
 export interface KeyRing {
-  /** The name of the key that seals; what it sealed begins with the name and a dot. */
+  /** The name of the key that seals; a sealed text begins with the name and a dot. */
   readonly currentKey: string;
   /**
    * AES-256-GCM. `context` says what the text is and whose (`refresh token of session 1`); it is authenticated, not
-   * stored. Answers `kid.nonce.ciphertext.tag`, the last three in base64url.
+   * stored. Returns `kid.nonce.ciphertext.tag`, the last three in base64url.
    */
   seal(plaintext: string, context: string): string;
-  /** Throws KeyRingError where the text was changed, sealed for another context, or under a key that is not in the ring. */
+  /** Throws KeyRingError if the text was changed, or sealed for another context or with a key that is not in the ring. */
   open(sealed: string, context: string): string;
-  /** HMAC-SHA-256 under the current key, base64url. Equal texts of different purposes have unrelated digests. */
+  /** HMAC-SHA-256 with the current key, base64url. Equal texts of different purposes have unrelated digests. */
   hmac(text: string, purpose: string): string;
-  /** The same under every key of the ring, the current one first: for looking up what an older key has made. */
+  /** The same with every key of the ring, the current one first: for lookups of digests made with an older key. */
   hmacs(text: string, purpose: string): string[];
-  /** Whether `digest` was made of `text` under any key of the ring; takes the same time for every digest. */
+  /** Whether `digest` was made of `text` with any key of the ring; takes the same time for every digest. */
   isHmac(digest: string, text: string, purpose: string): boolean;
-  /** False for what should be sealed again, because the ring has a newer key. */
+  /** False if the text should be sealed again, because the ring has a newer key. */
   isCurrent(sealed: string): boolean;
 }
 
-/** What is wrong with a ring or a sealed text. Its message holds no part of either. */
+/** An invalid ring or sealed text. Its message quotes neither. */
 export class KeyRingError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -38,7 +38,7 @@ interface Key {
 }
 
 const shortestKey = 32;
-/** Of which the message's own key is made; the rest is the initialization vector (NIST SP 800-38D, section 8.2.2). */
+/** Of the nonce, from which the message's key is derived; the rest is the initialization vector (NIST SP 800-38D, section 8.2.2). */
 const saltLength = 16;
 const vectorLength = 12;
 const tagLength = 16;
@@ -65,12 +65,12 @@ export function createKeyRing(keys: string): KeyRing {
     hmac: (text, purpose) => digest(current, text, purpose),
     hmacs: (text, purpose) => ring.map((key) => digest(key, text, purpose)),
     isHmac: (given, text, purpose) =>
-      ring.map((key) => isSame(digest(key, text, purpose), given)).some((matches) => matches),
+      ring.map((key) => isSameText(digest(key, text, purpose), given)).some((matches) => matches),
     isCurrent: (sealed) => sealed.startsWith(`${current.id}.`),
   };
 }
 
-/** Why a text is no key ring, in words that can be shown; undefined for one that is. */
+/** Why a text is not a key ring, without quoting it; undefined for a valid one. */
 export function keyRingProblem(keys: string): string | undefined {
   try {
     createKeyRing(keys);
@@ -95,7 +95,7 @@ function parseKeys(keys: string): Key[] {
   return ring;
 }
 
-/** RFC 5869: one key for each use, so that no two uses share one. */
+/** RFC 5869: a separate key for each use. */
 function derive(bytes: Buffer, use: string): Buffer {
   return Buffer.from(hkdfSync('sha256', bytes, '', `formgate ${use}`, 32));
 }
@@ -110,8 +110,8 @@ function purposeKey(derived: Map<string, Buffer>, key: Key, purpose: string): Bu
 }
 
 /**
- * Every message has a key of its own: with one key for all, random vectors would be safe for 2^32 messages only
- * (NIST SP 800-38D, section 8.3), which a busy session store reaches.
+ * Every message has a separate key. With one key for all, random vectors would be safe for 2^32 messages only
+ * (NIST SP 800-38D, section 8.3), and a busy session store writes more.
  */
 function messageKey(key: Key, nonce: Buffer): Buffer {
   return createHmac('sha256', key.sealing).update(nonce.subarray(0, saltLength)).digest();
@@ -143,9 +143,4 @@ function open(ring: Key[], sealed: string, context: string): string {
   } catch (error) {
     throw new KeyRingError('the text was changed, or sealed for another context', error);
   }
-}
-
-function isSame(expected: string, given: string): boolean {
-  const [one, other] = [Buffer.from(expected), Buffer.from(given)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }

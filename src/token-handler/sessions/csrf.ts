@@ -1,10 +1,10 @@
-// Tells requests of the session's own site from requests that another site makes a browser send. A token that only the
-// site's scripts can read is needed on every method but GET; where the browser says that a request comes from elsewhere,
-// no token helps. It decides nothing about who the person is.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+// Protects sessions from cross-site request forgery. Every method but GET needs a token that only scripts of the session's
+// site can read. A request that the browser marks as cross-site is rejected even with the token.
+import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import { Problem } from '../../service/http/problem.ts';
+import { isSameText } from '../../service/same-text.ts';
 import type { Session } from './session.ts';
 
 const csrfCookie = 'XSRF-TOKEN';
@@ -12,12 +12,12 @@ const csrfHeader = 'x-xsrf-token';
 
 type CsrfSession = Pick<Session, 'handle' | 'csrfSecret' | 'site'>;
 
-/** Bound to its session: the token of another session is refused. */
+/** Bound to its session: the token of another session is rejected. */
 export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
   return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
 }
 
-/** Throws Problem `forbidden` for a request with the session's cookie that the session's site has not sent. */
+/** Throws Problem `forbidden` for a request that the session's site did not send. */
 export function checkCsrf(request: IncomingMessage, session: CsrfSession): void {
   const isUpgrade = request.headers.upgrade !== undefined;
   const needsToken = request.method !== 'GET';
@@ -25,23 +25,17 @@ export function checkCsrf(request: IncomingMessage, session: CsrfSession): void 
   if (request.headers['sec-fetch-site'] === 'cross-site') throw refusal('The request comes from another site.');
   const { origin } = request.headers;
   if (origin !== undefined && origin !== session.site) throw refusal('The request comes from another origin.');
-  if (needsToken && !isSame(csrfToken(session), request.headers[csrfHeader]))
+  if (needsToken && !isSameText(csrfToken(session), String(request.headers[csrfHeader])))
     throw refusal(`The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
 }
 
-/** Readable by scripts, which is its purpose. `secure`: whether the request came by https. */
+/** The cookie is readable by scripts, which send it back. `secure`: whether the request came by https. */
 export function issueCsrfCookie(response: Response, session: CsrfSession, secure: boolean): void {
   response.cookie(csrfCookie, csrfToken(session), { path: '/', sameSite: 'strict', secure, httpOnly: false });
 }
 
 export function clearCsrfCookie(response: Response, secure: boolean): void {
   response.clearCookie(csrfCookie, { path: '/', sameSite: 'strict', secure, httpOnly: false });
-}
-
-function isSame(expected: string, given: string | string[] | undefined): boolean {
-  if (typeof given !== 'string') return false;
-  const [one, other] = [Buffer.from(expected), Buffer.from(given)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 function refusal(detail: string): Problem {

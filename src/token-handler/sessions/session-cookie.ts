@@ -1,15 +1,16 @@
-// Reads the session's cookie of a request: what express-session has signed, without express-session. It answers the
-// public name of the session, and never what the cookie holds.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+// Reads the session cookie that express-session signed, without express-session. It returns the handle of the session and
+// never the id that the cookie holds.
+import { createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { isSameText } from '../../service/same-text.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { handleOf } from './records.ts';
 
 export interface SessionCookie {
   name: string;
-  /** What express-session signs with: the first; and takes: any of them. */
+  /** For express-session, which signs with the first and accepts all. */
   secrets: string[];
-  /** The handle of the session that the header names; undefined without a cookie of ours. */
+  /** The handle of the header's session; undefined without a validly signed cookie. */
   handleOf(cookieHeader: string | undefined): string | undefined;
 }
 
@@ -34,8 +35,8 @@ export function createSessionCookie(name: string, keys: KeyRing): SessionCookie 
 }
 
 /**
- * Undefined also for a name that comes twice with different values: one of them was set by another host of the domain,
- * and nothing says which (RFC 6265 section 8.6).
+ * Undefined also if the name occurs twice with different values: another host of the domain set one of them, and the
+ * header does not say which (RFC 6265 section 8.6).
  */
 export function cookieValue(header: string, name: string): string | undefined {
   let value: string | undefined;
@@ -55,11 +56,10 @@ function unsign(value: string, secrets: string[]): string | undefined {
   const dot = text.lastIndexOf('.');
   if (!text.startsWith('s:') || dot < 0) return undefined;
   const id = text.slice(2, dot);
-  const given = Buffer.from(text.slice(dot + 1));
-  const isSigned = secrets.some((secret) => {
-    const expected = Buffer.from(createHmac('sha256', secret).update(id).digest('base64').replace(/=+$/, ''));
-    return expected.length === given.length && timingSafeEqual(expected, given);
-  });
+  const given = text.slice(dot + 1);
+  const isSigned = secrets.some((secret) =>
+    isSameText(createHmac('sha256', secret).update(id).digest('base64').replace(/=+$/, ''), given),
+  );
   return isSigned ? id : undefined;
 }
 

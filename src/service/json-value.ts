@@ -1,0 +1,14 @@
+// Questions about parsed JSON values that several modules ask.
+
+/** True for a JSON object; false for null and arrays. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The same text for values that differ only in white space and in the order of members. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null';
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`).join(',')}}`;
+}

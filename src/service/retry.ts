@@ -1,0 +1,37 @@
+// Retries with exponential backoff. Waits are spread at random, so that processes and rows that failed together do not
+// retry together.
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Bounds of the wait between two attempts, in milliseconds. */
+export interface Backoff {
+  first: number;
+  cap: number;
+}
+
+/** Milliseconds until the next attempt: doubled after each failure, capped, of which the upper half is random. */
+export function retryDelay(failures: number, { first, cap }: Backoff, random: () => number = Math.random): number {
+  const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(failures - 1, 0), 30));
+  return Math.round(ceiling * (0.5 + random() / 2));
+}
+
+export interface RetryOptions {
+  backoff: Backoff;
+  signal: AbortSignal;
+  onFailure(error: unknown, retryInMs: number): void;
+}
+
+/** Repeats an action until it succeeds; false if the signal aborted first. The waits keep no process alive. */
+export async function retryUntilDone(action: () => Promise<void>, options: RetryOptions): Promise<boolean> {
+  const { backoff, signal, onFailure } = options;
+  for (let failures = 1; !signal.aborted; failures += 1) {
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      const delay = retryDelay(failures, backoff);
+      onFailure(error, delay);
+      await sleep(delay, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+  return false;
+}

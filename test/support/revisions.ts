@@ -1,0 +1,75 @@
+// Calls of the configuration service that tests need and no process makes: revisions, and a namespace page by page.
+import { z } from 'zod';
+import type { Place } from '../../src/platform/configuration.ts';
+import {
+  type ConfigurationEntry,
+  entryPage,
+  latestAnswer,
+  type Revision,
+} from '../../src/platform/configuration-answers.ts';
+import type { PlatformClient } from '../../src/platform/http-client.ts';
+import { pathOf } from '../../src/platform/url-path.ts';
+
+export interface Revisions {
+  /** Copies the latest revision to the next one. */
+  create(namespace: string, name: string, place: Place): Promise<Revision>;
+  /** The configuration of one revision, undefined if there is none. */
+  read(namespace: string, name: string, revision: number, place: Place): Promise<unknown>;
+  /** Newest first, at most 100. */
+  list(namespace: string, name: string, place: Place): Promise<Revision[]>;
+  /** Every configuration of a namespace with its active revision, two at a time. */
+  entries(namespace: string, place: Place): Promise<ConfigurationEntry[]>;
+}
+
+const revisionList = z.looseObject({
+  results: z.array(z.looseObject({ revision: z.int(), configuration: z.unknown() })),
+});
+
+export function revisionsOf(client: Pick<PlatformClient, 'request'>): Revisions {
+  const path = (...segments: string[]) => pathOf('configuration', 'configuration', ...segments);
+  return {
+    create: (namespace, name, { tenantId }) =>
+      client.request({
+        operation: 'create configuration revision',
+        method: 'POST',
+        path: path(namespace, name),
+        query: { tenantId },
+        body: { operation: 'CREATE-REVISION' },
+        answer: latestAnswer,
+      }),
+    read: (namespace, name, revision, { tenantId }) =>
+      client.request({
+        operation: 'read configuration revision',
+        method: 'GET',
+        path: path(namespace, name, 'revisions', String(revision)),
+        query: { tenantId },
+        answer: z.unknown(),
+        notFound: () => undefined,
+      }),
+    list: async (namespace, name, { tenantId }) => {
+      const { results } = await client.request({
+        operation: 'list configuration revisions',
+        method: 'GET',
+        path: path(namespace, name, 'revisions'),
+        query: { tenantId, top: 100 },
+        answer: revisionList,
+      });
+      return results;
+    },
+    entries: async (namespace, { tenantId }) => {
+      const found: ConfigurationEntry[] = [];
+      for (let after: string | undefined; ; ) {
+        const { results, next } = await client.request({
+          operation: 'list configuration',
+          method: 'GET',
+          path: path(namespace),
+          query: { tenantId, top: 2, includeActive: true, after },
+          answer: entryPage,
+        });
+        found.push(...results);
+        if (next === undefined) return found;
+        after = next;
+      }
+    },
+  };
+}
