@@ -7,10 +7,10 @@ import { callerOf } from '../../service/http/request-context.ts';
 
 const [app, admin] = ['subscription-app', 'subscription-admin'];
 
-/** Reads and operations on one subscriber. */
+/** Reading and operations on one subscriber. */
 export const mayUseSubscribers: Guard = anyRole(app, admin);
 
-/** Lists, and reading one subscription. */
+/** Lists, and reading a subscription. */
 export const mayListSubscriptions: Guard = anyRole(admin);
 
 /** Creating, subscribing, unsubscribing. */
@@ -19,7 +19,7 @@ export const maySubscribe: Guard = {
   check(_request, response) {
     const { roles } = callerOf(response);
     if (roles.has(app) || roles.has(admin)) return;
-    throw new Problem('unauthenticated', 'The caller has none of the roles that this call needs.', {
+    throw new Problem('unauthenticated', `This operation requires the role ${app} or ${admin}.`, {
       headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
     });
   },
