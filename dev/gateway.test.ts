@@ -1,4 +1,4 @@
-// The gateway of `npm start`: what goes where, who is served, and what it says of its parts.
+// The gateway of `npm start`: routing, allowed host names, and the health of the components.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';
@@ -14,7 +14,7 @@ let tokenHandler: Listening;
 let gateway: Listening;
 let parts: Record<string, boolean>;
 
-/** Answers what it was asked. */
+/** Responds with the request that it received. */
 const echo = (name: string) =>
   express().use((req, res) => {
     res.json({ name, url: req.originalUrl, forwardedFor: req.get('X-Forwarded-For'), host: req.get('Host') });
@@ -52,7 +52,7 @@ function upgrade(path: string, host: string) {
   return { socket, answered: () => text };
 }
 
-it('requests keep their path and query on the way, and say where they came from', async () => {
+it('a request keeps its path and query, and names its origin in X-Forwarded-For', async () => {
   const { text } = await open('/form/v1/forms?top=5&name=a%2Fb', { Host: 'localhost:8080' });
   expect(JSON.parse(text)).toEqual({
     name: 'forms',
@@ -86,7 +86,7 @@ it.each([
   ['/token-handler/docs2', '/token-handler/v1/docs2'],
   ['/token-handler?x', '/token-handler/v1?x'],
 ])('%s reaches the token handler as %s, as an ingress of a frontend has it', async (path, url) => {
-  // As written: a client library would resolve dot segments.
+  // A raw socket, because a client library would resolve dot segments.
   const { body } = await sendRaw(gateway.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   expect(JSON.parse(body)).toMatchObject({ name: 'token handler', url });
 });
@@ -116,25 +116,25 @@ it.each([
   expect(answered()).toMatch(/^HTTP\/1\.1 404 /);
 });
 
-it('a path that only begins like one of a service is not that service', async () => {
+it('a path that only begins like the path of a service is not routed to that service', async () => {
   const { text } = await open('/form/v1x');
   expect(JSON.parse(text).name).toBe('access');
 });
 
-it('a service that does not answer is 503 with a problem', async () => {
+it('a service that does not respond is 503 with a problem', async () => {
   const { status, headers, text } = await open('/configuration/v2/configuration/a/b');
   expect(status).toBe(503);
   expect(headers['content-type']).toBe('application/problem+json');
   expect(JSON.parse(text)).toMatchObject({ status: 503, instance: '/configuration/v2/configuration/a/b' });
 });
 
-it('/health is 200 only when all parts are ready, and names each', async () => {
+it('/health is 200 only when all components are ready, and names each', async () => {
   expect(await open('/health')).toMatchObject({ status: 200, text: JSON.stringify(parts) });
   parts = { ...parts, 'form service': false };
   expect(await open('/health')).toMatchObject({ status: 503, text: JSON.stringify(parts) });
 });
 
-it('the start page links to what is here, and names what is not ready', async () => {
+it('the start page links to the APIs and pages, and names what is not ready', async () => {
   const page = await open('/');
   const links = ['/docs', '/openapi.json', '/token-handler/docs', '/token-handler/openapi.json', '/mailbox', '/health'];
   for (const link of links) expect(page.text).toContain(`href="${link}"`);

@@ -1,5 +1,5 @@
-// The one port of `npm start`: does what an ingress does in a cluster, upgrades and the token handler's rewrite included,
-// and answers for this machine only.
+// The gateway of `npm start`: one port that routes requests as an ingress does in a cluster, including upgrades and the
+// token handler's path rewrite. It refuses requests for host names other than those of this machine.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -9,6 +9,7 @@ import { html } from '../src/service/openapi/html.ts';
 import { homePage } from './home-page.ts';
 import type { MessageStore } from './mailbox/message-store.ts';
 import { createMailboxRoutes } from './mailbox/routes.ts';
+import { demoCommand } from './options.ts';
 import { type Page, pageHeaders, renderPage } from './pages/layout.ts';
 
 /** Where the child processes listen, such as `http://127.0.0.1:41234`. */
@@ -19,11 +20,11 @@ export interface Targets {
 }
 
 export interface GatewayOptions {
-  /** Answers `/auth`. */
+  /** The embedded identity provider, under `/auth`. */
   access: express.Express;
   messages: MessageStore;
   targets: Targets;
-  /** Each part by name, and whether it is ready. */
+  /** Each component by name, and whether it is ready. */
   parts(): Promise<Record<string, boolean>>;
   /** `http://localhost:8080` */
   publicUrl: string;
@@ -32,12 +33,12 @@ export interface GatewayOptions {
 const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
 const formPaths = ['/form/v1', '/docs', '/openapi.json', '/swagger'];
 const tokenHandlerPaths = ['/token-handler'];
-/** `/docs` and the like are the form service's: the token handler's are found below its own path. */
+/** `/docs` and the like belong to the form service, so the token handler's documents are below its own path. */
 const tokenHandlerDocuments = ['/token-handler/docs', '/token-handler/openapi.json', '/token-handler/swagger'];
 
 export interface Gateway {
   app: express.Express;
-  /** Of the server's event `upgrade`. */
+  /** Listener for the server's `upgrade` event. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
 
@@ -46,7 +47,7 @@ export function createGateway(gateway: GatewayOptions): Gateway {
   return {
     app: createApp(gateway, tokenHandler),
     upgrade: (request, socket, head) => {
-      // Whoever asked is gone: nobody is left to tell.
+      // The client has disconnected.
       socket.on('error', () => socket.destroy());
       const isOurs = isLocalHost(request.headers.host) && leadsTo(request.url ?? '', tokenHandlerPaths);
       if (isOurs) tokenHandler.upgrade(request as express.Request, socket as Socket, head);
@@ -70,7 +71,7 @@ function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler
     const page = homePage({ publicUrl: gateway.publicUrl, parts: await gateway.parts() });
     res.set(pageHeaders(page)).send(renderPage(page));
   });
-  app.use('/mailbox', createMailboxRoutes(gateway.messages));
+  app.use('/mailbox', createMailboxRoutes(gateway.messages, demoCommand(gateway.publicUrl)));
   app.use(
     forward(gateway.targets.platformServer, platformPaths),
     forward(gateway.targets.forms, formPaths),
@@ -79,14 +80,14 @@ function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler
   );
   app.use(gateway.access);
   app.use((_req, res) => {
-    const body = html`<main class="card"><h1>There is nothing here</h1><p><a href="/">What is here</a></p></main>`;
-    const page: Page = { title: 'Not found', width: 'narrow', body };
+    const body = html`<main class="card"><h1>Page not found</h1><p><a href="/">Start page</a></p></main>`;
+    const page: Page = { title: 'Page not found', width: 'narrow', body };
     res.status(404).set(pageHeaders(page)).send(renderPage(page));
   });
   return app;
 }
 
-/** The frontends' `/token-handler/...` is the service's `/token-handler/v1/...`, which is also taken as it is. */
+/** Frontends call `/token-handler/...`, the service has `/token-handler/v1/...`. Versioned paths stay as they are. */
 function withVersion(path: string): string {
   return path.replace(/^\/token-handler(?!\/v1(?:[/?]|$))/, '/token-handler/v1');
 }
@@ -104,7 +105,7 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
     xfwd: true,
     on: {
       error: (_error, req, res) => {
-        // Of an upgrade, only the socket is there; of an answer that broke off, the head is gone already.
+        // An upgrade has only a socket. A response that broke off has already sent its head.
         if (!('writeHead' in res) || res.headersSent) return void res.destroy();
         const body = {
           type: 'urn:formgate:problem:unavailable',
@@ -122,12 +123,12 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
 }
 
 /**
- * A page elsewhere can have its own host name resolve to 127.0.0.1 and read what answers there, the mailbox included
- * (DNS rebinding): only names that always mean this machine are served.
+ * Against DNS rebinding: a hostile page can let its own host name resolve to 127.0.0.1 and read the mailbox. Only names
+ * that always mean this machine are served.
  */
 function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {
   if (isLocalHost(req.headers.host)) next();
-  else res.status(421).type('text/plain').send('Formgate answers as localhost only.\n');
+  else res.status(421).type('text/plain').send('Formgate accepts requests for localhost only.\n');
 }
 
 function isLocalHost(host: string | undefined): boolean {

@@ -27,3 +27,10 @@ it.each([
     await context.close();
   },
 );
+
+it.each([
+  ['http://localhost:8080', '<code>npm run demo</code>'],
+  ['http://localhost:9000', '<code>PORT=9000 npm run demo</code>'],
+])('the start page of %s shows the command of the demo with its port', (publicUrl, command) => {
+  expect(renderPage(homePage({ publicUrl, parts: {} }))).toContain(command);
+});

@@ -1,14 +1,15 @@
-// The page at `/`: what runs here, where, and what to try first.
+// The start page, `/`: what runs where, the accounts, and what to try first.
 import { html, type Markup } from '../src/service/openapi/html.ts';
+import { demoCommand } from './options.ts';
 import type { Page } from './pages/layout.ts';
 
 const places: [href: string, name: string, text: string][] = [
-  ['/docs', 'API of the form service', 'Every call, described by the schemas that validate it.'],
-  ['/token-handler/docs', 'API of the token handler', 'Sign-in, sessions, targets and clients, described likewise.'],
-  ['/mailbox', 'Mailbox', 'Every mail that is sent here ends up on this page: codes, notices, warnings.'],
-  ['/openapi.json', 'OpenAPI of the form service', 'The same description for tools.'],
-  ['/token-handler/openapi.json', 'OpenAPI of the token handler', 'The same description for tools.'],
-  ['/health', 'Health', 'Which parts are ready, as JSON.'],
+  ['/docs', 'API of the form service', 'Every operation, described by the schemas that validate its requests.'],
+  ['/token-handler/docs', 'API of the token handler', 'Sign-in, sessions, targets and clients.'],
+  ['/mailbox', 'Mailbox', 'Every mail that Formgate sends here: codes, notices, warnings.'],
+  ['/openapi.json', 'OpenAPI of the form service', 'The API description for tools.'],
+  ['/token-handler/openapi.json', 'OpenAPI of the token handler', 'The API description for tools.'],
+  ['/health', 'Health', 'Which components are ready, as JSON.'],
 ];
 
 export function homePage({ publicUrl, parts }: { publicUrl: string; parts: Record<string, boolean> }): Page {
@@ -17,12 +18,12 @@ export function homePage({ publicUrl, parts }: { publicUrl: string; parts: Recor
     title: 'Formgate',
     body: html`<main>
 <h1>Formgate</h1>
-<p class="quiet">Forms for applicants without an account, and a backend that keeps the tokens of light frontends. This is the whole of it, running on your machine.</p>
-<p><span class="dot${ready && ' good'}" aria-hidden="true"></span>${ready ? 'Everything is ready.' : 'Some parts are not ready yet:'}
+<p class="quiet">Formgate lets applicants complete forms without an account, and gives single-page apps a backend-for-frontend that keeps tokens out of the browser. All of it runs on this machine.</p>
+<p><span class="dot${ready && ' good'}" aria-hidden="true"></span>${ready ? 'Everything is ready.' : 'Not ready yet:'}
 ${!ready && waiting(parts)}</p>
 <h2>Try it</h2>
-<div class="card"><p>In another terminal: a draft from its creation to its submission, with the code taken from the mailbox; then a sign-in through the token handler, a call with the session, and a logout.</p>
-<pre class="command"><code>npm run demo</code></pre></div>
+<div class="card"><p>Enter this command in another terminal. It takes a draft from creation to submission, with the code from the mailbox. Then it signs in through the token handler, calls the form service with the session, and signs out.</p>
+<pre class="command"><code>${demoCommand(publicUrl)}</code></pre></div>
 <h2>Look around</h2>
 <ul class="grid">${places.map(([href, name, text]) => html`<li class="card"><a href="${href}">${name}</a><p class="quiet small">${text}</p></li>`)}</ul>
 <h2>Accounts</h2>
@@ -38,7 +39,7 @@ ${account('Service account', 'demo-admin', 'demo-admin-secret', 'administer form
 <div class="card"><dl class="small">
 <dt>Form service</dt><dd><code>${publicUrl}/form/v1</code></dd>
 <dt>Token handler</dt><dd><code>${publicUrl}/token-handler</code></dd>
-<dt>Access service</dt><dd><code>${publicUrl}/auth/realms/demo</code></dd>
+<dt>Identity provider</dt><dd><code>${publicUrl}/auth/realms/demo</code></dd>
 <dt>Registration token</dt><dd><code>demo-registration-token</code></dd>
 <dt>Configuration</dt><dd><code>${publicUrl}/configuration/v2</code></dd>
 <dt>Directory</dt><dd><code>${publicUrl}/directory/v2</code></dd>

@@ -1,4 +1,4 @@
-// Opens a loopback port for something that answers HTTP, and closes it without waiting for idle connections.
+// Opens an HTTP server on a loopback port. Closing it ends all connections, idle or upgraded ones included.
 import { randomInt } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -9,7 +9,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** On 127.0.0.1 only. Port 0 is any free one. Rejects with `EADDRINUSE` when it is taken. */
+/** Listens on 127.0.0.1. Port 0 means any free port. Rejects with `EADDRINUSE` if the port is taken. */
 export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
   const server = createServer(handle);
   const sockets = new Set<Socket>();
@@ -25,7 +25,7 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
     port: address.port,
     close: async () => {
       const closed = new Promise<void>((done) => server.close(() => done()));
-      // The server itself knows upgraded ones no more.
+      // The server does not close upgraded connections.
       for (const socket of sockets) socket.destroy();
       await closed;
     },
@@ -33,8 +33,8 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
 }
 
 /**
- * A port that nothing uses at the moment, for a program that has to be told one. It is below those that systems give to
- * outgoing connections, so that none of these takes it before the program does.
+ * A port that is free now, for a program that needs a port number. It is below the range that systems use for outgoing
+ * connections, so that no such connection takes it before the program starts.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {

@@ -1,4 +1,4 @@
-// `npm start`: all of Formgate on this machine.
+// `npm start`: runs all of Formgate on this machine until a signal. Exits with 1 when a component cannot go on.
 import { parseStartOptions, UsageError } from './options.ts';
 import { describeStart, startHelp } from './report.ts';
 import { createFormgate } from './start.ts';
@@ -9,7 +9,7 @@ async function main(): Promise<void> {
   if (options.help) return console.log(startHelp);
   const started = Date.now();
   const formgate = createFormgate(options, {
-    done: (part) => console.log(`  ready  ${part.padEnd(28)}${((Date.now() - started) / 1000).toFixed(1)} s`),
+    done: (component) => console.log(`  ready  ${component.padEnd(28)}${((Date.now() - started) / 1000).toFixed(1)} s`),
     warn: (text) => console.warn(`  !      ${text}`),
   });
   const stop = async (reason: string, code: number) => {
@@ -19,11 +19,11 @@ async function main(): Promise<void> {
     process.exit(code);
   };
   const exit = (reason: string, code = 0) => {
-    // A second signal does not wait.
+    // A second Ctrl-C exits without waiting for the stop.
     process.once('SIGINT', () => process.exit(130));
     stop(reason, code).catch(fail);
   };
-  // A closed terminal or pipe must not keep us from stopping well. Where nobody reads what is printed, we end.
+  // A closed terminal or pipe must not interrupt the stop. It also starts one: nobody reads the output any more.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   process.stdout.once('error', () => exit(''));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));

@@ -1,20 +1,21 @@
-// What `npm start` and `npm run demo` are told, by arguments and environment.
+// Options of `npm start` and `npm run demo`, from arguments and environment. Unknown arguments are rejected.
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 export interface StartOptions {
   port: number;
-  /** Where everything is kept. */
+  /** Folder of all data. */
   directory: string;
   fresh: boolean;
   help: boolean;
   urnPrefix: string;
 }
 
-/** A mistake of whoever typed the command: told in one line, without a stack. */
+/** A mistake in the command line or environment, reported in one line without a stack. */
 export class UsageError extends Error {}
 
 const project = join(import.meta.dirname, '..');
+const defaultPort = '8080';
 
 export function parseStartOptions(args: string[], env: NodeJS.ProcessEnv): StartOptions {
   const { fresh = false, help = false } = parseFlags(args, ['fresh', 'help']);
@@ -32,13 +33,19 @@ export function parseFlags(args: string[], names: string[]): Record<string, bool
     const options = Object.fromEntries(names.map((name) => [name, { type: 'boolean' as const }]));
     return parseArgs({ args, options, strict: true }).values;
   } catch (error) {
-    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Bad arguments'}. See --help.`);
+    throw new UsageError(`${error instanceof Error ? error.message.split('.')[0] : 'Invalid arguments'}. See --help.`);
   }
 }
 
 export function parsePort(env: NodeJS.ProcessEnv): number {
-  const text = env.PORT || '8080';
+  const text = env.PORT || defaultPort;
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new UsageError(`PORT must be a number up to 65535, not ${JSON.stringify(text)}.`);
+}
+
+/** The command that runs the demo against this Formgate. It names the port unless that is the default. */
+export function demoCommand(publicUrl: string): string {
+  const port = new URL(publicUrl).port || '80';
+  return port === defaultPort ? 'npm run demo' : `PORT=${port} npm run demo`;
 }

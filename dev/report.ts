@@ -1,25 +1,23 @@
-// What `npm start` prints.
+// The texts that `npm start` prints: its help, and the addresses and accounts once it is ready.
 import { relative } from 'node:path';
-import type { StartOptions } from './options.ts';
+import { demoCommand, type StartOptions } from './options.ts';
 
-export const startHelp = `Starts all of Formgate on this machine: Postgres, access service, mailbox, platform services, the
-form service and the token handler, behind one port of 127.0.0.1. Ctrl-C stops everything.
+export const startHelp = `Starts all of Formgate on this machine: Postgres, an identity provider, a mailbox, the platform server,
+the form service and the token handler, behind one port of 127.0.0.1. Ctrl-C stops everything.
 
 Usage: npm start [-- --fresh] [-- --help]
 
-  --fresh   forget all data first
+  --fresh   delete all data first
   --help    print this
 
 Environment:
-  PORT            port to open (8080)
+  PORT            port to listen on (8080)
   FORMGATE_DATA   folder of the data (.formgate in the project)
   URN_PREFIX      prefix of service ids and roles (urn:example)
-  LOG_LEVEL       how much the services log (info)`;
+  LOG_LEVEL       log level of the services (info)`;
 
-/** The table of what runs where, and what to try next. */
+/** Addresses and accounts, and what to try next. */
 export function describeStart(publicUrl: string, { directory }: StartOptions): string {
-  const port = new URL(publicUrl).port;
-  const environment = port === '8080' ? '' : `PORT=${port} `;
   const logs = relative(process.cwd(), `${directory}/logs`) || directory;
   return `
 Formgate is ready.
@@ -31,7 +29,7 @@ ${table([
   ['Mailbox', `${publicUrl}/mailbox`],
   ['Form service', `${publicUrl}/form/v1`],
   ['Token handler', `${publicUrl}/token-handler`],
-  ['Access service', `${publicUrl}/auth/realms/demo`],
+  ['Identity provider', `${publicUrl}/auth/realms/demo`],
 ])}
 
 ${table([
@@ -43,7 +41,7 @@ ${table([
   ['registration token', 'demo-registration-token', '', 'register clients'],
 ])}
 
-Try this in another terminal:  ${environment}npm run demo
+Try this in another terminal:  ${demoCommand(publicUrl)}
 Logs are in ${logs}. Ctrl-C stops everything.`;
 }
 

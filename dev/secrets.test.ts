@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true }));
 
-it('a secret is 32 random bytes, made once and the same for ever after', async () => {
+it('a secret is 32 random bytes, generated once and stored', async () => {
   const secrets = await openSecrets(file);
   const [one, again, other] = await Promise.all([secrets.get('one'), secrets.get('one'), secrets.get('other')]);
   expect(one).toMatch(/^[0-9a-f]{64}$/);

@@ -1,9 +1,10 @@
-// The secrets of an installation: made once, kept in one file that only its owner may read.
+// Generates the secrets of an installation and keeps them in one file, which only its owner may read. A damaged file is
+// rejected: new secrets could not decrypt the existing data.
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 
 export interface Secrets {
-  /** The secret of this name, 32 random bytes in hexadecimal; made and kept when it is asked for first. */
+  /** The secret of this name: 32 random bytes in hexadecimal, generated and stored on the first call. */
   get(name: string): Promise<string>;
 }
 
@@ -39,7 +40,9 @@ async function readSecrets(file: string): Promise<Record<string, string>> {
   const entries = Object.entries(parsed && typeof parsed === 'object' ? parsed : { '': undefined });
   if (entries.every((entry): entry is [string, string] => typeof entry[1] === 'string'))
     return Object.fromEntries(entries);
-  throw new Error(`${file} is damaged. Without its secrets the data cannot be read: start over with --fresh.`);
+  throw new Error(
+    `${file} is damaged. The data cannot be read without its secrets: delete the data with npm start -- --fresh.`,
+  );
 }
 
 function parseJson(text: string): unknown {

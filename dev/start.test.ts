@@ -1,4 +1,5 @@
-// `npm start` and `npm run demo` as a newcomer uses them: from nothing, again, after being killed, and from the beginning.
+// `npm start` and `npm run demo` as a newcomer uses them: from nothing, again, after being killed, and from the
+// beginning.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +22,7 @@ interface Started {
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'formgate-start-'));
-  // Root's Postgres runs as another account, which has to get in.
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(directory, 0o755);
   port = await findQuietPort();
 });
@@ -31,7 +32,7 @@ afterEach(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** A free port that no system gives to programs which ask for any: between two starts nothing holds it. */
+/** A free port outside the range of ephemeral ports, so that no other program takes it between two starts. */
 async function findQuietPort(): Promise<number> {
   for (;;) {
     const listening = await listen(() => undefined, 20_000 + Math.floor(Math.random() * 10_000)).catch(() => undefined);
@@ -100,9 +101,9 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     }
     expect((await ask('/health')).status).toBe(200);
     const { code, output } = await demo();
-    expect(output).toContain('Everything went as it should');
+    expect(output).toContain('All steps succeeded');
     expect(code).toBe(0);
-    // Where the token handler takes part: registration, sign-in, a target, CSRF, logout.
+    // The token handler's steps: registration, sign-in, a target, CSRF, logout.
     for (const line of ['"registered": true', 'Set-Cookie: XSRF-TOKEN=', '← 403 Forbidden', '← 401 Unauthorized'])
       expect(output).toContain(line);
     expect(output).not.toMatch(/eyJ[\w-]{20}/);
@@ -120,7 +121,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     expect(await mail()).toBeGreaterThan(before);
   });
 
-  it('lets npm run reconcile find everything while it runs, and nothing afterwards', async () => {
+  it('writes the environment of npm run reconcile, and removes it when it stops', async () => {
     const started = await start();
     const file = join(directory, 'data/reconciler.env');
     const reconcile = async () => {
@@ -144,11 +145,11 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     process.kill(Number(pid), 'SIGKILL');
     await until(async () => (await ask('/health')).status === 503, started.output, 10_000);
     await until(async () => (await ask('/health')).status === 200, started.output, 20_000);
-    expect(started.output()).toContain('The form service died (SIGKILL)');
+    expect(started.output()).toContain('The form service exited (SIGKILL)');
     expect((await demo()).code).toBe(0);
   });
 
-  it('goes on when a backend of its Postgres crashes, and takes all other connections with it', async () => {
+  it('continues when a backend of its Postgres crashes and all connections end', async () => {
     const started = await start();
     const file = join(directory, 'data/postgres/data/postmaster.pid');
     const [postmaster] = (await readFile(file, 'utf8')).split('\n');
@@ -157,7 +158,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     await until(async () => isGone(Number(backend)), started.output, 10_000);
     await until(async () => (await ask('/health')).status === 200, started.output, 20_000);
     expect((await demo()).code).toBe(0);
-    expect(started.output()).not.toContain('died');
+    expect(started.output()).not.toContain('exited');
     expect(started.child.exitCode).toBeNull();
   });
 
@@ -168,7 +169,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     expect(pids).toHaveLength(3);
     await started.end('SIGKILL');
     await start();
-    // And what was on its way arrives.
+    // Mail that was queued before the kill is delivered.
     expect(await mail()).toBeGreaterThanOrEqual(before);
     await until(
       async () => (await Promise.all(pids.map(isGone))).every(Boolean),
@@ -184,7 +185,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
   });
 });
 
-it('a port that is in use is told in one clear line', async () => {
+it('a port that is in use is reported in one clear line', async () => {
   const taken = await listen(() => undefined);
   const started = run('main.ts', [], { PORT: String(taken.port) });
   await new Promise((done) => started.child.on('close', done));
@@ -195,10 +196,10 @@ it('a port that is in use is told in one clear line', async () => {
   );
 });
 
-it('the demo without a running start says so in one clear line, and exits with 1', async () => {
+it('the demo without a running npm start reports that in one clear line, and exits with 1', async () => {
   const { code, output } = await demo();
   expect(code).toBe(1);
-  expect(output).toBe(`Nothing answers at http://localhost:${port}. Start Formgate first: npm start\n`);
+  expect(output).toBe(`No response from http://localhost:${port}. Start Formgate first: npm start\n`);
 });
 
 /** Process ids of the children whose command line holds `words`. */
@@ -213,7 +214,7 @@ async function childPids(parent: number, words: string): Promise<number[]> {
   });
 }
 
-/** Gone, or a zombie that nobody has collected. */
+/** Whether the process has ended; it may still be a zombie. */
 async function isGone(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   return status === undefined || / Z /.test(status);

@@ -1,5 +1,5 @@
-// Starts all of Formgate on one machine, in an order in which each part finds what it needs, and stops it the other way
-// round. The product's own processes get environment variables and nothing else, as in a cluster.
+// Starts all of Formgate on one machine, in the order of dependencies, and stops it in the reverse order. The product's
+// processes are configured by environment variables only, as in a cluster.
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../src/service/clock.ts';
@@ -19,23 +19,23 @@ import { openSecrets, type Secrets } from './secrets.ts';
 import { createStopStack, StoppedError, type StopStack } from './stop-stack.ts';
 
 export interface Formgate {
-  /** Starts everything; rejects, with everything stopped again, when something does not start. */
+  /** Starts everything. If a component does not start, stops the others and rejects. */
   start(): Promise<Started>;
-  /** May be called at any time, while starting too. */
+  /** May be called at any time, also during the start. */
   stop(): Promise<void>;
-  /** Resolves with a reason when it cannot go on by itself. */
+  /** Resolves with the reason when it cannot continue. */
   failed: Promise<string>;
 }
 
 export interface Started {
   publicUrl: string;
-  /** Where the form service and its database are, for a bench that goes past the gateway. */
+  /** Addresses of the form service and its database, for benchmarks that bypass the gateway. */
   forms: { url: string; metricsUrl: string; databaseUrl: string };
 }
 
-/** Told to whoever watches the start. */
+/** Receives the progress of the start. */
 export interface Report {
-  done(part: string): void;
+  done(component: string): void;
   warn(text: string): void;
 }
 
@@ -45,9 +45,9 @@ export function createFormgate(options: StartOptions, report: Report): Formgate 
   return {
     start: async () => {
       try {
-        return await startParts({ options, report, stack, fail: failure.resolve });
+        return await startAll({ options, report, stack, fail: failure.resolve });
       } catch (error) {
-        // What a stop takes away from under a start is no failure of its own.
+        // A stop during the start makes later steps fail; those failures are not reported.
         const reason = stack.isStopping ? new StoppedError('Stopped.') : error;
         await stack.stop().catch(() => undefined);
         throw reason;
@@ -65,9 +65,9 @@ interface Run {
   fail(reason: string): void;
 }
 
-async function startParts(run: Run): Promise<Started> {
+async function startAll(run: Run): Promise<Started> {
   const { options, report, stack } = run;
-  // The port first: if it is taken, nothing else was touched.
+  // The port comes first, so that nothing has changed if it is in use.
   let handle: Gateway | undefined;
   const gateway = await listenAt(options.port, (req, res) =>
     handle ? handle.app(req, res) : res.writeHead(503).end(),
@@ -89,7 +89,7 @@ async function startParts(run: Run): Promise<Started> {
     serviceSecret: (clientId) => secrets.get(serviceSecretName(clientId)),
   });
   await stack.add(access.close);
-  report.done('Access service and mailbox');
+  report.done('Identity provider and mailbox');
 
   const children = await startChildren({ ...run, secrets, postgres, mailbox, access, urns, publicUrl });
   let hasData = false;
@@ -118,7 +118,7 @@ async function startParts(run: Run): Promise<Started> {
   await children.tokenHandler.ready;
   report.done('Token handler');
   hasData = true;
-  return { publicUrl, forms: { url: children.targets.forms, ...children.formsPlace } };
+  return { publicUrl, forms: { url: children.targets.forms, ...children.formsAddresses } };
 }
 
 async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Promise<Listening> {
@@ -127,12 +127,12 @@ async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Pro
       throw new UsageError(`Port ${port} is in use. Stop what uses it, or choose another: PORT=${port + 1} npm start`);
     }
     if (error.code === 'EACCES')
-      throw new UsageError(`Port ${port} may not be opened by this user: choose one above 1023.`);
+      throw new UsageError(`This user may not open port ${port}. Choose one above 1023: PORT=8080 npm start`);
     throw error;
   });
 }
 
-/** The folder of the data, emptied first if a fresh start is asked for. Only what we put there ourselves is removed. */
+/** Creates the data folder. With `fresh`, first deletes the files that Formgate created in it, and no others. */
 async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> {
   await mkdir(directory, { recursive: true });
   const secretsFile = join(directory, 'secrets.json');
@@ -154,12 +154,12 @@ async function startDatabase({ options, report, stack, fail }: Run, secrets: Sec
   const directory = join(options.directory, 'postgres');
   const postgres = await startPostgres({ directory, password: await secrets.get('postgres') });
   await stack.add(postgres.stop);
-  void postgres.failed.then(() => fail('Postgres has stopped by itself.'));
+  void postgres.failed.then(() => fail('Postgres has stopped unexpectedly.'));
   report.done('Postgres');
   return postgres;
 }
 
-interface Parts extends Run {
+interface ChildrenRun extends Run {
   secrets: Secrets;
   postgres: EmbeddedPostgres;
   mailbox: Mailbox;
@@ -169,76 +169,76 @@ interface Parts extends Run {
 }
 
 interface Children {
-  formsPlace: { metricsUrl: string; databaseUrl: string };
+  formsAddresses: { metricsUrl: string; databaseUrl: string };
   targets: Targets;
   platformServer: SupervisedChild;
   forms: SupervisedChild;
   tokenHandler: SupervisedChild;
 }
 
-async function startChildren(parts: Parts): Promise<Children> {
-  const { options, postgres } = parts;
-  const place = async (database: string) => ({
+async function startChildren(run: ChildrenRun): Promise<Children> {
+  const { options, postgres } = run;
+  const addressOf = async (database: string) => ({
     databaseUrl: await postgres.ensureDatabase(database),
     port: await findFreePort(),
     metricsPort: await findFreePort(),
   });
-  const places = {
-    platformServer: await place('platform'),
-    forms: await place('forms'),
-    tokenHandler: await place('token_handler'),
+  const addresses = {
+    platformServer: await addressOf('platform'),
+    forms: await addressOf('forms'),
+    tokenHandler: await addressOf('token_handler'),
   };
   const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}`;
   const targets = {
-    platformServer: urlOf(places.platformServer),
-    forms: urlOf(places.forms),
-    tokenHandler: urlOf(places.tokenHandler),
+    platformServer: urlOf(addresses.platformServer),
+    forms: urlOf(addresses.forms),
+    tokenHandler: urlOf(addresses.tokenHandler),
   };
   const seedFile = join(options.directory, 'seed.json');
   await writeFile(seedFile, JSON.stringify(platformSeed(targets), undefined, 2));
   const environments = await processEnvironments({
-    ...places,
-    urns: parts.urns,
-    secrets: parts.secrets,
-    accessUrl: parts.access.url,
-    publicUrl: parts.publicUrl,
-    smtpPort: parts.mailbox.port,
+    ...addresses,
+    urns: run.urns,
+    secrets: run.secrets,
+    accessUrl: run.access.url,
+    publicUrl: run.publicUrl,
+    smtpPort: run.mailbox.port,
     seedFile,
   });
-  await offerReconciler(parts, environments.reconciler);
-  const { databaseUrl, metricsPort } = places.forms;
+  await writeReconcilerEnvironment(run, environments.reconciler);
+  const { databaseUrl, metricsPort } = addresses.forms;
   return {
     targets,
-    formsPlace: { databaseUrl, metricsUrl: `http://127.0.0.1:${metricsPort}` },
-    platformServer: await supervise(parts, 'platform server', 'platform-server', environments.platformServer),
-    forms: await supervise(parts, 'form service', 'forms', environments.forms),
-    tokenHandler: await supervise(parts, 'token handler', 'token-handler', environments.tokenHandler),
+    formsAddresses: { databaseUrl, metricsUrl: `http://127.0.0.1:${metricsPort}` },
+    platformServer: await supervise(run, 'platform server', 'platform-server', environments.platformServer),
+    forms: await supervise(run, 'form service', 'forms', environments.forms),
+    tokenHandler: await supervise(run, 'token handler', 'token-handler', environments.tokenHandler),
   };
 }
 
-/** What `npm run reconcile` reads while we run; with secrets, so only its owner may. */
-async function offerReconciler({ options, stack }: Parts, environment: Record<string, string>): Promise<void> {
+/** Writes the environment for `npm run reconcile`, until the stop. It holds secrets, so only its owner may read it. */
+async function writeReconcilerEnvironment({ options, stack }: Run, environment: Record<string, string>): Promise<void> {
   const file = join(options.directory, 'reconciler.env');
   await rm(file, { force: true });
   await writeFile(file, environmentFile(environment), { mode: 0o600 });
   await stack.add(() => rm(file, { force: true }));
 }
 
-type Room = 'platform-server' | 'forms' | 'token-handler';
+type Module = 'platform-server' | 'forms' | 'token-handler';
 
-async function supervise({ options, report, stack }: Run, name: string, room: Room, env: Record<string, string>) {
-  const logFile = join(options.directory, 'logs', `${room}.log`);
+async function supervise({ options, report, stack }: Run, name: string, module: Module, env: Record<string, string>) {
+  const logFile = join(options.directory, 'logs', `${module}.log`);
   await rm(logFile, { force: true });
   const child = superviseChild({
     name,
     env,
     logFile,
-    main: join(import.meta.dirname, '../src', room, 'main.ts'),
+    main: join(import.meta.dirname, '../src', module, 'main.ts'),
     readyUrl: `http://127.0.0.1:${env.METRICS_PORT}/readyz`,
     onDeath: (reason, waitMs) =>
-      report.warn(`The ${name} died (${reason}); it starts again in ${waitMs / 1000} s. ${logFile}`),
+      report.warn(`The ${name} exited (${reason}). It restarts in ${waitMs / 1000} s. Its log is ${logFile}`),
   });
-  // The rejection is heard where the start waits for it; until then it must not end the process.
+  // The start handles the rejection when it waits for it; until then it must not end the process.
   child.ready.catch(() => undefined);
   await stack.add(child.stop);
   return child;

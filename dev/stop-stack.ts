@@ -1,14 +1,14 @@
-// What has to be stopped, in the order opposite to that in which it was started.
+// Stops components in the reverse order of their start, even if some of them fail to stop.
 
 export interface StopStack {
-  /** Registers what stops something that runs now. When stopping has begun, it is called at once, and this rejects. */
+  /** Registers a component's stop function. If stopping has begun, calls it immediately and throws StoppedError. */
   add(stop: () => Promise<void>): Promise<void>;
   /** Stops everything. Repeated calls wait for the first. Failures are collected into one AggregateError. */
   stop(): Promise<void>;
   readonly isStopping: boolean;
 }
 
-/** Says that a start was given up because a stop was asked for. */
+/** A start was abandoned because a stop was requested. */
 export class StoppedError extends Error {}
 
 export function createStopStack(): StopStack {
@@ -18,7 +18,7 @@ export function createStopStack(): StopStack {
   async function stopAll(): Promise<void> {
     const failures: unknown[] = [];
     for (let stop = stops.pop(); stop; stop = stops.pop()) await stop().catch((error: unknown) => failures.push(error));
-    if (failures.length > 0) throw new AggregateError(failures, 'Not everything stopped.');
+    if (failures.length > 0) throw new AggregateError(failures, 'Some components did not stop.');
   }
 
   return {

@@ -1,4 +1,4 @@
-// The embedded access service over plain HTTP: what its tokens say, and whom it refuses.
+// The embedded identity provider over HTTP: the claims of its tokens, and the requests that it rejects.
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';

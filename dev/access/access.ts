@@ -1,5 +1,5 @@
-// The embedded access service: an OpenID provider per realm under /auth/realms/<realm>, as Keycloak has them. For trials
-// and tests; a cluster has a real one.
+// The embedded identity provider: one OpenID provider per realm under /auth/realms/<realm>, as in Keycloak. It is for
+// trials and tests only; a cluster has a real identity provider.
 import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, jwtVerify, SignJWT } from 'jose';
@@ -10,12 +10,12 @@ import { createRealm, profileClaims, type Realm, type RealmDefinition } from './
 import { createSignInRoutes } from './sign-in.ts';
 
 export interface AccessService {
-  /** Answers `/auth/...`. */
+  /** Handles `/auth/...`. */
   app: express.Express;
-  /** Adds the realm, in place of an earlier one of that name. */
+  /** Adds the realm, or replaces the realm of that name. */
   addRealm(definition: RealmDefinition): Promise<Realm>;
   realm(name: string): Realm | undefined;
-  /** Signs any claims with the realm's own key. */
+  /** Signs the claims with the realm's key. */
   sign(realm: string, claims: JWTPayload): Promise<string>;
 }
 
@@ -56,7 +56,7 @@ export async function createAccessService(options: {
     realm: (name) => realms.get(name)?.realm,
     sign: async (name, claims) => {
       const found = realms.get(name);
-      if (!found) throw new Error(`There is no realm ${name}.`);
+      if (!found) throw new Error(`The realm ${name} does not exist.`);
       return new SignJWT(claims)
         .setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: found.key.kid ?? '' })
         .sign(await importJWK(found.key, 'RS256'));
@@ -73,7 +73,7 @@ function createRoutes(options: Parameters<typeof createProvider>[0]): express.Ro
   return router;
 }
 
-/** Ours, because the library's refuses access tokens that are meant for a resource, as all of ours are. */
+/** Replaces the library's endpoint, which rejects access tokens that have a resource. All tokens here have one. */
 async function answerUserinfo(
   { realm, issuer, signingKey }: { realm: Realm; issuer: string; signingKey: JWK },
   req: express.Request,

@@ -1,4 +1,5 @@
-// Gives oidc-provider its storage: the realm's own clients from its definition, everything else from the entity store.
+// The storage adapter of oidc-provider: reads the clients of the realm's definition, and keeps everything else in the
+// entity store.
 import type { Adapter, AdapterFactory, ClientMetadata } from 'oidc-provider';
 import type { EntityStore } from './entity-store.ts';
 import type { Realm, RealmClient } from './realm.ts';
@@ -12,7 +13,7 @@ export function createAdapterFactory(realm: Realm, store: EntityStore): AdapterF
       return client ? clientMetadata(client) : store.find({ realm: name, kind, id });
     },
     findByUid: (uid) => store.findByUid(name, kind, uid),
-    // Device codes are not offered, and nothing else has a user code.
+    // Only device codes have user codes, and the device flow is disabled.
     findByUserCode: async () => undefined,
     consume: (id) => store.consume({ realm: name, kind, id }),
     destroy: (id) => store.remove({ realm: name, kind, id }),

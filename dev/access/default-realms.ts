@@ -1,4 +1,4 @@
-// The realms that `npm start` comes with: `demo` for the tenant Demo, and `core` for the platform's own services.
+// The realms of `npm start`: `demo` for the tenant Demo, and `core` for the platform's services.
 import type { Urns } from '../../src/service/urn.ts';
 import type { RealmClient, RealmDefinition, RealmUser, Roles } from './realm.ts';
 
@@ -42,7 +42,7 @@ function demoRealm(urns: Urns): RealmDefinition {
 }
 
 function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefinition {
-  // A caller of the tenant service needs a role there to have it among its audiences (platform contracts, section 1).
+  // A role on a service makes that service an audience of the token, which the contracts demand (section 1).
   const everyService = {
     'tenant-service': ['platform-service'],
     'configuration-service': ['configured-service'],
@@ -69,7 +69,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
   };
 }
 
-/** All administrator roles that the platform knows. */
+/** All administrator roles of the platform. */
 function administrator(urns: Urns): Roles {
   return {
     realm: ['tenant-admin', 'clerk', 'assessor'],

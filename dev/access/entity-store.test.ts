@@ -1,4 +1,4 @@
-// One contract for both stores of the access service, and that a restart on Postgres forgets nothing.
+// The contract of both entity stores, and a restart on Postgres, which must lose nothing.
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

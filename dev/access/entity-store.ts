@@ -1,5 +1,5 @@
-// Where the access service keeps registered clients, sessions, grants, tokens and signing keys. Two implementations
-// pass one contract suite: in memory here, in Postgres beside it.
+// Stores what the embedded identity provider issues: registered clients, sessions, grants, tokens and signing keys.
+// This implementation is in memory; the one in Postgres passes the same tests.
 import type { JWK } from 'jose';
 import type { AdapterPayload } from 'oidc-provider';
 import type { Clock } from '../../src/service/clock.ts';
@@ -12,16 +12,16 @@ export interface EntityKey {
 }
 
 export interface EntityStore {
-  /** `lifetime` in seconds; without one the entity stays. */
+  /** `lifetime` is in seconds; without it, the entity does not expire. */
   save(key: EntityKey, payload: AdapterPayload, lifetime: number | undefined): Promise<void>;
   find(key: EntityKey): Promise<AdapterPayload | undefined>;
-  /** By the member `uid` of the payload, which only sessions have. */
+  /** Finds an entity by the member `uid` of its payload, which only sessions have. */
   findByUid(realm: string, kind: string, uid: string): Promise<AdapterPayload | undefined>;
-  /** Marks a code or token as used: its payload answers `consumed` in seconds since 1970. */
+  /** Marks a code or token as used: sets `consumed` in its payload, in seconds since 1970. */
   consume(key: EntityKey): Promise<void>;
   remove(key: EntityKey): Promise<void>;
   removeByGrant(realm: string, kind: string, grantId: string): Promise<void>;
-  /** The realm's private signing key; `create` is called when it has none, and of two racing keys one wins. */
+  /** The realm's private signing key. Calls `create` if there is none; of two concurrent calls, one key is kept. */
   signingKey(realm: string, create: () => Promise<JWK>): Promise<JWK>;
   removeExpired(): Promise<void>;
 }

@@ -1,11 +1,11 @@
-// The access service's pages that are not the sign-in form: signing out, and errors that no client may be told of.
+// Pages of the embedded identity provider for signing out, and for errors that must not be sent to a client.
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider';
 import { html, Markup } from '../../src/service/openapi/html.ts';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 
 /**
- * Asks before signing out, unless the client proved by an ID token who is signed in: then the form sends itself, and
- * the button is for browsers without JavaScript. `form` is the library's, with its XSRF token.
+ * Asks before signing out. If the client sent an ID token hint, a script submits the form, and the button is for
+ * browsers without JavaScript. `form` is the library's, with its XSRF token.
  */
 export function askToLogOut(ctx: KoaContextWithOIDC, form: string): void {
   const isProven = ctx.oidc.entities.IdTokenHint !== undefined;
@@ -33,13 +33,13 @@ export function confirmLogOut(ctx: KoaContextWithOIDC): void {
   });
 }
 
-/** An error that cannot be sent to the client, because its address is not known to be the client's. */
+/** Shows an error that cannot be sent to the client, because the redirect URI is not known to be the client's. */
 export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
   answer(ctx, {
     title: 'Sign-in is not possible',
     width: 'narrow',
     body: html`<main class="card"><h1>Sign-in is not possible</h1>
-<p>${out.error_description ?? 'The access service refused the request.'}</p>
+<p>${out.error_description ?? 'The identity provider rejected the request.'}</p>
 <p class="quiet small">Error: <code>${out.error}</code></p></main>`,
   });
 }

@@ -1,5 +1,5 @@
-// Loads oidc-provider without the warning that it prints as it loads: it takes every Node that is not marked as LTS for
-// unsupported, newer ones included.
+// Loads oidc-provider and suppresses its warning about an unsupported runtime. The warning is wrong for Node releases
+// that are newer than the current LTS.
 export type OidcLibrary = typeof import('oidc-provider');
 
 const falseAlarm = /^oidc-provider WARNING: Unsupported runtime/;

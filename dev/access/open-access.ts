@@ -1,5 +1,5 @@
-// The access service as `npm start` runs it: the default realms, kept in Postgres, on a loopback port of its own for the
-// services and mounted in the gateway for browsers.
+// Runs the embedded identity provider of `npm start`: the default realms, with their state in Postgres. Services reach
+// it on a loopback port of its own, browsers through the gateway.
 import { join } from 'node:path';
 import type express from 'express';
 import { systemClock } from '../../src/service/clock.ts';
@@ -17,9 +17,9 @@ export interface RunningAccess {
   app: express.Express;
   /** `http://127.0.0.1:<port>/auth`, for the services. */
   url: string;
-  /** Whether its database answers. */
+  /** Whether its database is reachable. */
   isReady(): Promise<boolean>;
-  /** An access token of a client's service account. */
+  /** Requests an access token for a client's service account. */
   token(realm: string, clientId: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface AccessOptions {
   publicUrl: string;
   cookieKey: string;
   urns: Urns;
-  /** The secret of a platform service's account in `core`. */
+  /** The client secret of a platform service in `core`. */
   serviceSecret(clientId: string): Promise<string>;
 }
 
@@ -54,10 +54,10 @@ export async function openAccess(options: AccessOptions): Promise<RunningAccess>
       const client_secret = service.realm(realm)?.client(clientId)?.secret ?? '';
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret });
       const response = await fetch(`${url}/realms/${realm}/protocol/openid-connect/token`, { method: 'POST', body });
-      const answer: { access_token?: string } = JSON.parse(await response.text());
-      if (answer.access_token === undefined)
-        throw new Error(`The access service answered ${response.status} to ${clientId}.`);
-      return answer.access_token;
+      const tokens: { access_token?: string } = JSON.parse(await response.text());
+      if (tokens.access_token === undefined)
+        throw new Error(`The identity provider issued no token to ${clientId}: HTTP ${response.status}.`);
+      return tokens.access_token;
     },
     close: async () => {
       clearInterval(cleaning);
@@ -78,7 +78,7 @@ async function addDefaultRealms(
   }
   const secretOf = (clientId: string) => {
     const secret = secrets.get(clientId);
-    if (secret === undefined) throw new Error(`There is no secret for ${clientId}.`);
+    if (secret === undefined) throw new Error(`The secret of ${clientId} is missing.`);
     return secret;
   };
   await Promise.all(defaultRealms({ urns, serviceSecret: secretOf }).map(addRealm));

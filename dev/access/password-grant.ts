@@ -1,5 +1,5 @@
-// Keycloak's direct access grant (RFC 6749, section 4.3), so that a terminal or a test can act as a person. Only clients
-// that name the grant have it, which of the embedded ones is demo-cli alone.
+// Keycloak's direct access grant (RFC 6749, section 4.3), with which scripts and tests sign in as a person. Only
+// clients that list the grant may use it; of the default clients, that is demo-cli.
 import type { Provider, TokenEndpointGrantContext } from 'oidc-provider';
 import type { OidcLibrary } from './oidc-library.ts';
 import type { Realm } from './realm.ts';
@@ -14,7 +14,7 @@ interface PasswordGrant {
   library: OidcLibrary;
   provider: Provider;
   realm: Realm;
-  /** What the tokens are for. */
+  /** The resource (RFC 8707) of the tokens. */
   resource: string;
 }
 

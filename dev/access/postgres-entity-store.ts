@@ -1,4 +1,4 @@
-// The access service's memory in Postgres, so that a restart forgets no client, no session and no key.
+// The entity store in Postgres: clients, sessions and signing keys survive a restart.
 import type { JWK } from 'jose';
 import type { AdapterPayload } from 'oidc-provider';
 import type { Clock } from '../../src/service/clock.ts';
@@ -10,7 +10,7 @@ interface Row {
   consumed: Date | null;
 }
 
-/** On a database with the tables of `migrations`. */
+/** The database must have the tables of `migrations`. */
 export function createPostgresEntityStore(database: Queryable, clock: Clock): EntityStore {
   return {
     save: async ({ realm, kind, id }, payload, lifetime) => {

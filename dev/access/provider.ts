@@ -1,5 +1,5 @@
-// One realm's OpenID provider: oidc-provider with Keycloak's paths, lifetimes and token contents. It asks nobody for
-// consent, because every client of the embedded service is a first-party one.
+// The OpenID provider of one realm: oidc-provider with Keycloak's paths, lifetimes and token contents. There is no
+// consent screen, because all clients are first-party clients.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
@@ -10,7 +10,7 @@ import type { OidcLibrary } from './oidc-library.ts';
 import { addPasswordGrant } from './password-grant.ts';
 import { type Account, accessTokenClaims, profileClaims, type Realm } from './realm.ts';
 
-/** The one resource that all access tokens are for: the platform. Naming it is what makes them JWTs. */
+/** The resource of all access tokens. The library issues JWTs only for tokens with a resource. */
 const platformResource = 'urn:platform';
 const scopes = ['openid', 'profile', 'email', 'roles', 'offline_access'];
 const sessionLifetime = 10 * 3600;
@@ -28,11 +28,11 @@ const keycloakRoutes = {
 export interface ProviderOptions {
   library: OidcLibrary;
   realm: Realm;
-  /** `<public address>/auth/realms/<realm>`: what tokens say. All URLs that the provider hands out begin with it. */
+  /** `<public address>/auth/realms/<realm>`: the issuer of tokens, and the prefix of all URLs of the provider. */
   issuer: string;
   store: EntityStore;
   signingKey: JWK;
-  /** Sign the cookies. */
+  /** Keys that sign the cookies. */
   cookieKeys: string[];
 }
 
@@ -40,7 +40,7 @@ export function createProvider(options: ProviderOptions): Provider {
   const { library, realm } = options;
   const provider = new library.Provider(options.issuer, createConfiguration(options));
   addPasswordGrant({ library, provider, realm, resource: platformResource });
-  // Keycloak says when the refresh token ends; the library has no place for it.
+  // Keycloak's token response states the lifetime of the refresh token; the library's does not.
   provider.use(async (ctx, next) => {
     await next();
     const refreshToken = ctx.oidc?.entities.RefreshToken;
@@ -65,7 +65,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
     cookies: {
       keys: cookieKeys,
       names: { session: 'access_session', interaction: 'access_interaction', resume: 'access_resume' },
-      // Realms share a host, and must not see each other's sessions.
+      // Realms share a host, so the path keeps their sessions apart.
       long: { httpOnly: true, sameSite: 'lax', path },
       short: { httpOnly: true, sameSite: 'lax', path },
     },
@@ -75,7 +75,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
       profile: ['name'],
       email: ['email'],
     },
-    // With all its claims in the ID token, as Keycloak has it.
+    // Keycloak puts all claims into the ID token.
     conformIdTokenClaims: false,
     extraParams: ['kc_idp_hint'],
     routes: keycloakRoutes,
@@ -95,7 +95,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
     clientDefaults: { backchannel_logout_session_required: true },
     clientBasedCORS: () => true,
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
-    // Its own fetch refuses loopback addresses, and everything here is on loopback.
+    // The library's own fetch refuses loopback addresses.
     fetch: (url, init) => fetch(url, withoutDispatcher(init ?? {})),
     findAccount: (_ctx, id) => {
       const account = realm.account(id);
@@ -146,7 +146,7 @@ function withoutDispatcher({ dispatcher: _, ...init }: RequestInit & { dispatche
   return init;
 }
 
-/** No consent screen: what a client asks for, it is given. */
+/** Grants every requested scope without a consent screen. */
 async function grantEverything(ctx: KoaContextWithOIDC) {
   const { client, session, params, provider } = ctx.oidc;
   if (!client || !session?.accountId) return undefined;
@@ -162,7 +162,7 @@ async function grantEverything(ctx: KoaContextWithOIDC) {
 
 type JwtCustomizer = NonNullable<NonNullable<NonNullable<Configuration['formats']>['customizers']>['jwt']>;
 
-/** Replaces the library's access token (RFC 9068) by Keycloak's. */
+/** Gives the library's access token (RFC 9068) the form of Keycloak's. */
 async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<JwtCustomizer>): Promise<void> {
   const clientId = token.clientId ?? '';
   const person =
@@ -194,7 +194,7 @@ async function sessionIdOf(ctx: KoaContextWithOIDC, token: object, clientId: str
   return session?.sidFor(clientId);
 }
 
-/** Keycloak registers a client without redirect URIs: one that cannot sign anybody in until it is given some. */
+/** Keycloak accepts a client without redirect URIs. Such a client cannot sign anyone in until it is updated. */
 function acceptWithoutRedirectUris(
   _ctx: KoaContextWithOIDC | undefined,
   _key: string,

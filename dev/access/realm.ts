@@ -16,7 +16,7 @@ export interface RealmUser {
   roles?: Roles;
 }
 
-/** A client that is part of the realm; registered ones live in the store. */
+/** A client of the realm's definition. Clients that registered themselves are in the entity store. */
 export interface RealmClient {
   clientId: string;
   /** Absent for a public client. */
@@ -24,7 +24,7 @@ export interface RealmClient {
   grants: ('authorization_code' | 'refresh_token' | 'client_credentials' | 'password')[];
   redirectUris?: string[];
   postLogoutRedirectUris?: string[];
-  /** Of its service account. */
+  /** Roles of its service account. */
   roles?: Roles;
 }
 
@@ -32,21 +32,21 @@ export interface RealmDefinition {
   name: string;
   users: RealmUser[];
   clients: RealmClient[];
-  /** Audiences of every person's tokens: what an audience mapper in a Keycloak realm's default client scope adds. */
+  /** Audiences of each person's tokens, as from an audience mapper in the default client scope of a Keycloak realm. */
   audiences?: string[];
-  /** What a caller of dynamic registration presents. */
+  /** The initial access token of dynamic registration; without it, the realm refuses registration. */
   registrationToken?: string;
   /** Seconds; 300 as in Keycloak. */
   accessTokenLifetime?: number;
   /** Seconds; 1800 as in Keycloak. */
   refreshTokenLifetime?: number;
-  /** Whether a refresh answers a new refresh token and voids the one presented (true). */
+  /** Whether a refresh returns a new refresh token and revokes the presented one (default: true). */
   rotateRefreshTokens?: boolean;
 }
 
-/** Someone with a token: a person, or a client's service account. */
+/** The subject of a token: a person, or the service account of a client. */
 export interface Account {
-  /** Stable across restarts, so that what it created stays its own. */
+  /** Stable across restarts, so that forms keep their owner. */
   id: string;
   username: string;
   name: string;
@@ -61,7 +61,7 @@ export interface Realm {
   client(clientId: string): RealmClient | undefined;
   serviceAccount(clientId: string): Account | undefined;
   account(id: string): Account | undefined;
-  /** The account of this e-mail address (in any case), if the password is right. */
+  /** The account of this email address (case-insensitive), if the password is right. */
   authenticate(email: string, password: string): Account | undefined;
 }
 
@@ -100,7 +100,7 @@ export function createRealm(definition: RealmDefinition): Realm {
   return realm;
 }
 
-/** What an access token says about the account: Keycloak's claims and their nesting. */
+/** The claims of an access token, as Keycloak names and nests them. */
 export function accessTokenClaims(
   account: Account,
   clientId: string,
@@ -112,7 +112,7 @@ export function accessTokenClaims(
     sub: account.id,
     typ: 'Bearer',
     azp: clientId,
-    // Keycloak's audience resolution: one per client on which the account has a role, the token's own client excepted.
+    // Keycloak's audience resolution: each client on which the account has a role, except the token's own client.
     aud: [...new Set([...withRoles.filter((client) => client !== clientId), ...audiences])],
     realm_access: { roles: account.roles.realm ?? [] },
     resource_access: Object.fromEntries(Object.entries(clients).map(([client, roles]) => [client, { roles }])),
@@ -120,7 +120,7 @@ export function accessTokenClaims(
   };
 }
 
-/** What an ID token and the userinfo endpoint say. */
+/** The profile claims of an ID token and of the userinfo endpoint. */
 export function profileClaims(account: Account): Record<string, unknown> {
   return {
     preferred_username: account.username,

@@ -1,4 +1,4 @@
-// Dynamic client registration and its management at the embedded access service (RFC 7591 and 7592).
+// Dynamic client registration and its management at the embedded identity provider (RFC 7591 and 7592).
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
 
@@ -120,7 +120,7 @@ it('the registration access token of one client does not manage another', async 
   expect((await call('GET', two.registration_client_uri, one.registration_access_token)).status).toBe(401);
 });
 
-it('a redirect URI that is none is refused with 400', async () => {
+it('an invalid redirect URI is rejected with 400', async () => {
   const refused = await register({ ...asked, redirect_uris: ['not a uri'] });
   expect(refused).toMatchObject({ status: 400, answer: { error: 'invalid_redirect_uri' } });
 });

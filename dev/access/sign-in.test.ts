@@ -1,4 +1,4 @@
-// Signing in, refreshing and signing out at the embedded access service, over plain HTTP as a browser does it.
+// Sign-in, refresh and logout at the embedded identity provider, over HTTP as a browser does it.
 import { createHash, randomBytes } from 'node:crypto';
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -109,13 +109,13 @@ describe('sign-in', () => {
     expect(back.url.searchParams.get('code')).toBeTruthy();
   });
 
-  it('tells the client access_denied when the person cancels', async () => {
+  it('returns access_denied to the client when the person cancels', async () => {
     const browser = browse();
     const back = await browser.submit(await browser.open(authorizationUrl()), { action: 'cancel' });
     expect(Object.fromEntries(back.url.searchParams)).toMatchObject({ error: 'access_denied', state: 'the state' });
   });
 
-  it('asks nothing of a person who is signed in, but again with prompt=login', async () => {
+  it('does not ask a signed-in person for a password, except with prompt=login', async () => {
     const browser = browse();
     await signIn(browser);
     expect((await browser.open(authorizationUrl())).url.searchParams.get('code')).toBeTruthy();
@@ -123,7 +123,7 @@ describe('sign-in', () => {
     expect((await browser.open(authorizationUrl({ prompt: 'login' }))).text).toContain('Password');
   });
 
-  it('answers login_required to prompt=none without a session', async () => {
+  it('returns login_required for prompt=none without a session', async () => {
     const back = await browse().open(authorizationUrl({ prompt: 'none' }));
     expect(back.url.searchParams.get('error')).toBe('login_required');
   });
@@ -181,7 +181,7 @@ describe('logout', () => {
     expect(await exchange(refresh)).toMatchObject({ status: 400, answer: { error: 'invalid_grant' } });
   });
 
-  it('with an ID token sends itself, and returns to the registered address', async () => {
+  it('with an ID token submits the form by script, and returns to the registered address', async () => {
     const browser = browse();
     const { answer } = await redeem(await signIn(browser));
     const hint = {
@@ -204,7 +204,7 @@ describe('logout', () => {
     expect(page.status).toBe(400);
   });
 
-  it('tells the clients of the session by back channel', async () => {
+  it('notifies the clients of the session by back-channel logout', async () => {
     const registered = await fetch(`${access.issuer('demo')}/clients-registrations/openid-connect`, {
       method: 'POST',
       headers: { Authorization: 'Bearer demo-registration-token', 'Content-Type': 'application/json' },

@@ -1,17 +1,17 @@
-// The sign-in form: a page and a plain form POST, without JavaScript, so that a script can fill it in as a browser does.
+// The sign-in form of the embedded identity provider. It needs no JavaScript, so that scripts can submit it as well.
 import express from 'express';
 import type { Provider } from 'oidc-provider';
 import { html } from '../../src/service/openapi/html.ts';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import type { Realm } from './realm.ts';
 
-/** Below the realm's path; the library sends the browser here and takes it back. */
+/** Routes below the realm's path. The library redirects the browser here, and continues after the form. */
 export function createSignInRoutes(provider: Provider, realm: Realm): express.Router {
   const router = express.Router();
   router.get('/login-actions/authenticate/:uid', async (req, res) => {
     const interaction = await findInteraction(provider, req, res);
     if (!interaction) return answer(res.status(400), expiredPage());
-    // Every client is ours: an explicit prompt=consent is answered without a question.
+    // All clients are first-party clients, so prompt=consent is granted without a page.
     if (interaction.prompt.name === 'consent') return provider.interactionFinished(req, res, { consent: {} });
     const hint = interaction.params.login_hint;
     answer(res, formPage(realm, { email: typeof hint === 'string' ? hint : '' }));
@@ -58,9 +58,9 @@ function formPage(realm: Realm, { email, refused = false }: { email: string; ref
     body: html`<main class="card">
 <h1>Sign in</h1>
 <p class="quiet">to the realm <strong>${realm.definition.name}</strong></p>
-${refused && html`<p class="alarm" id="refused" role="alert">This e-mail address and password do not match an account.</p>`}
+${refused && html`<p class="alarm" id="refused" role="alert">The email address or the password is wrong.</p>`}
 <form method="post">
-<label for="username">E-mail address</label>
+<label for="username">Email address</label>
 <input id="username" name="username" type="email" autocomplete="username" required${!email && html` autofocus`} value="${email}"${refused && html` aria-describedby="refused"`}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required${email !== '' && html` autofocus`}>
@@ -70,7 +70,7 @@ ${refused && html`<p class="alarm" id="refused" role="alert">This e-mail address
 </div>
 </form>
 </main>
-<p class="quiet small note">The embedded access service of <code>npm start</code>: for trying Formgate out, not for real accounts.</p>`,
+<p class="quiet small note">This is the embedded identity provider of <code>npm start</code>. Use it to try Formgate, not for real accounts.</p>`,
   };
 }
 
@@ -79,7 +79,7 @@ function expiredPage(): Page {
     title: 'The sign-in has expired',
     width: 'narrow',
     body: html`<main class="card"><h1>The sign-in has expired</h1>
-<p>It was finished already, or took too long. Go back to the page you came from and sign in again.</p></main>`,
+<p>It was already completed, took too long, or was started in another browser. Go back to the page you came from and sign in again.</p></main>`,
   };
 }
 

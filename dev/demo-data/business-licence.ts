@@ -1,4 +1,4 @@
-// The demo form: an application for a business licence, for anyone, with or without an account.
+// The demo form definition: an application for a business licence, for applicants with or without an account.
 import type { Urns } from '../../src/service/urn.ts';
 import dataSchema from './business-licence-data-schema.json' with { type: 'json' };
 
@@ -58,7 +58,7 @@ export function businessLicence(urns: Urns): Record<string, unknown> {
   };
 }
 
-/** Answers that the form accepts, at three stages of filling it in. */
+/** Form data that the form accepts: a first version, and the complete one. */
 export const exampleAnswers = {
   begun: { businessName: 'Northern Lights Bakery', structure: 'corporation', servesFood: true },
   complete: {

@@ -1,4 +1,4 @@
-// The demo's register, created through the register API of a real form service.
+// The demo's register, created through the register API of a form service.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createUrns } from '../../src/service/urn.ts';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => forms.close());
 
-/** The clock of the form service is ahead: the token outlives that. */
+/** The test's form service has a clock that is ahead, so the token expires by that clock. */
 function tokenOf(roles: Record<string, string[]>): Promise<string> {
   const claims = { exp: Math.floor(forms.now().getTime() / 1000) + 600 };
   return roleToken(forms.platform.access, roles, { realm: 'demo', claims });

@@ -1,11 +1,11 @@
-// The register that the demo form chooses from: the countries of ISO 3166-1 in English and French. It is created through
-// the register API, as any administrator would, and only where it does not exist: nobody's changes are lost.
+// Creates the register of countries for the demo form: ISO 3166-1, in English and French. It uses the register API, and
+// never changes a register that exists, so that no changes are lost.
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import french from 'i18n-iso-countries/langs/fr.json' with { type: 'json' };
 
 export const countriesName = 'countries';
 
-/** ISO 3166-1 leaves these codes to their users; the package lists Kosovo under one. */
+/** Codes that ISO 3166-1 reserves for users; the package lists Kosovo under one. */
 const userAssigned = /^(?:AA|Q[M-Z]|X[A-Z]|ZZ)$/;
 
 /** `{value: 'DE', label: 'Germany', labelFr: 'Allemagne'}`, by English name. */
@@ -18,7 +18,7 @@ function frenchNames(): Record<string, string | string[] | undefined> {
   return french.countries;
 }
 
-/** The official name comes before its variants. */
+/** The package lists the official name before its variants. */
 function firstOf(name: string | string[]): string {
   return typeof name === 'string' ? name : (name[0] ?? '');
 }
@@ -27,23 +27,23 @@ export interface RegisterConnection {
   /** Base URLs of the form service and of the platform server. */
   formsUrl: string;
   platformUrl: string;
-  /** Of an administrator of forms and of configuration. */
+  /** Access token of an administrator of forms and of configuration. */
   token: string;
 }
 
-/** Creates the register, and lets applicants without an account read it. Throws when an answer is not a success. */
+/** Creates the register, and lets applicants without an account read it. Throws if a request fails. */
 export async function createCountriesRegister({ formsUrl, platformUrl, token }: RegisterConnection): Promise<void> {
   const send = async (method: string, url: string, body: object): Promise<number> => {
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     const response = await fetch(url, { method, headers, body: JSON.stringify(body) });
     const text = await response.text();
     if (response.ok || response.status === 409) return response.status;
-    throw new Error(`The countries could not be written: ${response.status} to ${method}: ${text}`);
+    throw new Error(`The register of countries was not created: ${response.status} to ${method}: ${text}`);
   };
   const description = 'Countries of ISO 3166-1, in English and French';
   const register = { name: countriesName, description, entries: countries };
   if ((await send('POST', `${formsUrl}/form/v1/registers`, register)) === 409) return;
-  // The register API does not set this: it is for whoever administers configuration.
+  // The register API cannot set anonymousRead: that belongs to the administration of configuration.
   const update = { [`data-register:${countriesName}`]: { anonymousRead: true } };
   const definitions = `${platformUrl}/configuration/v2/configuration/platform/configuration-service`;
   await send('PATCH', definitions, { operation: 'UPDATE', update });

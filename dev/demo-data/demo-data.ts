@@ -1,5 +1,5 @@
-// What `npm start` comes with: the tenant, the directory, a form and a client of the token handler. Written only where nothing is, so that nobody's
-// changes are lost at a restart. The register of countries is in countries.ts.
+// The demo data of `npm start`: the tenant, the directory, a form definition and a client of the token handler.
+// Existing data is not overwritten, so that a restart loses no changes. The register of countries is in countries.ts.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Urns } from '../../src/service/urn.ts';
 import type { Targets } from '../gateway.ts';
@@ -7,7 +7,7 @@ import { businessLicence, businessLicenceId } from './business-licence.ts';
 
 const demoTenantId = '65f0c2a9e4b0a1d2c3f4a5b6';
 
-/** Platform services by name, with the API of each and its path. */
+/** Platform services by name, with the version and path of their API. */
 const platformApis = {
   'configuration-service': ['v2', '/configuration/v2'],
   'tenant-service': ['v2', '/api/tenant/v2'],
@@ -35,8 +35,8 @@ export function platformSeed(targets: Targets): object {
 }
 
 /**
- * Writes form and client over HTTP as the client demo-admin does. Throws when an answer is not a success.
- * `publicUrl`: of the gateway, for redirect URIs.
+ * Writes the form definition and the client over HTTP, with a token of demo-admin. Throws if a request fails.
+ * `publicUrl`: the gateway's address, for redirect URIs.
  */
 export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
   const { urns, publicUrl } = options;
@@ -45,8 +45,8 @@ export async function writeDemoData(options: Connection & { urns: Urns; publicUr
 }
 
 /**
- * Waits until the form service has registered its notification type, which it does in the background: before that
- * nobody can be sent a code. Throws after 30 s.
+ * Waits until the form service has registered its notification type, which it does in the background. No code can be
+ * sent before that. Throws after 30 s.
  */
 export async function waitForNotices(connection: Connection): Promise<void> {
   for (const deadline = Date.now() + 30_000; Date.now() < deadline; await delay(50)) {
@@ -58,7 +58,7 @@ export async function waitForNotices(connection: Connection): Promise<void> {
 
 export const demoConsoleId = 'demo-console';
 
-/** The client, unless it is there; its redirect URI too, because the port may be another one than last time. */
+/** Creates the client, or adds its redirect URI, because the port can differ from that of the last start. */
 async function writeDemoConsole(connection: Connection, publicUrl: string): Promise<void> {
   const redirectUri = `${publicUrl}/token-handler/clients/${demoConsoleId}/callback`;
   const latest = await call(connection, 'GET', 'platform/token-handler/latest');
@@ -70,7 +70,7 @@ async function writeDemoConsole(connection: Connection, publicUrl: string): Prom
   const client = {
     id: demoConsoleId,
     name: 'Demo console',
-    description: 'A frontend on this machine, as npm run demo plays it.',
+    description: 'The frontend of npm run demo, on this machine.',
     targets: ['form-service', 'configuration-service'],
     ...(typeof present === 'object' && present),
     redirectUris: [...redirectUris, redirectUri],
@@ -85,7 +85,7 @@ function memberOf(value: unknown, name: string): unknown {
 
 type Connection = { url: string; token: string };
 
-/** Sets one member of the tenant's `platform:<name>`, unless it has it. */
+/** Sets one member of the tenant's `platform:<name>`, unless it exists. */
 async function writeMember(connection: Connection, name: string, member: string, value: object): Promise<void> {
   const present = await call(connection, 'GET', `platform/${name}/latest`);
   if (present && typeof present === 'object' && member in present) return;
@@ -100,6 +100,6 @@ async function call({ url, token }: Connection, method: string, path: string, bo
   });
   const text = await response.text();
   if (!response.ok)
-    throw new Error(`The configuration service answered ${response.status} to ${method} ${path}: ${text}`);
+    throw new Error(`${method} ${path} at the configuration service failed with ${response.status}: ${text}`);
   return text === '' ? undefined : JSON.parse(text);
 }

@@ -1,10 +1,10 @@
-// A browser without a screen for the demo: it keeps the cookies that it is sent and sends them where they belong, and
-// follows redirects one by one. It fills in one form and runs no scripts.
+// A minimal browser for the demo: keeps cookies and follows redirects, each of which it shows. It runs no scripts, and
+// refuses redirects to another origin.
 import { type Conversation, type Exchange, type Reply, Surprise } from './conversation.ts';
 
 export interface DemoBrowser {
   send(exchange: Exchange): Promise<Reply>;
-  /** Sends, and goes where it is redirected: to a page that is not a redirect, which it answers. */
+  /** Sends a request, follows its redirects, and returns the page at the end. */
   follow(exchange: Omit<Exchange, 'expect'>): Promise<Page>;
   /** Value of a cookie of the site. */
   cookie(name: string): string | undefined;
@@ -23,7 +23,7 @@ interface Cookie {
 
 const mostRedirects = 10;
 
-/** Everything of the demo is one origin, so that cookies differ by path only. */
+/** The demo has one origin, so cookies differ by path only. */
 export function createDemoBrowser(talk: Conversation, origin: string): DemoBrowser {
   let jar: Cookie[] = [];
 
@@ -46,10 +46,10 @@ export function createDemoBrowser(talk: Conversation, origin: string): DemoBrows
       const location = reply.headers.get('Location');
       if (location === null) return { path: exchange.path, reply };
       const url = new URL(location, `${origin}${exchange.path}`);
-      if (url.origin !== origin) throw new Surprise(`A redirect leads to ${url.origin}.`);
+      if (url.origin !== origin) throw new Surprise(`Unexpected redirect to ${url.origin}.`);
       exchange = { method: 'GET', path: `${url.pathname}${url.search}` };
     }
-    throw new Surprise(`There are more than ${mostRedirects} redirects.`);
+    throw new Surprise(`More than ${mostRedirects} redirects.`);
   }
 
   return { send, follow, cookie: (name) => jar.find((one) => one.name === name && one.path === '/')?.value };

@@ -1,13 +1,13 @@
-// Speaks HTTP and shows it: each request, each answer, and nothing that could be used by whoever looks over a shoulder.
+// Sends HTTP requests and prints each request and response. It shortens secrets, so that a screen shows none.
 import { styleText } from 'node:util';
 
-/** Something that the demo did not expect; the message says what. */
+/** An unexpected response; the message describes it. */
 export class Surprise extends Error {}
 
 export interface Reply {
-  /** Members of a JSON object; none of anything else. */
+  /** Members of a JSON object; empty for any other body. */
   body: Record<string, unknown>;
-  /** Of JSON that may be no object. */
+  /** The parsed body, undefined if it is not JSON. */
   json: unknown;
   text: string;
   headers: Headers;
@@ -17,18 +17,18 @@ export interface Exchange {
   method: string;
   path: string;
   headers?: Record<string, string>;
-  /** JSON unless it is a form. */
+  /** Sent as JSON, or as a form if it is a URLSearchParams. */
   body?: object | URLSearchParams;
-  /** The status that is no surprise, or several. */
+  /** The expected status, or several. */
   expect: number | number[];
 }
 
 export interface Conversation {
-  /** A heading above what follows. */
+  /** Prints a numbered heading. */
   say(text: string): void;
-  /** Sends and shows; throws Surprise for another status than the expected one. */
+  /** Sends a request and prints it. Throws Surprise for an unexpected status. */
   send(exchange: Exchange): Promise<Reply>;
-  /** Sends without showing; for waiting. */
+  /** Sends a request without printing it, for polling. */
   peek(path: string): Promise<unknown>;
 }
 
@@ -39,7 +39,7 @@ const secretHeaders = new Set(['authorization', 'x-form-code', 'x-xsrf-token']);
 const secretParameters = /\b(code|state|nonce|code_challenge|session_state)=([^&]*)/g;
 const longestText = 72;
 
-/** Colours are used on a terminal only. */
+/** Uses colours on a terminal only. */
 export function createConversation(baseUrl: string, print: (line: string) => void): Conversation {
   const style = (format: Parameters<typeof styleText>[0], text: string) =>
     styleText(format, text, { stream: process.stdout });
@@ -69,7 +69,7 @@ export function createConversation(baseUrl: string, print: (line: string) => voi
       );
       for (const line of describeHeaders(response.headers, json !== undefined)) print(style('dim', `    ${line}`));
       if (json !== undefined) printFields(json, print);
-      if (!isExpected) throw new Surprise(`${method} ${path} answered ${response.status}, not ${expect}.`);
+      if (!isExpected) throw new Surprise(`${method} ${path}: expected ${expect}, got ${response.status}.`);
       return { body: membersOf(json), json, text, headers: response.headers };
     },
     peek: async (path) => JSON.parse(await (await fetch(`${baseUrl}${path}`)).text()),
@@ -88,7 +88,7 @@ function membersOf(json: unknown): Record<string, unknown> {
   return json && typeof json === 'object' && !Array.isArray(json) ? { ...json } : {};
 }
 
-/** The headers of an answer that tell something here. */
+/** The response headers that matter to the demo. */
 function describeHeaders(headers: Headers, isJson: boolean): string[] {
   const shown = [...(isJson ? ['ETag'] : []), 'Location'].flatMap((name) => {
     const value = headers.get(name);
@@ -98,12 +98,11 @@ function describeHeaders(headers: Headers, isJson: boolean): string[] {
   return [...shown, ...cookies.map((line) => `Set-Cookie: ${maskCookie(line)}`)];
 }
 
-/** The access service has cookies of its own, which would only fill the screen. */
+/** Hides the cookies of the identity provider, which do not matter to the demo. */
 function isOfSite(cookie: string): boolean {
   return !cookie.startsWith('access_');
 }
 
-/** Easier to read, too. */
 function maskParameters(text: string): string {
   const readable = text.replace(/%(?:3A|2F)/g, decodeURIComponent);
   return readable.replace(secretParameters, (_, name: string, value: string) => `${name}=${shorten(value)}`);
@@ -115,7 +114,7 @@ function maskCookie(line: string): string {
   );
 }
 
-/** Throws Surprise unless it holds. */
+/** Throws Surprise if the condition is false. */
 export function check(holds: boolean, expectation: string): asserts holds {
   if (!holds) throw new Surprise(`Expected that ${expectation}.`);
 }
@@ -136,7 +135,7 @@ function shortenHeader(name: string, value: string): string {
   return token === undefined ? shorten(value) : `${scheme} ${shorten(token)}`;
 }
 
-/** Enough to tell two apart, too little to use. */
+/** Keeps enough of a secret to compare two, and too little to use one. */
 export function shorten(secret: unknown): string {
   const text = String(secret);
   return `${text.slice(0, text.length > 20 ? 6 : 2)}…`;

@@ -8,14 +8,14 @@ import { type Conversation, check, Surprise, shorten } from './conversation.ts';
 
 const longestWait = 30_000;
 
-/** Throws Surprise at the first thing that is not as it should be. */
+/** Throws Surprise at the first unexpected response. */
 export async function runDemo(talk: Conversation, print: (line: string) => void): Promise<void> {
   const headers = await signIn(talk);
-  // An address of its own for each run, because codes are limited by address.
+  // Each run uses another address, because codes have a rate limit per address.
   const address = `ana.${randomInt(1_000_000)}@example.org`;
   const path = await createDraft(talk, headers, address);
 
-  talk.say('Save the first answers');
+  talk.say('Save the first form data');
   await talk.send({
     method: 'PUT',
     path: `${path}/data`,
@@ -24,9 +24,9 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
     expect: 200,
   });
 
-  talk.say('The applicant comes back: send a code');
+  talk.say('The applicant returns: send a code');
   const sent = await talk.send({ method: 'POST', path, headers, body: { operation: 'send-code' }, expect: 202 });
-  check(sent.body.sent === true, 'the answer says that a code was sent');
+  check(sent.body.sent === true, 'the response confirms that a code was sent');
   const code = await readCode(talk, print, address);
 
   talk.say('Read the draft with the code');
@@ -38,9 +38,9 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
   });
   check(isDeepStrictEqual(draft.body.data, exampleAnswers.begun), 'the answers are those that were saved');
 
-  talk.say('Complete the answers, if nobody changed them meanwhile');
+  talk.say('Complete the form data, unless it has changed since (If-Match)');
   const etag = draft.headers.get('ETag') ?? '';
-  check(etag !== '', 'the answer has an ETag');
+  check(etag !== '', 'the response has an ETag');
   const complete = { data: exampleAnswers.complete, files: {} };
   const updated = await talk.send({
     method: 'PUT',
@@ -55,7 +55,7 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
   const submitted = await talk.send({ method: 'POST', path, headers, body: { operation: 'submit' }, expect: 200 });
   check(submitted.body.status === 'Submitted', 'the form is submitted');
 
-  talk.say('The applicant is told');
+  talk.say('The applicant is notified');
   const notice = await waitForMail(talk, address, ({ subject }) => /submitted|received/i.test(subject));
   printMail(print, notice);
 }
@@ -70,9 +70,9 @@ async function signIn(talk: Conversation): Promise<Headers> {
     client_secret: 'demo-intake-secret',
   });
   const path = '/auth/realms/demo/protocol/openid-connect/token';
-  const { body: answer } = await talk.send({ method: 'POST', path, body, expect: 200 });
-  check(typeof answer.access_token === 'string', 'the answer has an access token');
-  return { Authorization: `Bearer ${String(answer.access_token)}` };
+  const { body: tokens } = await talk.send({ method: 'POST', path, body, expect: 200 });
+  check(typeof tokens.access_token === 'string', 'the response has an access token');
+  return { Authorization: `Bearer ${String(tokens.access_token)}` };
 }
 
 /** @returns the path of the form */
@@ -113,7 +113,7 @@ async function waitForMail(talk: Conversation, address: string, matches: (mail: 
       Array.isArray(messages) && messages.filter(isMail).find((mail) => mail.to === address && matches(mail));
     if (found) return found;
   }
-  throw new Surprise(`The mail that should be in the mailbox did not come within ${longestWait / 1000} s.`);
+  throw new Surprise(`The expected mail did not arrive within ${longestWait / 1000} s.`);
 }
 
 function isMail(value: unknown): value is Mail {

@@ -27,7 +27,7 @@ afterEach(async () => {
 
 async function open(): Promise<void> {
   mailbox = await openMailbox({ directory, clock: systemClock });
-  web = await listen(express().use('/mailbox', createMailboxRoutes(mailbox.messages)));
+  web = await listen(express().use('/mailbox', createMailboxRoutes(mailbox.messages, 'PORT=9000 npm run demo')));
   url = `http://127.0.0.1:${web.port}/mailbox`;
 }
 
@@ -56,6 +56,10 @@ it('a message sent by SMTP is listed as JSON with id, to, subject, text and rece
   ]);
 });
 
+it('an empty mailbox shows the command of the demo that it was given', async () => {
+  expect(await (await fetch(url)).text()).toContain('<code>PORT=9000 npm run demo</code>');
+});
+
 it('messages survive a restart, and DELETE empties the mailbox for good', async () => {
   await send({});
   await close();
@@ -68,7 +72,7 @@ it('messages survive a restart, and DELETE empties the mailbox for good', async 
   expect(await list()).toEqual([]);
 });
 
-it('the pages show a message as text that the browser cannot take for markup', async () => {
+it('the pages escape the text of a message', async () => {
   await send({ subject: '<script>alert(1)</script>', text: '<img src=x onerror=alert(2)>' });
   const [message] = await list();
   for (const address of [url, `${url}/${message?.id}`]) {
@@ -79,11 +83,11 @@ it('the pages show a message as text that the browser cannot take for markup', a
   }
 });
 
-it('the HTML of a message is served into a sandbox that runs and loads nothing', async () => {
+it('the HTML of a message is shown in a sandbox that runs and loads nothing', async () => {
   await send({ html: '<p>Hello</p><script>alert(1)</script>' });
   const [message] = await list();
   const page = await fetch(`${url}/${message?.id}`);
-  expect(await page.text()).toContain('<iframe title="The message as it was designed" sandbox="allow-popups');
+  expect(await page.text()).toContain('<iframe title="HTML version of the message" sandbox="allow-popups');
   const frame = await fetch(`${url}/${message?.id}/html`);
   const policy = frame.headers.get('Content-Security-Policy');
   expect(policy).toMatch(/^sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'/);
@@ -96,7 +100,7 @@ it('an unknown message is 404', async () => {
   expect((await fetch(`${url}/nothing/html`)).status).toBe(404);
 });
 
-it('a mailbox of a test waits for the message it is asked for, and says what it has when none comes', async () => {
+it('a test mailbox waits for a message, and lists what it has when none arrives', async () => {
   const test = await startTestMailbox();
   const waiting = test.waitFor(({ subject }) => subject === 'Two');
   const transport = nodemailer.createTransport(test.url);

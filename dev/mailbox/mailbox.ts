@@ -1,4 +1,4 @@
-// A real SMTP server on loopback that keeps what it gets and passes nothing on.
+// An SMTP server on loopback that stores the messages that it receives. It forwards none.
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { simpleParser } from 'mailparser';
@@ -7,19 +7,19 @@ import type { Clock } from '../../src/service/clock.ts';
 import { type MessageStore, openMessageStore } from './message-store.ts';
 
 export interface Mailbox {
-  /** SMTP, on 127.0.0.1. */
+  /** SMTP port on 127.0.0.1. */
   port: number;
   messages: MessageStore;
-  /** Calls back for each new message, until the function that it answers is called. */
+  /** Calls the listener for each new message, until the returned function is called. */
   onMessage(listener: () => void): () => void;
   close(): Promise<void>;
 }
 
 export interface MailboxOptions {
   clock: Clock;
-  /** Where messages are kept; in memory only without it. */
+  /** Folder of the messages; without it, they are kept in memory only. */
   directory?: string;
-  /** Any free port without it. */
+  /** SMTP port; without it, any free port. */
   port?: number;
 }
 
@@ -29,7 +29,7 @@ export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
   const messages = await openMessageStore(options.directory);
   const listeners = new Set<() => void>();
   const server = new SMTPServer({
-    // Nobody has to sign in, and whoever does may: clients are tried with the settings of their real server.
+    // Any credentials are accepted, and none are required, so that clients can use the settings of their real server.
     authOptional: true,
     onAuth: (auth, _session, done) => done(null, { user: auth.username ?? 'anyone' }),
     hideSTARTTLS: true,

@@ -1,4 +1,4 @@
-// Keeps messages as files, one each, so that a restart loses none. Old ones go when there are too many.
+// Stores each message in a file, so that a restart loses none. Deletes the oldest above a limit.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMessage, type Message } from './message.ts';
@@ -7,12 +7,12 @@ export interface MessageStore {
   /** Newest first. */
   all(): readonly Message[];
   find(id: string): Message | undefined;
-  /** Resolves when the message is safe on disk. */
+  /** Resolves when the message is flushed to disk. */
   add(message: Message): Promise<void>;
   clear(): Promise<void>;
 }
 
-/** With `directory` undefined, messages are kept in memory only. The oldest go beyond `limit`. */
+/** Without `directory`, messages are kept in memory only. Above `limit`, the oldest are deleted. */
 export async function openMessageStore(directory: string | undefined, limit = 1000): Promise<MessageStore> {
   let messages = directory === undefined ? [] : await readMessages(directory);
   const fileOf = (message: Message) => join(directory ?? '', `${message.id}.json`);

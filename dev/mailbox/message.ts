@@ -1,4 +1,4 @@
-// A received message, as the mailbox keeps and shows it.
+// A received message, and its summary in the list.
 export interface Message {
   id: string;
   from: string;
@@ -11,7 +11,7 @@ export interface Message {
   received: string;
 }
 
-/** What `GET /mailbox/messages` tells of a message. */
+/** The fields of a message in `GET /mailbox/messages`. */
 export function summary({
   id,
   to,

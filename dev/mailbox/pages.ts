@@ -1,9 +1,10 @@
-// The mailbox's pages.
+// The pages of the mailbox: the list, one message, and the page for a missing message.
 import { html } from '../../src/service/openapi/html.ts';
 import type { Page } from '../pages/layout.ts';
 import type { Message } from './message.ts';
 
-// Looks every two seconds, and changes the page only when a message came or the mailbox was emptied.
+// Polls every two seconds. Changes the page only if there are new messages or the mailbox was emptied, so that it does
+// not disturb a reader.
 const refresh = `
 const newest = () => document.querySelector('[data-id]')?.dataset.id;
 const list = () => document.getElementById('messages');
@@ -15,7 +16,7 @@ setInterval(async () => {
     const page = new DOMParser().parseFromString(await (await fetch('/mailbox')).text(), 'text/html');
     list().replaceWith(page.getElementById('messages'));
     document.getElementById('count').textContent = page.getElementById('count').textContent;
-  } catch { /* the server is restarting: the next round tries again */ }
+  } catch { /* the server is restarting: the next poll retries */ }
 }, 2000);
 const clear = document.getElementById('clear');
 clear.hidden = false;
@@ -25,19 +26,20 @@ clear.addEventListener('click', async () => {
 });
 `;
 
-export function listPage(messages: readonly Message[]): Page {
+/** `demo`: the command that an empty mailbox suggests. */
+export function listPage(messages: readonly Message[], demo: string): Page {
   const count = messages.length === 1 ? '1 message' : `${messages.length} messages`;
   return {
     title: 'Mailbox',
     body: html`<nav aria-label="Breadcrumb" class="small"><a href="/">Formgate</a></nav>
 <main>
 <div class="head"><div><h1>Mailbox</h1>
-<p class="quiet">Everything that Formgate sends while it runs here ends up on this page. <span id="count" role="status">${count}</span></p></div>
+<p class="quiet">All mail that Formgate sends on this machine. <span id="count" role="status">${count}</span></p></div>
 <button id="clear" type="button" hidden>Empty the mailbox</button></div>
 <div id="messages">${
       messages.length === 0
-        ? html`<div class="card"><p>There is no mail yet.</p>
-<p class="quiet">Run <code>npm run demo</code> in another terminal: its code arrives here.</p></div>`
+        ? html`<div class="card"><p>No mail yet.</p>
+<p class="quiet">Run <code>${demo}</code> in another terminal. The code that it sends arrives here.</p></div>`
         : html`<ul class="card list">${messages.map(row)}</ul>`
     }</div>
 <noscript><p class="quiet small">Reload the page to see new messages.</p></noscript>
@@ -63,7 +65,7 @@ export function messagePage(message: Message): Page {
 <dt>Received</dt><dd><time datetime="${message.received}">${readableTime(message.received)}</time></dd></dl>
 ${
   message.html !== undefined &&
-  html`<iframe title="The message as it was designed" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/mailbox/${message.id}/html"></iframe>
+  html`<iframe title="HTML version of the message" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/mailbox/${message.id}/html"></iframe>
 <h2>Plain text</h2>`
 }
 <div class="card"><pre>${message.text}</pre></div>
@@ -73,8 +75,8 @@ ${
 
 export function missingPage(): Page {
   return {
-    title: 'No such message',
-    body: html`<main class="card"><h1>No such message</h1><p>It was deleted. <a href="/mailbox">Back to the mailbox</a></p></main>`,
+    title: 'Message not found',
+    body: html`<main class="card"><h1>Message not found</h1><p>It may have been deleted. <a href="/mailbox">Back to the mailbox</a></p></main>`,
   };
 }
 

@@ -1,5 +1,5 @@
-// The mailbox over HTTP: a page to read in, and JSON for scripts. A message's HTML is shown in a sandbox, where it can
-// run nothing, load nothing and send nothing.
+// The mailbox over HTTP: pages for people, JSON for scripts. The HTML of a message is shown in a sandbox that runs no
+// scripts, loads nothing and submits no forms.
 import express from 'express';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 import { summary } from './message.ts';
@@ -8,10 +8,10 @@ import { listPage, messagePage, missingPage } from './pages.ts';
 
 const sandbox = 'allow-popups allow-popups-to-escape-sandbox';
 
-/** To be mounted at `/mailbox`. */
-export function createMailboxRoutes(messages: MessageStore): express.Router {
+/** Routes for the path `/mailbox`. `demo`: the command that an empty mailbox suggests. */
+export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo'): express.Router {
   const router = express.Router();
-  router.get('/', (_req, res) => answer(res, listPage(messages.all()), ["connect-src 'self'"]));
+  router.get('/', (_req, res) => answer(res, listPage(messages.all(), demo), ["connect-src 'self'"]));
   router
     .route('/messages')
     .get((_req, res) => void res.set('Cache-Control', 'no-store').json(messages.all().map(summary)))
@@ -33,7 +33,7 @@ export function createMailboxRoutes(messages: MessageStore): express.Router {
       'Referrer-Policy': 'no-referrer',
       'X-Content-Type-Options': 'nosniff',
     });
-    // Links open in a tab of their own: in the frame they would lead nowhere.
+    // Links open in a new tab: the page's policy does not allow other sites in the frame.
     res.status(message?.html === undefined ? 404 : 200).send(`<base target="_blank">${message?.html ?? ''}`);
   });
   return router;

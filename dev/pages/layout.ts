@@ -1,5 +1,5 @@
-// The look of the embedded pages: one document, one stylesheet, no script unless a page brings its own. Every value that
-// is not markup of ours goes through `html`, which escapes it.
+// Renders the pages of `npm start`: one layout, one stylesheet, and no script unless a page has its own. The policy of
+// each page allows only these. Values go through `html`, which escapes them.
 import { createHash } from 'node:crypto';
 import { html, Markup } from '../../src/service/openapi/html.ts';
 import { stylesheet } from './stylesheet.ts';
@@ -9,7 +9,7 @@ export interface Page {
   body: Markup;
   /** `narrow` for one form, `wide` for lists. */
   width?: 'narrow' | 'wide';
-  /** Inline script, its own text only. */
+  /** Text of an inline script. It must not contain values from requests. */
   script?: string;
 }
 
@@ -32,8 +32,8 @@ ${page.script !== undefined && html`<script>${new Markup(page.script)}</script>`
 }
 
 /**
- * The Content-Security-Policy of a page: this stylesheet, this script, nothing else. There is no `form-action`, because
- * browsers apply it to the redirects after a form as well, and those lead to the clients' sites.
+ * The Content-Security-Policy of a page: allows its stylesheet and its script only. It has no `form-action`, because
+ * browsers also apply that to the redirects after a form, which lead to the clients' sites.
  */
 function contentSecurityPolicy(page: Pick<Page, 'script'>, more: string[] = []): string {
   const script = page.script === undefined ? "'none'" : hashSource(page.script);
@@ -52,7 +52,7 @@ function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-/** Headers that go with each page. */
+/** The response headers of a page. `more`: further directives of its Content-Security-Policy. */
 export function pageHeaders(page: Pick<Page, 'script'>, more: string[] = []): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',

@@ -1,4 +1,4 @@
-// The one stylesheet of the embedded pages, from a phone's width up.
+// The stylesheet of all pages of `npm start`, for screens from a phone's width up.
 import { pageStylesheet } from '../../src/service/openapi/page-stylesheet.ts';
 
 export const stylesheet = `${pageStylesheet}:root {

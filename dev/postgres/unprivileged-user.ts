@@ -1,9 +1,9 @@
-// Whom Postgres runs as. Postgres refuses to run as root, so root lends it an account that exists already; no account is
-// ever created, because that would change the machine for good.
+// Chooses the account that Postgres runs as, because Postgres refuses to run as root. It takes an existing account, and
+// never creates one: that would change the machine permanently.
 import { readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** The account that a child process takes on. */
+/** The account that a child process runs as. */
 export interface UnprivilegedUser {
   name: string;
   uid: number;
@@ -12,14 +12,14 @@ export interface UnprivilegedUser {
 
 const candidates = ['postgres', 'nobody', 'daemon'];
 
-/** The account for Postgres when this process is root; undefined when it is not, for then Postgres runs as we do. */
+/** The account for Postgres if this process runs as root; undefined otherwise: Postgres then runs as this account. */
 export async function findUnprivilegedUser(): Promise<UnprivilegedUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const accounts = parseAccounts(await readFile('/etc/passwd', 'utf8').catch(() => ''));
   const user = candidates.flatMap((name) => accounts.filter((account) => account.name === name && account.uid > 0))[0];
   if (user) return user;
   throw new Error(
-    `Postgres cannot run as root, and this machine has none of the accounts ${candidates.join(', ')}: start as another user.`,
+    `Postgres cannot run as root, and none of the accounts ${candidates.join(', ')} exists. Start as another user.`,
   );
 }
 
@@ -30,7 +30,7 @@ function parseAccounts(passwd: string): UnprivilegedUser[] {
   });
 }
 
-/** Whether any account may enter `path`: each folder on the way there lets everyone through. */
+/** Whether every account may enter `path`, which requires search permission on each folder of the path. */
 export async function isOpenToAll(path: string): Promise<boolean> {
   for (let folder = path; ; folder = dirname(folder)) {
     const found = await stat(folder).catch(() => undefined);

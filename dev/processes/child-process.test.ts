@@ -1,4 +1,4 @@
-// The product's processes as children: restarted when they die, stopped when asked, gone when the parent is gone.
+// Child processes: restarted when they exit, stopped on request, ended when the parent has ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ let child: SupervisedChild | undefined;
 let deaths: string[];
 let port: number;
 
-// Answers with its process id and what it was given. A worker thread beside it must not matter.
+// Responds with its process id and environment. Its worker thread must not make a difference.
 const server = `import { createServer } from 'node:http';
 const { Worker } = process.getBuiltinModule('node:worker_threads');
 new Worker('0', { eval: true });
@@ -57,7 +57,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-it('a child gets its own environment and none of the parent beyond what programs need', async () => {
+it('a child gets its own environment, and of the parent’s only what programs need', async () => {
   process.env.DATABASE_URL_FILE = '/secret';
   await start().ready;
   delete process.env.DATABASE_URL_FILE;
@@ -68,7 +68,7 @@ it('a child gets its own environment and none of the parent beyond what programs
   expect(await readFile(logFile, 'utf8')).toContain('started');
 });
 
-it('a child that is killed is reported and started again', async () => {
+it('a child that is killed is reported and restarted', async () => {
   await start().ready;
   const { pid } = await ask();
   process.kill(pid, 'SIGKILL');
@@ -76,13 +76,13 @@ it('a child that is killed is reported and started again', async () => {
   expect(deaths).toEqual(['SIGKILL']);
 });
 
-it('a child that cannot start is an error with its last words, and is not started again', async () => {
+it('a child that cannot start is an error with its last log line, and is not restarted', async () => {
   await writeFile(main, "throw new Error('DATABASE_URL is missing')");
   await expect(start().ready).rejects.toThrow('The server did not start: Error: DATABASE_URL is missing');
   expect(deaths).toEqual([]);
 });
 
-it('a stopped child is gone, and stays gone', async () => {
+it('a stopped child has ended and is not restarted', async () => {
   await start().ready;
   const { pid } = await ask();
   await child?.stop();

@@ -1,5 +1,6 @@
-// Runs one of the product's processes as a cluster would: its main, its environment, its readiness, restarted when it
-// dies. Its log goes to a file.
+// Runs one of the product's processes as a cluster does: starts its main with its own environment, polls its readiness,
+// restarts it with backoff when it exits, and writes its log to a file. A process that never was ready is not
+// restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -8,32 +9,32 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 export interface ChildOptions {
-  /** As people see it. */
+  /** The name in messages. */
   name: string;
   /** Path of its main.ts. */
   main: string;
-  /** All that the child gets of an environment, beside what a program needs to run at all. */
+  /** The environment of the child, besides the few variables in `inherited`. */
   env: Record<string, string>;
   /** Standard output and error are appended here. */
   logFile: string;
-  /** Answers 200 when the child can serve. */
+  /** Responds with 200 when the child is ready. */
   readyUrl: string;
-  /** Called when the child died by itself and will be started again after `waitMs`. */
+  /** Called when the child has exited unexpectedly. It is restarted after `waitMs`. */
   onDeath(reason: string, waitMs: number): void;
 }
 
 export interface SupervisedChild {
-  /** Resolves when it is ready for the first time; rejects, with its last words, if it dies before that or takes too long. */
+  /** Resolves when the child is first ready. Rejects with its last log line if it exits before that, or after 60 s. */
   ready: Promise<void>;
   isReady(): Promise<boolean>;
-  /** SIGTERM, and SIGKILL after 10 s. */
+  /** Sends SIGTERM, and SIGKILL after 10 s. */
   stop(): Promise<void>;
 }
 
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'TZ', 'SystemRoot', 'NODE_COMPILE_CACHE'];
-/** Keep the heap near what is in use: half the memory under load, and no cost that could be measured (decision 0013). */
+/** Keep the heap close to the live data: half the memory under load, at no measurable cost (decision 0013). */
 const memoryFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
-/** Starts that find their code compiled take less time and 25 MiB less memory. */
+/** A start with compiled code takes less time and 25 MiB less memory. */
 const compileCache = join(import.meta.dirname, '../../node_modules/.cache/formgate');
 const longestStart = 60_000;
 const longestWait = 10_000;
@@ -87,16 +88,16 @@ export function superviseChild(options: ChildOptions): SupervisedChild {
 function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   const follow = pathToFileURL(join(import.meta.dirname, 'follow-parent.ts')).href;
   const own = inherited.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]));
-  // The file itself, no pipe through us: the child's last lines are kept even if we are gone.
+  // The child writes to the file itself, so that its last lines are kept even if this process has ended.
   const log = openSync(logFile, 'a', 0o600);
   const child = spawn(process.execPath, [...memoryFlags, `--import=${follow}`, main], {
     env: { NODE_COMPILE_CACHE: compileCache, ...Object.fromEntries(own), ...env },
     stdio: ['pipe', log, log],
-    // Ctrl-C reaches the whole group of a terminal: a child out of the group is stopped by us, in order.
+    // Ctrl-C signals the whole process group of a terminal. A child outside the group is stopped here, in order.
     detached: process.platform !== 'win32',
   });
   closeSync(log);
-  // Without a process there is an error in place of an exit; whoever waits for the exit hears of it.
+  // A failed spawn emits `error` instead of `exit`; `ended` handles both.
   child.on('error', () => undefined);
   child.stdin?.on('error', () => undefined);
   return child;
@@ -118,15 +119,15 @@ async function endChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The last line of a log, in words if it is one of ours. */
+/** The last line of a log; only the message, if the line is JSON. */
 async function lastWords(file: string): Promise<string> {
   const lines = (await readFile(file, 'utf8').catch(() => '')).trim().split('\n');
-  // Node prints a stack below an uncaught error.
+  // Node prints a stack trace below an uncaught error.
   const line = lines.findLast((one) => one.startsWith('{') || /Error\b.*: /.test(one)) ?? lines.at(-1) ?? '';
   try {
     const { msg, err }: { msg?: string; err?: { message?: string } } = JSON.parse(line);
     return [msg, err?.message].filter(Boolean).join(': ');
   } catch {
-    return line || 'it said nothing';
+    return line || 'its log is empty';
   }
 }

@@ -1,18 +1,18 @@
-// The environment of each of the product's processes on this machine. A cluster's chart sets the same names.
+// The environment variables of the product's processes on this machine. The chart sets the same names in a cluster.
 import type { Urns } from '../../src/service/urn.ts';
 import type { Secrets } from '../secrets.ts';
 
 export interface Surroundings {
   urns: Urns;
   secrets: Secrets;
-  /** Ends in `/auth`; where processes call. Browsers see the gateway's. */
+  /** Address of the identity provider for the processes; ends in `/auth`. Browsers use the gateway's address. */
   accessUrl: string;
-  /** Of each process: its database, port and metrics port. */
+  /** Database, port and metrics port of each process. */
   platformServer: Place;
   forms: Place;
   tokenHandler: Place;
   smtpPort: number;
-  /** Of the gateway. */
+  /** Address of the gateway. */
   publicUrl: string;
   seedFile: string;
 }
@@ -49,7 +49,7 @@ export async function processEnvironments(
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('token-handler'))),
       KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
-      // Of the gateway, because it is registered with each client and has to outlive this process.
+      // The gateway's address: it is registered with each client, and must stay the same after a restart.
       PUBLIC_URL: around.publicUrl,
       SESSION_STORE: 'memory',
     },
@@ -59,13 +59,13 @@ export async function processEnvironments(
       DATABASE_URL: around.forms.databaseUrl,
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('form-service'))),
-      // A cluster that somebody works with is not this one's.
+      // Without this, the reconciler would use the cluster of the user's kubeconfig.
       CORE_CLIENTS: 'off',
     },
   };
 }
 
-/** Under which name the secrets hold the secret of a platform service's account. */
+/** The name of a platform service's client secret in the secrets file. */
 export function serviceSecretName(clientId: string): string {
   return `client:${clientId}`;
 }
@@ -88,7 +88,7 @@ function common({ urns, accessUrl, publicUrl }: Surroundings, place: Place): Env
   };
 }
 
-/** An environment as `node --env-file` reads it. */
+/** An environment in the format of `node --env-file`. */
 export function environmentFile(environment: Environment): string {
   return Object.entries(environment)
     .map(([name, value]) => `${name}='${value}'\n`)

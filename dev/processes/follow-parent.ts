@@ -1,15 +1,15 @@
-// Loaded into each child process before its main: ends the child when its parent is gone, even if the parent was killed
-// and could say nothing. The parent holds the other end of standard input, and the system closes it.
+// Ends a child process when its parent has ended, even by SIGKILL. Each child loads this file before its main. It waits
+// for the end of standard input, because the system closes the parent's end of that pipe.
 import { isMainThread } from 'node:worker_threads';
 
-// Worker threads load this too, and their own standard input ends at once.
+// Worker threads load this file too, but their standard input ends immediately.
 if (isMainThread) {
   process.stdin.on('end', () => {
     process.kill(process.pid, 'SIGTERM');
-    // All requests came through the parent: there is little left to finish.
+    // Two seconds are enough: all requests came through the parent.
     setTimeout(() => process.exit(1), 2_000).unref();
   });
   process.stdin.resume();
-  // Waiting for the parent's end must not itself keep the child alive.
+  // The open pipe must not keep the child alive.
   if ('unref' in process.stdin) process.stdin.unref();
 }

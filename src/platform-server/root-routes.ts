@@ -19,7 +19,7 @@ export function rootRoutes(options: RootRouteOptions): Route[] {
     route({
       method: 'get',
       path: '/',
-      summary: 'What this is',
+      summary: 'Describe this server',
       guards: [anonymous],
       answers: {
         200: {

@@ -37,7 +37,7 @@ export interface ConfigurationRouteOptions {
 
 const base = '/configuration/v2/configuration/:namespace';
 const refusals: Record<number, Answer> = {
-  400: { description: 'The parameters or the body are not valid' },
+  400: { description: 'The parameters or the body are invalid' },
   401: { description: 'No valid bearer' },
   403: { description: 'The caller lacks the role' },
 };
@@ -109,7 +109,7 @@ function entryRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route 
     guards: [bearer, mayRead, tenantOrCore],
     params: nameParams,
     query: readQuery,
-    answers: { 200: { description: 'Both are null where there is none', schema: entryAnswer }, ...refusals },
+    answers: { 200: { description: 'A revision that does not exist is null', schema: entryAnswer }, ...refusals },
     async handle({ params, query }, _request, response) {
       const entry = await store.read(keyOf(params, response, query.core));
       response.json(mapEntry(urnOf, params.namespace, entry, true));
@@ -126,7 +126,7 @@ function latestRoute({ guards, store }: ConfigurationRouteOptions): Route {
     guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: readQuery,
-    answers: { 200: { description: 'The bare value; {} where there is none' }, ...refusals },
+    answers: { 200: { description: 'The bare value; {} if there is none' }, ...refusals },
     async handle({ params, query }, _request, response) {
       const { latest } = await store.read(keyOf(params, response, query.core));
       response.json(latest ? latest.configuration : {});
@@ -143,7 +143,10 @@ function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
     guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: activeQuery,
-    answers: { 200: { description: 'An empty body where there is none', schema: revisionAnswer }, ...refusals },
+    answers: {
+      200: { description: 'The revision; an empty body if there is none', schema: revisionAnswer },
+      ...refusals,
+    },
     async handle({ params, query }, _request, response) {
       const { latest, active } = await store.read(keyOf(params, response));
       const found = active ?? (query.orLatest ? latest : undefined);
@@ -178,10 +181,14 @@ function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
     summary: 'The value of one revision',
     guards: [bearer, mayRead, tenantOrCore],
     params: revisionParams,
-    answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
+    answers: {
+      200: { description: 'The bare value' },
+      ...refusals,
+      404: { description: 'The revision does not exist' },
+    },
     async handle({ params }, _request, response) {
       const found = await store.revision(keyOf(params, response), params.revision);
-      if (!found) throw new Problem('not-found', 'The configuration has no such revision.');
+      if (!found) throw new Problem('not-found', 'The revision does not exist.');
       response.json(found.configuration);
     },
   });
@@ -240,7 +247,7 @@ function deleteRoute({ guards, changes }: ConfigurationRouteOptions): Route {
     summary: 'Removes a configuration with all of its revisions and its pin',
     guards: [bearer, mayAdminister, tenantOrCore],
     params: nameParams,
-    answers: { 200: { description: 'Whether anything was there', schema: deletedAnswer }, ...refusals },
+    answers: { 200: { description: 'Whether the configuration existed', schema: deletedAnswer }, ...refusals },
     async handle({ params }, _request, response) {
       response.json({ deleted: await changes.remove(keyOf(params, response), actorOf(response)) });
     },

@@ -39,7 +39,7 @@ export const notificationRefusals: Record<number, Answer> = {
   400: { description: 'No tenant, or the parameters or the body are not valid' },
   401: { description: 'No valid bearer; for changes, also a caller without the role' },
   403: { description: 'The caller lacks the role, or belongs to another tenant' },
-  404: { description: 'There is no such type, subscriber or subscription' },
+  404: { description: 'The type, subscriber or subscription does not exist' },
 };
 
 const types = '/subscription/v1/types';
@@ -63,7 +63,7 @@ export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
     show,
     async typeOf(key, typeId) {
       const type = (await options.typesOf(key)).get(typeId);
-      if (!type) throw new Problem('not-found', 'There is no such notification type.');
+      if (!type) throw new Problem('not-found', 'The notification type does not exist.');
       return type;
     },
     async find(of, typeId, subscriberId) {
@@ -189,7 +189,10 @@ function unsubscribeRoute({ bearer, tenant, subscriptions }: SubscriptionHandlin
     summary: 'Unsubscribes',
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
-    answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
+    answers: {
+      200: { description: 'Whether the subscription existed', schema: deletedAnswer },
+      ...notificationRefusals,
+    },
     async handle({ params: { typeId, subscriberId } }, _request, response) {
       const key = tenantKey(tenantOf(response).id);
       response.json({ deleted: await subscriptions.remove(key, typeId, subscriberId) });
@@ -205,7 +208,7 @@ function removeCriteriaRoute({ bearer, tenant, subscribing }: SubscriptionHandli
     guards: [bearer, maySubscribe, tenant],
     params: subscriptionParams,
     query: criteriaQuery,
-    answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
+    answers: { 200: { description: 'Whether the criterion existed', schema: deletedAnswer }, ...notificationRefusals },
     async handle({ params: { typeId, subscriberId }, query }, _request, response) {
       const key = tenantKey(tenantOf(response).id);
       response.json({ deleted: await subscribing.removeCriterion(key, typeId, subscriberId, query.criteria ?? {}) });

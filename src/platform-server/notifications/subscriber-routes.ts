@@ -45,7 +45,7 @@ export function subscriberRoutes(options: SubscriberRouteOptions): Route[] {
 
 async function subscriberOf(subscribers: SubscriberStore, of: Tenant, id: string): Promise<Subscriber> {
   const found = await subscribers.find(tenantKey(of.id), id);
-  if (!found) throw new Problem('not-found', 'There is no such subscriber.');
+  if (!found) throw new Problem('not-found', 'The subscriber does not exist.');
   return found;
 }
 
@@ -72,10 +72,10 @@ function removeRoute({ bearer, tenant, subscribing }: SubscriberRouteOptions): R
     summary: 'Removes a subscriber with its addresses, subscriptions, codes and whatever still waits for it',
     guards: [bearer, maySubscribe, tenant],
     params: subscriberParams,
-    answers: { 200: { description: 'It is gone', schema: deletedAnswer }, ...notificationRefusals },
+    answers: { 200: { description: 'The subscriber is deleted', schema: deletedAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
       if (!(await subscribing.removeSubscriber(tenantKey(tenantOf(response).id), params.subscriberId)))
-        throw new Problem('not-found', 'There is no such subscriber.');
+        throw new Problem('not-found', 'The subscriber does not exist.');
       response.json({ deleted: true });
     },
   });
@@ -91,7 +91,7 @@ function operationRoute(options: SubscriberRouteOptions): Route {
     params: subscriberParams,
     body: operationBody,
     answers: {
-      200: { description: 'What came of it', schema: operationAnswer },
+      200: { description: 'The result of the operation', schema: operationAnswer },
       ...notificationRefusals,
       500: { description: 'The code could not be sent' },
     },
@@ -100,7 +100,7 @@ function operationRoute(options: SubscriberRouteOptions): Route {
       const subscriber = await subscriberOf(subscribers, of, params.subscriberId);
       const { channel, address } = body;
       if (!subscriber.channels.some((known) => known.channel === channel && known.address === address))
-        throw invalidRequest([{ pointer: '/channel', detail: 'is no channel of the subscriber at this address' }]);
+        throw invalidRequest([{ pointer: '/channel', detail: 'is not a channel of the subscriber with this address' }]);
       if (channel !== 'email')
         throw invalidRequest([{ pointer: '/channel', detail: 'has no provider here that could send a code' }]);
       const to = { subscriberId: subscriber.id, channel, address };
@@ -111,7 +111,7 @@ function operationRoute(options: SubscriberRouteOptions): Route {
       }
       const isRight = await codes.check(to, body.code);
       if (isRight === undefined)
-        throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent yet' }]);
+        throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent to this address' }]);
       response.json({ verified: isRight });
     },
   });
