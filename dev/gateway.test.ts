@@ -60,7 +60,7 @@ it('requests keep their path and query on the way, and say where they came from'
     forwardedFor: '127.0.0.1',
     host: 'localhost:8080',
   });
-  for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/swagger/docs/v1']) {
+  for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/problems/stale', '/swagger/docs/v1']) {
     expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'forms', url: path });
   }
 });

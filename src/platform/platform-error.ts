@@ -1,6 +1,7 @@
 // The one error that every platform client throws. It says which service failed and how, so that a caller can map it;
 // what it shows to a client of ours holds no URL, token, body or address.
-import { Problem, type ProblemSlug } from '../service/http/problem.ts';
+import { Problem } from '../service/http/problem.ts';
+import type { ProblemSlug } from '../service/http/problem-types.ts';
 import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
 
 /**

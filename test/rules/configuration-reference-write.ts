@@ -1,8 +1,9 @@
-// `npm run docs`: writes docs/configuration.md anew, and what of the chart follows from its values and from the schemas.
+// `npm run docs`: rewrites the pages that are generated from code, and the generated parts of the chart.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
+import { errorPage } from './error-reference.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -13,5 +14,6 @@ function rewrite(path: string, change: (text: string) => string): void {
 
 const values = describedValues(readFileSync(join(root, 'charts/formgate/values.yaml'), 'utf8'));
 rewrite('docs/configuration.md', () => configurationReference(processes));
+writeFileSync(join(root, 'docs/errors.md'), errorPage);
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));

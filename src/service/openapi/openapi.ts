@@ -5,6 +5,7 @@ import type { createDocument, ZodOpenApiOperationObject, ZodOpenApiPathsObject }
 import type { Answer, Credential, Route } from '../http/http-app.ts';
 import { zodOpenapi } from '../operations/late-packages.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
+import { sendProblemType } from './problem-page.ts';
 
 export interface OpenApiOptions {
   title: string;
@@ -136,8 +137,8 @@ function response(status: number, answer: Answer) {
 }
 
 /**
- * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, and a page at `/docs`. `make` is
- * called once, when somebody asks for the first time: no process has to wait for that to be ready.
+ * Serves the OpenAPI document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, the API page at `/docs`
+ * and the problem types at `/problems/<slug>`. `make` is called once, at the first request, so it does not delay the start.
  */
 export function documentRoutes(make: () => Document): Router {
   const router = Router();
@@ -153,6 +154,7 @@ export function documentRoutes(make: () => Document): Router {
     response.set({ 'Content-Security-Policy': docsPolicy, 'Referrer-Policy': 'no-referrer' });
     response.set('Cache-Control', 'max-age=300').type('text/html').send(texts().page);
   });
+  router.get('/problems/:slug', sendProblemType);
   return router;
 }
 
