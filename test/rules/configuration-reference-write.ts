@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
 import { errorPage } from './error-reference.ts';
+import { formStatusPage } from './form-status-reference.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -15,5 +16,6 @@ function rewrite(path: string, change: (text: string) => string): void {
 const values = describedValues(readFileSync(join(root, 'charts/formgate/values.yaml'), 'utf8'));
 rewrite('docs/configuration.md', () => configurationReference(processes));
 writeFileSync(join(root, 'docs/errors.md'), errorPage);
+writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));

@@ -1,5 +1,6 @@
 // JSON Schemas (draft-07) of every event payload, as they are registered at the event service, which refuses an event
 // that does not match. They allow unknown properties, so that a newer pod may say more before the registration does.
+import { formStatuses } from '../forms/catalogue.ts';
 import type { EventKind } from './outbox.ts';
 
 export interface JsonSchema {
@@ -35,7 +36,7 @@ const form = object({
   formDraftUrl: optionalText,
   status: {
     type: 'string',
-    enum: ['Draft', 'Locked', 'Submitted', 'Archived'],
+    enum: formStatuses,
   },
   created: optionalDateTime,
   createdBy: { ...actor, type: ['object', 'null'] },

@@ -2,6 +2,8 @@
 // changes the form. Pure. A row never holds an address, a code or an answer: payloads are rendered at delivery, from the
 // form's row and the few facts below that delivery could not read there any more.
 
+import type { FormStatus } from '../forms/catalogue.ts';
+
 /** Names of the events of namespace `form-service` that the outbox delivers. */
 export const eventKinds = [
   'form-created',
@@ -63,7 +65,7 @@ export interface OutboxFacts {
 
 /** What delivery reads of the form's row, as it is at delivery. */
 export interface OutboxForm {
-  status: 'Draft' | 'Locked' | 'Submitted' | 'Archived';
+  status: FormStatus;
   created: Date;
   createdBy: Actor;
   lastAccessed: Date;
