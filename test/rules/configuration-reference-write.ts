@@ -1,9 +1,11 @@
 // `npm run docs`: rewrites the pages that are generated from code, and the generated parts of the chart.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
 import { errorPage } from './error-reference.ts';
+import { withEventTable } from './event-reference.ts';
 import { formStatusPage } from './form-status-reference.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -15,6 +17,7 @@ function rewrite(path: string, change: (text: string) => string): void {
 
 const values = describedValues(readFileSync(join(root, 'charts/formgate/values.yaml'), 'utf8'));
 rewrite('docs/configuration.md', () => configurationReference(processes));
+rewrite('docs/notices.md', (page) => withEventTable(page, events));
 writeFileSync(join(root, 'docs/errors.md'), errorPage);
 writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));

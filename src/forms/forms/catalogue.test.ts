@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { formStatusPage } from '../../../test/rules/form-status-reference.ts';
+import { listFiles } from '../../../test/rules/source-files.ts';
+import { events } from '../outbox/event-catalogue.ts';
 import {
   type Action,
   actions,
@@ -37,8 +39,12 @@ describe('the catalogue of form statuses', () => {
     expect(statusesForAction(action).length).toBeGreaterThan(0);
   });
 
-  it('sends an event with every change of the status', () => {
-    for (const action of actionNames) if (actions[action].move) expect(actions[action].event, action).toBeDefined();
+  it('sends an event of the catalogue of events with every change of the status', () => {
+    for (const action of actionNames) {
+      const { move, event } = actions[action];
+      if (move) expect(event, action).toBeDefined();
+      if (event !== undefined) expect(Object.keys(events)).toContain(event);
+    }
   });
 
   it('is where the request schema and the API’s description of operations come from', () => {
@@ -48,5 +54,15 @@ describe('the catalogue of form statuses', () => {
       expect(description).toContain(`\`${operation}\` (`);
       expect(description).toContain(callersOf(operation));
     }
+  });
+
+  it('is the only list of statuses in the code', () => {
+    const files = listFiles(root, ['src', 'reconciler'], '.ts').filter(
+      ({ path }) => !path.endsWith('.test.ts') && path !== 'src/forms/forms/catalogue.ts',
+    );
+    const listing = files.filter(({ text }) =>
+      formStatuses.every((status) => new RegExp(`^[^/]*'${status}'`, 'm').test(text)),
+    );
+    expect(listing.map(({ path }) => path)).toEqual([]);
   });
 });

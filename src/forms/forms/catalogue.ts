@@ -58,18 +58,21 @@ const unlocked = ['Draft', 'Submitted', 'Archived'] as const;
 const received = ['Submitted', 'Archived'] as const;
 const any = formStatuses;
 
+/** A change of the status. */
+export interface StatusMove {
+  from: FormStatus;
+  to: FormStatus;
+  /** The column that is set to the time of the operation. */
+  sets?: 'last_accessed' | 'submitted';
+}
+
 interface ActionEntry {
   description: string;
   /** Who may do it, in the order in which roles are tried, each with the statuses in which that role may. */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** For an action that changes the status. */
-  move?: {
-    from: FormStatus;
-    to: FormStatus;
-    /** The column that is set to the time of the operation. */
-    sets?: 'last_accessed' | 'submitted';
-  };
-  /** The event that the action sends. */
+  move?: StatusMove;
+  /** The event that the action sends, an entry of the catalogue of events. */
   event?: string;
 }
 

@@ -2,6 +2,7 @@
 // record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
+import type { EventKind } from '../outbox/event-catalogue.ts';
 import { fileUrnsSql } from '../outbox/file-urns.ts';
 import { clearQuarantineSql } from '../quarantine/clear.ts';
 import {
@@ -10,6 +11,7 @@ import {
   type FormStatus,
   type MoveOperation,
   operations,
+  type StatusMove,
   statuses,
 } from './catalogue.ts';
 import type { Form, Person } from './form.ts';
@@ -188,15 +190,14 @@ export function createChangeStore(pool: SharedPool, onSuppressed: () => void = (
       }
     },
     async move({ tenantId, formId, actor, now, operation, revision, record }) {
-      const { move, event } = operations[operation];
-      const sets = 'sets' in move ? move.sets : undefined;
+      const { move, event }: { move: StatusMove; event: EventKind } = operations[operation];
       const values = [
         ...recordValues(record, { tenantId, formId, now }),
         actor,
         move.from,
         move.to,
         event,
-        sets,
+        move.sets,
         revision,
       ];
       const [row] = (await pool.query<FormRow>({ tenant: tenantId, member: formId }, moveSql, values)).rows;
