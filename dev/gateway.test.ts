@@ -60,7 +60,7 @@ it('a request keeps its path and query, and names its origin in X-Forwarded-For'
     forwardedFor: '127.0.0.1',
     host: 'localhost:8080',
   });
-  for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/swagger/docs/v1']) {
+  for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/problems/stale', '/swagger/docs/v1']) {
     expect(JSON.parse((await open(path)).text)).toMatchObject({ name: 'forms', url: path });
   }
 });

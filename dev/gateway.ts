@@ -31,7 +31,7 @@ export interface GatewayOptions {
 }
 
 const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
-const formPaths = ['/form/v1', '/docs', '/openapi.json', '/swagger'];
+const formPaths = ['/form/v1', '/docs', '/openapi.json', '/problems', '/swagger'];
 const tokenHandlerPaths = ['/token-handler'];
 /** `/docs` and the like belong to the form service, so the token handler's documents are below its own path. */
 const tokenHandlerDocuments = ['/token-handler/docs', '/token-handler/openapi.json', '/token-handler/swagger'];

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createChangeStore } from '../src/forms/forms/change-store.ts';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
-import { transitions } from '../src/forms/forms/form.ts';
 import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 
@@ -32,7 +31,7 @@ const unlock = (formId: string) =>
     tenantId: tenant,
     now: world.now(),
     actor,
-    transition: transitions.unlock,
+    operation: 'unlock',
   });
 
 /** Runs in small batches while `act` is done to each form, a few at a time. */

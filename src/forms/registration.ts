@@ -1,16 +1,16 @@
-// What the form service brings to the platform: the shape of form definitions, its roles, its events and the type of
-// its notices. It is written in the background at startup and blocks nothing.
+// What the form service registers at the platform: the schema of form definitions, its roles, its events and its
+// notification type. It registers in the background at startup, and blocks nothing.
 import type { Registered } from '../platform/registration.ts';
 import { notificationType, notificationTypeId } from './notices/notification-type.ts';
-import { eventTypes } from './outbox/event-schema.ts';
+import { events, eventTypesOf } from './outbox/event-catalogue.ts';
 
 const texts = { type: 'array', items: { type: 'string' } };
 const duration = { type: 'string', pattern: '^P(?=.)(\\d+W)?(\\d+D)?(T(?=.)(\\d+H)?(\\d+M)?(\\d+(\\.\\d+)?S)?)?$' };
 
 /**
- * A form definition (draft-07). It sets no defaults, because the configuration service would write them into what a
- * tenant stored: whoever reads a definition fills in what is missing, so that only id and name are required. It allows
- * unknown fields, because definitions of the older platform have more.
+ * A form definition (draft-07). It sets no defaults, because the configuration service would write them into the tenant's
+ * configuration; readers fill in missing members, so only id and name are required. It allows unknown fields, because
+ * definitions of the older platform have more.
  */
 export const definitionSchema = {
   type: 'object',
@@ -35,7 +35,7 @@ export const definitionSchema = {
   },
 } as const;
 
-/** Form definitions have two homes: one property for each in a single document, or a document for each. */
+/** Form definitions may be stored as properties of a single document, or as one document each (decision 0016). */
 export const registered: Registered = {
   definitions: {
     'platform:form-service': {
@@ -59,6 +59,6 @@ export const registered: Registered = {
       inTenantAdmin: false,
     },
   ],
-  events: eventTypes.map(({ name, description, payloadSchema }) => ({ name, description, payloadSchema })),
+  events: eventTypesOf(events),
   notificationTypes: { [notificationTypeId]: { ...notificationType } },
 };

@@ -1,6 +1,7 @@
 // The error that every platform client throws. It says which service failed and how. Its message is safe to show to
 // callers: it holds no URL, token, body or address.
-import { Problem, type ProblemSlug } from '../service/http/problem.ts';
+import { Problem } from '../service/http/problem.ts';
+import type { ProblemSlug } from '../service/http/problem-types.ts';
 import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
 
 /**

@@ -1,8 +1,12 @@
-// `npm run docs`: writes docs/configuration.md, docs/routes.md, and the generated parts of the chart.
+// `npm run docs`: rewrites the pages that are generated from code, and the generated parts of the chart.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { events } from '../../src/forms/outbox/event-catalogue.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
+import { errorPage } from './error-reference.ts';
+import { withEventTable } from './event-reference.ts';
+import { formStatusPage } from './form-status-reference.ts';
 import { routedProcesses } from './route-tables.ts';
 import { routesReference } from './routes-reference.ts';
 
@@ -14,7 +18,10 @@ function rewrite(path: string, change: (text: string) => string): void {
 }
 
 const values = describedValues(readFileSync(join(root, 'charts/formgate/values.yaml'), 'utf8'));
-writeFileSync(join(root, 'docs/configuration.md'), configurationReference(processes));
+rewrite('docs/configuration.md', () => configurationReference(processes));
+rewrite('docs/notices.md', (page) => withEventTable(page, events));
+writeFileSync(join(root, 'docs/errors.md'), errorPage);
+writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 writeFileSync(join(root, 'docs/routes.md'), routesReference(routedProcesses));
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));

@@ -5,7 +5,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
 import { inject } from 'vitest';
-import type { OutboxFacts, OutboxKind } from '../../src/forms/outbox/outbox.ts';
+import type { OutboxKind } from '../../src/forms/outbox/event-catalogue.ts';
+import type { OutboxFacts } from '../../src/forms/outbox/outbox.ts';
 import { createTestDatabase } from './postgres.ts';
 
 const formMigrations = new URL('../../src/forms/migrations', import.meta.url).pathname;

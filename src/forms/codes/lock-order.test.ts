@@ -9,9 +9,9 @@ import { Problem } from '../../service/http/problem.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createPool } from '../../service/postgres/postgres.ts';
 import { type SharedPool, unsharedPool } from '../../service/postgres/shared-pool.ts';
+import type { MoveOperation } from '../forms/catalogue.ts';
 import { type ChangeStore, createChangeStore } from '../forms/change-store.ts';
 import { createDataStore } from '../forms/data-store.ts';
-import { transitions } from '../forms/form.ts';
 import { createClaim } from '../idempotency/idempotency.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createCodeHashes } from './code.ts';
@@ -73,10 +73,10 @@ async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
   );
 }
 
-const move = (name: keyof typeof transitions) => (formId: string) => {
+const move = (operation: MoveOperation) => (formId: string) => {
   const claim = createClaim('a key of tests', formId, { tenantId, ...account, route: 'submit', body: {}, now });
-  const record = name === 'submit' ? { ...claim, answer: {} } : undefined;
-  return changes.move({ tenantId, formId, actor, now, transition: transitions[name], record });
+  const record = operation === 'submit' ? { ...claim, answer: {} } : undefined;
+  return changes.move({ tenantId, formId, actor, now, operation, record });
 };
 
 const operations: Record<string, (formId: string, address: string) => Promise<unknown>> = {

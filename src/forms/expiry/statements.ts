@@ -1,37 +1,38 @@
-// The SQL of the expiry. Each statement takes one batch: it walks an index from where the batch before ended, locks what
-// is due and free, changes it and writes the outbox rows that tell of it. The whole policy is in the statement that
-// writes, so a form that was saved, held, released or unlocked a moment ago is judged as it is now.
+// The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch, locks
+// the forms that are due and not locked by others, changes them and writes their outbox rows. The statement that writes
+// checks every condition, so a form that was just saved, held, released or unlocked is judged by its current state.
 //
-// The walk takes no lock and is bounded by the batch, whatever it finds: a million forms that wait for their notice are
-// as many short looks. What it found is judged again when its row is locked; a row that somebody holds is passed over.
+// The scan takes no locks and is bounded by the batch size: a million forms that wait for their notice cost many short
+// scans. Conditions are checked again when the row is locked. Rows that are locked by others are skipped.
 //
-// No statement parses the data or the files of a form, so a form whose content Postgres cannot read expires like any other.
-// A form in quarantine for a stage is passed over in that stage.
+// No statement parses the data or files of a form, so a form whose content Postgres cannot read expires like any other. A
+// form that is quarantined for a stage is skipped in that stage.
 //
-// $1 tenants, $2 definitions, $3 and $4 the place after which each walk begins, $5 moments before which forms are due,
-// $6 rows in a batch, $7 now; what follows is said at each statement. Definitions are walked in the order of the arrays.
+// Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 times before which forms
+// are due, $6 batch size, $7 now; each statement documents the rest. Definitions are scanned in the order of the arrays.
+import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
 import { fileUrnsSql } from '../outbox/file-urns.ts';
 import { clearQuarantineSql } from '../quarantine/clear.ts';
 
 interface Walk {
-  status: 'Draft' | 'Locked';
-  /** The column that the period counts from. */
-  since: 'last_accessed' | 'locked';
-  /** Further arrays, by name and type; they stand in the page too. */
+  status: ExpiringStatus;
+  /** Types and names of further array parameters; the names become columns of the page. */
   more: string;
   names: string;
 }
 
-const pageOf = ({ status, since, more, names }: Walk) => `
+const sinceOf = (status: ExpiringStatus) => statuses[status].expiry.since;
+
+const pageOf = ({ status, more, names }: Walk) => `
 page AS MATERIALIZED (
   SELECT w.id, w.at, p.position, p.before${names.replaceAll(/\w+/g, (name) => `p.${name}`)}
   FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::uuid[], $5::timestamptz[]${more})
     WITH ORDINALITY AS p (tenant_id, definition_id, after_at, after_id, before${names}, position)
   CROSS JOIN LATERAL (
-    SELECT f.id, f.${since} AS at FROM forms f
+    SELECT f.id, f.${sinceOf(status)} AS at FROM forms f
     WHERE f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id AND f.status = '${status}' AND NOT f.held
-      AND f.${since} < p.before AND (f.${since}, f.id) > (p.after_at, p.after_id)
-    ORDER BY f.${since}, f.id LIMIT $6) w
+      AND f.${sinceOf(status)} < p.before AND (f.${sinceOf(status)}, f.id) > (p.after_at, p.after_id)
+    ORDER BY f.${sinceOf(status)}, f.id LIMIT $6) w
   LIMIT $6
 ), last AS (
   SELECT page.position::int, page.at::text, page.id FROM page
@@ -39,31 +40,31 @@ page AS MATERIALIZED (
 )`;
 
 /**
- * Goes before a batch, in its transaction. A run turns the table round, so the planner's statistics are those of before:
- * where it expects no row it would scan an index, or the table, for each of a thousand. So it is told to walk and to
- * look up. Up to version 17 Postgres tells itself so by costs that make it compile what looks so dear: hence no JIT.
+ * Runs before a batch, in its transaction. A run changes most of the table, so the planner's statistics are outdated: it
+ * would expect no rows and scan an index, or the table, for each of a thousand forms. These settings make it use index
+ * scans and lookups. Up to version 17, Postgres disables plans by adding to their cost, which triggers JIT: hence no JIT.
  */
 export const planSql = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
   .map((way) => `SET LOCAL enable_${way} = off;`)
   .concat('SET LOCAL jit = off')
   .join(' ');
 
-/** The status when the row is locked. The sum keeps the partial indexes out of it: rows are looked up by their id. */
-const stillIs = (status: Walk['status']) => `f.status || '' = '${status}' AND NOT f.held`;
+/** The status when the row is locked. The concatenation prevents partial indexes, so that rows are looked up by id. */
+const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
-/** Not quarantined for the stage, or released since. */
+/** Not quarantined for the stage, or released from quarantine. */
 const isFree = (stage: string, id: string) =>
   `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
 
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** Where the next batch begins, how many forms were looked at, and the columns of the statement. */
+/** The position of the next batch, the number of scanned forms, and the columns of the statement. */
 const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
 /**
- * The outbox row of each changed form. Postgres may refuse that row: `full` statements write it, `bare` ones change only the
- * one form in their last parameter and return the row in `untold`.
+ * The outbox row of each changed form. Postgres may refuse that row: `full` statements write it, `bare` statements change
+ * only the form in their last parameter and return the row in `untold`.
  */
 interface Outbox {
   only(parameter: string): string;
@@ -86,9 +87,9 @@ const bare: Outbox = {
   untold: `, (SELECT coalesce(json_agg(told), '[]') FROM told) AS untold`,
 };
 
-const lockPage = pageOf({ status: 'Draft', since: 'last_accessed', more: ', $8::timestamptz[]', names: ', delete_on' });
+const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ', delete_on' });
 
-/** A bigint's last. The lock of a form with this revision must not fail for it. */
+/** The largest bigint. Locking a form with this revision must not fail. */
 const lastRevision = '9223372036854775807';
 
 const lockStatement = ({ only, told, untold }: Outbox) => `
@@ -108,7 +109,7 @@ WITH ${lockPage}, due AS MATERIALIZED (
 )
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${untold}`)}`;
 
-/** $8 when what is locked now will be deleted. The event names no actor: without one it is the expiry itself. */
+/** $8 when forms that are locked now will be deleted. The event has no actor, which stands for the expiry. */
 export const lockSql = lockStatement(full);
 
 /** As above; $9 the form. */
@@ -121,15 +122,14 @@ ${answer(`(
 
 const warnPage = pageOf({
   status: 'Draft',
-  since: 'last_accessed',
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
   names: ', not_before, lock_after, delete_after',
 });
-// A warning from before the last access is void; one of the same moment may be, and a second warning does less harm.
+// A warning before the last access no longer counts. One at the same time may not either: a second warning does less harm.
 const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
-/** $8 moments from which on forms are not to be locked yet, $9 and $10 milliseconds from access to lock, and to deletion. */
+/** $8 times from which on forms are not locked yet, $9 and $10 milliseconds from access to lock and from lock to deletion. */
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (
   SELECT f.id, page.lock_after, page.delete_after FROM page JOIN forms f ON f.id = page.id
@@ -152,8 +152,8 @@ WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
-// The latest form-locked may be of an earlier lock, if that of the present one could not be written.
-const deletePage = `${pageOf({ status: 'Locked', since: 'locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
+// The latest form-locked may be of an earlier lock, if the current one is in quarantine.
+const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o
     WHERE o.form_id = page.id AND o.kind = 'form-locked' ORDER BY o.sequence DESC LIMIT 1), false)
@@ -187,8 +187,8 @@ ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   FROM gone WHERE NOT notified) AS unnotified${untold}`)}`;
 
 /**
- * $8 moments before which forms are deleted though nobody could be told of their lock. Idempotency records and codes go
- * with the form, by their foreign keys.
+ * $8 times before which forms are deleted even if the notice of their lock was not accepted. Foreign keys delete the
+ * form's idempotency records and codes.
  */
 export const deleteSql = deleteStatement(full);
 
@@ -202,15 +202,15 @@ ${answer(`${waiting}, (
   SELECT coalesce(json_agg(json_build_object('formId', id)), '[]')
   FROM gate WHERE anyhow AND NOT notified AND $7::timestamptz IS NOT NULL) AS unnotified`)}`;
 
-/** $1 tenants, $2 definitions, $3 from, $4 before: how many forms a walk will come by. */
-export const countSql = (since: 'last_accessed' | 'locked') => `
+/** $1 tenants, $2 definitions, $3 from, $4 before: how many forms a stage will scan. */
+export const countSql = (status: ExpiringStatus) => `
 SELECT count(*)::int AS count
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS p (tenant_id, definition_id, start, before)
 JOIN forms f ON f.tenant_id = p.tenant_id AND f.definition_id = p.definition_id
-  AND f.status = '${since === 'locked' ? 'Locked' : 'Draft'}' AND NOT f.held
-  AND f.${since} >= p.start AND f.${since} < p.before`;
+  AND f.status = '${status}' AND NOT f.held
+  AND f.${sinceOf(status)} >= p.start AND f.${sinceOf(status)} < p.before`;
 
-/** $1 tenants, $2 definitions, $3 moments before which drafts are overdue, $4 milliseconds from access to lock. */
+/** $1 tenants, $2 definitions, $3 times before which drafts are overdue, $4 milliseconds from access to lock. */
 export const oldestOverdueSql = `
 SELECT min(w.last_accessed + ${span('p.lock_after')}) AS moment
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::float8[]) AS p (tenant_id, definition_id, before, lock_after)
@@ -220,19 +220,19 @@ CROSS JOIN LATERAL (
     AND f.last_accessed < p.before
   ORDER BY f.last_accessed, f.id LIMIT 1) w`;
 
-const firstPair = (status: string, after: string) => `
+const firstPair = (status: ExpiringStatus, after: string) => `
   SELECT tenant_id, definition_id FROM forms
   WHERE status = '${status}' AND NOT held ${after} ORDER BY tenant_id, definition_id LIMIT 1`;
 const afterPair = 'AND (tenant_id, definition_id) > (p.tenant_id, p.definition_id)';
-const pairs = (status: string) => `(
+const pairs = (status: ExpiringStatus) => `(
   WITH RECURSIVE pairs AS (
     (${firstPair(status, '')})
     UNION ALL
     SELECT n.* FROM pairs p CROSS JOIN LATERAL (${firstPair(status, afterPair)}) n
   ) SELECT tenant_id, definition_id FROM pairs)`;
 
-/** The definitions of drafts and locked forms, by jumps through the index: one for each definition, not for each form. */
+/** The definitions of forms that may expire. Skips through the index once per definition, not once per form. */
 export const definitionsSql = `
 SELECT tenant_id AS "tenantId", definition_id AS "definitionId"
-FROM (${pairs('Draft')} UNION ${pairs('Locked')}) AS found
+FROM (${expiringStatuses.map(pairs).join(' UNION ')}) AS found
 ORDER BY tenant_id, definition_id`;

@@ -1,8 +1,8 @@
-// Takes batches of drafts that are to be warned of or locked, and of locked forms that are to be deleted. Each batch is
-// one statement in a transaction that the caller brings, because the caller must hold the turn in it. Answers of forms
-// never leave the database.
+// Processes batches of drafts to warn about or to lock, and of locked forms to delete. Each batch is one statement in the
+// caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { ExpiringStatus } from '../forms/catalogue.ts';
 import { dueBounds, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {
@@ -24,7 +24,7 @@ export const stages = ['warn', 'lock', 'delete'] as const;
 
 export type Stage = (typeof stages)[number];
 
-/** Stages that change a form even if its outbox row cannot be written. A warning is nothing but its outbox row. */
+/** Stages that change a form even if its outbox row cannot be written. A warning consists only of its outbox row. */
 export type BareStage = Exclude<Stage, 'warn'>;
 
 /** Where a walk goes on: the definitions that are left, and the last form of the first of them. */
@@ -36,21 +36,21 @@ export interface Position {
 export interface BatchOptions {
   position: Position;
   now: Date;
-  /** Forms to look at. */
+  /** Number of forms to scan. */
   limit: number;
-  /** Counts what would be changed, and changes nothing. */
+  /** Only counts the forms that would be changed. */
   dryRun: boolean;
 }
 
 export interface Batch {
-  /** Forms that were looked at. */
+  /** Number of scanned forms. */
   walked: number;
   warned: number;
   locked: number;
   deleted: number;
-  /** Locked forms that are overdue and whose notice the event service has not accepted. */
+  /** Locked forms that are due but whose notice the event service has not accepted. */
   waiting: number;
-  /** Of the deleted ones, those whose applicant could not be told. */
+  /** The deleted forms whose applicant could not be notified. */
   unnotified: UnnotifiedForm[];
   /** Undefined when the walk is at its end. */
   next: Position | undefined;
@@ -64,7 +64,7 @@ export interface UnnotifiedForm extends DefinitionKey {
 export interface UntoldForm {
   formId: string;
   tenantId: string;
-  /** What the row would have held. */
+  /** The facts of the missing row. */
   facts: { definitionId: string; deleteOn?: string; subscriberId?: string; files?: string[] };
 }
 
@@ -74,9 +74,9 @@ export interface BareBatch extends Batch {
 }
 
 export interface ExpiryStore {
-  /** Every definition that has drafts or locked forms that are not held. */
+  /** Every definition with forms that may expire. */
   definitions(db: Queryable): Promise<DefinitionKey[]>;
-  /** In a transaction. `policies` at most some hundreds: they are sent with each batch. */
+  /** In a transaction. `policies` should be a few hundred at most: they are sent with each batch. */
   batch(db: pg.ClientBase, stage: Stage, options: BatchOptions): Promise<Batch>;
   /**
    * In a transaction. Takes the next form after `position` without writing its outbox row. Changes nothing if that is
@@ -87,18 +87,18 @@ export interface ExpiryStore {
     stage: BareStage,
     options: { position: Position; now: Date; formId: string },
   ): Promise<BareBatch>;
-  /** How many forms a stage will look at. */
+  /** The number of forms that a stage will scan. */
   count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number>;
-  /** When the draft that waits longest for its lock should have been locked. */
+  /** When the most overdue draft should have been locked. */
   oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined>;
 }
 
 const farPast = '-infinity';
 const firstId = '00000000-0000-0000-0000-000000000000';
 
-/** What differs between the stages; `from` and `before` bound the column that the period counts from. */
+/** The SQL of a stage. `from` and `before` bound the column that the period counts from. */
 interface StageSql {
-  since: 'last_accessed' | 'locked';
+  status: ExpiringStatus;
   sql: string;
   look: string;
   from(policy: Policy, now: Date): string;
@@ -114,7 +114,7 @@ const bounds = (policies: readonly Policy[], now: Date, pick: keyof ReturnType<t
 
 const stageSql: Record<Stage, StageSql> = {
   warn: {
-    since: 'last_accessed',
+    status: 'Draft',
     sql: warnSql,
     look: warnLookSql,
     from: bound('lockBefore'),
@@ -126,7 +126,7 @@ const stageSql: Record<Stage, StageSql> = {
     ],
   },
   lock: {
-    since: 'last_accessed',
+    status: 'Draft',
     sql: lockSql,
     look: lockLookSql,
     from: () => farPast,
@@ -134,7 +134,7 @@ const stageSql: Record<Stage, StageSql> = {
     more: (policies, now) => [bounds(policies, now, 'deleteOn')],
   },
   delete: {
-    since: 'locked',
+    status: 'Locked',
     sql: deleteSql,
     look: deleteLookSql,
     from: () => farPast,
@@ -184,8 +184,8 @@ export function createExpiryStore(): ExpiryStore {
       return { untold: [], ...toBatch(row, position.policies, 1) };
     },
     async count(db, stage, policies, now) {
-      const { since, from, before } = stageSql[stage];
-      const { rows } = await db.query<{ count: number }>(countSql(since), [
+      const { status, from, before } = stageSql[stage];
+      const { rows } = await db.query<{ count: number }>(countSql(status), [
         tenantsOf(policies),
         definitionsOf(policies),
         policies.map((policy) => from(policy, now)),

@@ -1,17 +1,17 @@
-// How a request reaches a form: finds it in the caller's tenant and asks the policy in what part the caller comes. Every
-// route of a single form goes through here, but for the two statements of the data routes that hold the policy of an
-// intake application in their own conditions.
-
+// Finds the form of a request in the caller's tenant and asks the policy which role the caller has on it. Every route of
+// a single form uses it, except two statements of the data routes whose conditions contain the policy of an intake
+// application (decision 0019).
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
+import type { Action, FormRole } from './catalogue.ts';
 import type { Form } from './form.ts';
-import { type Action, decide, decideDeleted, needsDefinition, type Part } from './policy.ts';
+import { decide, decideDeleted, needsDefinition } from './policy.ts';
 import type { FormStore } from './store.ts';
 
-/** Who asks, in which tenant, for which form. */
+/** The caller, the tenant and the form of a request. */
 export interface Approach {
   caller: Caller;
   tenantId: string;
@@ -20,13 +20,13 @@ export interface Approach {
 
 export interface Reached {
   form: Form;
-  part: Part;
+  role: FormRole;
 }
 
 declare global {
   namespace Express {
     interface Locals {
-      /** How the caller of this request met the form before its body was read. */
+      /** The form, and the caller's role on it, as a guard found them before the body was read. */
       reached?: Reached;
     }
   }
@@ -34,15 +34,15 @@ declare global {
 
 export interface FormAccess {
   /**
-   * Throws Problem `not-found` (also for another tenant's form), `gone` for one that was deleted, `forbidden`, or the
-   * conflict of its status.
+   * Throws Problem `not-found` (also for another tenant's form), `gone` for a deleted form, `forbidden`, or the conflict
+   * of its status.
    */
   reach(action: Action, approach: Approach): Promise<Reached>;
-  /** The form's definition, to validate answers with; a conflict where it is not configured any more. */
+  /** The form's definition, to validate form data with; a conflict if it is no longer configured. */
   definitionOf(form: Form): Promise<FormDefinition>;
 }
 
-/** Milliseconds that a deleted form is remembered. */
+/** Milliseconds for which a deleted form is remembered. */
 const tombstonePeriod = 30 * 24 * 60 * 60 * 1000;
 
 export function createFormAccess(options: {
@@ -70,7 +70,7 @@ export function createFormAccess(options: {
       const form = await forms.find(tenantId, formId);
       if (!form) throw await missing(action, approach);
       const roles = needsDefinition(action, caller, form) ? await rolesOf(tenantId, form.definitionId) : undefined;
-      return { form, part: decide(action, caller, form, roles) };
+      return { form, role: decide(action, caller, form, roles) };
     },
     async definitionOf({ tenantId, definitionId }) {
       const definition = await definitions.find(tenantId, definitionId, { permission: false });

@@ -1,6 +1,6 @@
 // The schemas of what the form endpoints answer, for the OpenAPI document. Nothing is validated with them but in tests.
 import { z } from 'zod';
-import { formStatuses } from './form.ts';
+import { formStatuses, operations } from './catalogue.ts';
 
 const example = '2026-08-20T17:00:00.000Z';
 const timestamp = z.iso.datetime().meta({ examples: [example] });
@@ -68,7 +68,7 @@ export const formList = z
 
 export const operationAnswer = z.union([
   z
-    .strictObject({ id: z.uuid(), status: z.literal('Submitted'), submitted: timestamp })
+    .strictObject({ id: z.uuid(), status: z.literal(operations.submit.move.to), submitted: timestamp })
     .meta({ description: 'submit' }),
   form.meta({ description: 'Every other operation' }),
 ]);

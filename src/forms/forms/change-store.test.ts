@@ -9,8 +9,8 @@ import { createPool } from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { createClaim } from '../idempotency/idempotency.ts';
 import { migrationsDirectory } from '../start.ts';
+import { formStatuses, type MoveOperation, type Operation, operationNames, operations } from './catalogue.ts';
 import { type ChangeStore, createChangeStore, type NewForm } from './change-store.ts';
-import { formStatuses, transitions } from './form.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -81,10 +81,14 @@ describe('create', () => {
   });
 });
 
+const isMove = (operation: Operation): operation is MoveOperation => 'move' in operations[operation];
+
 describe('move', () => {
-  it.each(Object.entries(transitions))(
+  it.each(operationNames.filter(isMove))(
     '%s changes a form of its own status only, with one event of the actor',
-    async (_name, transition) => {
+    async (operation) => {
+      const { move, event } = operations[operation];
+      const sets = 'sets' in move ? move.sets : undefined;
       for (const status of formStatuses) {
         const id = await made();
         await pool.query(
@@ -92,16 +96,16 @@ describe('move', () => {
           [id, status],
         );
         const later = new Date(now.getTime() + 1_000);
-        const moved = await store.move({ tenantId, formId: id, actor, now: later, transition });
+        const moved = await store.move({ tenantId, formId: id, actor, now: later, operation });
         const events = (await outbox(id)).slice(2);
-        if (status !== transition.from) {
+        if (status !== move.from) {
           expect([moved, events]).toEqual([undefined, []]);
           continue;
         }
-        expect(moved).toMatchObject({ status: transition.to, revision: '2', locked: null });
-        expect(moved?.lastAccessed).toEqual(transition.sets === 'last_accessed' ? later : now);
+        expect(moved).toMatchObject({ status: move.to, revision: '2', locked: null });
+        expect(moved?.lastAccessed).toEqual(sets === 'last_accessed' ? later : now);
         expect(events).toEqual([
-          { kind: transition.event, facts: { definitionId: 'permit', actor }, created: later, not_before: later },
+          { kind: event, facts: { definitionId: 'permit', actor }, created: later, not_before: later },
         ]);
       }
     },
@@ -109,7 +113,7 @@ describe('move', () => {
 
   it('refuses another tenant’s form and another revision', async () => {
     const id = await made();
-    const change = { tenantId, formId: id, actor, now, transition: transitions.submit };
+    const change = { tenantId, formId: id, actor, now, operation: 'submit' as const };
     expect(await store.move({ ...change, tenantId: 'another' })).toBeUndefined();
     expect(await store.move({ ...change, revision: '2' })).toBeUndefined();
     expect(await store.move({ ...change, revision: '1' })).toBeDefined();

@@ -1,15 +1,25 @@
-// Creates, moves, holds and removes forms. Each change is one statement together with the outbox rows that tell of it
-// and the idempotency record that answers for it: a crash leaves all of them or none.
+// Creates, moves, holds and removes forms. One statement makes the change and writes its outbox rows and its idempotency
+// record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
+import type { EventKind } from '../outbox/event-catalogue.ts';
 import { fileUrnsSql } from '../outbox/file-urns.ts';
 import { clearQuarantineSql } from '../quarantine/clear.ts';
-import type { Form, FormStatus, Person, Transition } from './form.ts';
+import {
+  type ExpiringStatus,
+  expiringStatuses,
+  type FormStatus,
+  type MoveOperation,
+  operations,
+  type StatusMove,
+  statuses,
+} from './catalogue.ts';
+import type { Form, Person } from './form.ts';
 import { type FormRow, formColumns, toForm } from './row.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;
-  /** The definition allows this creator one form. */
+  /** Whether the definition allows this creator only one form. */
   onePerApplicant: boolean;
   applicant: Form['applicant'];
   /** HMACs of the addresses that the mail about the created draft may go to. */
@@ -25,28 +35,28 @@ export interface Change {
 
 export interface ChangeStore {
   /**
-   * False when the form was not made: the idempotency key has been used, or the creator has a form of the definition.
-   * With outbox rows `subscribe` (where there is a channel) and `form-created`. The latter suppresses its mail when an
-   * address got a mail within the last minute, or five within the hour.
+   * Creates the form and writes the outbox rows `subscribe` (if there is a channel) and `form-created`. The latter
+   * suppresses its mail if an address got a mail within the last minute, or five within the hour. False if no form was
+   * created: the idempotency key was used, or the creator has a form of the definition.
    */
   create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean>;
   /**
-   * Undefined when the form is not in `from`, or not at `revision` where one is given. With the outbox row of the event
-   * and, where given, the idempotency record.
+   * Changes the status, and writes the event's outbox row and the idempotency record, if given. Undefined if the form does
+   * not have the status that the operation requires, or not the `revision`, if given.
    */
   move(
-    change: Change & { transition: Transition; revision?: string; record?: IdempotencyRecord | undefined },
+    change: Change & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
   ): Promise<Form | undefined>;
-  /** Undefined when there is no such form. Releasing a held form restarts the clock of its status. */
+  /** Undefined if there is no such form. Releasing a held form restarts the period of its status. */
   setHeld(change: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined>;
   /**
-   * Removes a form that is not held and in one of `statuses`, with its idempotency records and codes; leaves a tombstone
-   * and the outbox row `form-deleted`. False when a condition does not hold.
+   * Removes a form that is not held and has one of `statuses`, with its idempotency records and codes; writes a tombstone
+   * and the outbox row `form-deleted`. False if no such form exists.
    */
   remove(change: Change & { statuses: readonly FormStatus[] }): Promise<boolean>;
 }
 
-/** Inserts the idempotency record in $1–$8 when there is one ($5 is null when not); an expired one is replaced. */
+/** Inserts the idempotency record in $1 to $9, or replaces an expired one. $5 is null if there is no record. */
 const recordSql = (source: string) => `
 INSERT INTO idempotency_keys (tenant_id, issuer, subject, route, key_hash, body_hash, form_id, answer, created)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}
@@ -54,8 +64,8 @@ ON CONFLICT (tenant_id, issuer, subject, route, key_hash) DO UPDATE
   SET body_hash = excluded.body_hash, form_id = excluded.form_id, answer = excluded.answer, created = excluded.created`;
 
 /**
- * One row for each address ($17) that may get a mail now ($9). Codes count, and so do mails about other created drafts.
- * The row is locked when it exists, so of creates at the same time one gets through.
+ * One row for each address ($17) that may get a mail now ($9). Mails with codes and about other created drafts count.
+ * An existing row is locked, so only one of several concurrent creates sends a mail.
  */
 const noticeSql = `
 INSERT INTO created_notices AS known (address_hash, latest, sent)
@@ -72,13 +82,13 @@ function lastHour(moment: string): string {
   return `${moment} > $9 - interval '1 hour'`;
 }
 
-/** Whether an address got no code within the last minute, and fewer than five mails within the hour, with `others`. */
+/** Whether an address got no code within the last minute, and fewer than five mails (codes and `others`) within the hour. */
 function codesLeft(hash: string, others: string): string {
   return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
     FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;
 }
 
-// The form is made only where the key is free; a key that another create is just taking is waited for.
+// Creates the form only if the key is free. It waits for a concurrent create with the same key.
 const createSql = `
 WITH existing AS (
   SELECT FROM forms
@@ -128,15 +138,18 @@ WITH form AS (
 )
 SELECT ${formColumns} FROM form`;
 
+const restartSql = (status: ExpiringStatus) => {
+  const { since } = statuses[status].expiry;
+  return `${since} = CASE WHEN held AND NOT $4 AND status = '${status}' THEN $3 ELSE ${since} END`;
+};
+
 const holdSql = `
-UPDATE forms SET held = $4,
-  last_accessed = CASE WHEN held AND NOT $4 AND status = 'Draft' THEN $3 ELSE last_accessed END,
-  locked = CASE WHEN held AND NOT $4 AND status = 'Locked' THEN $3 ELSE locked END
+UPDATE forms SET ${['held = $4', ...expiringStatuses.map(restartSql)].join(', ')}
 WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
 
-// Idempotency records and codes go with the form, by their foreign keys. Its data and files are not parsed, so a form
-// whose content Postgres cannot read can be deleted.
+// Foreign keys delete the form's idempotency records and codes. Its data and files are not parsed, so a form whose
+// content Postgres cannot read can be deleted.
 const removeSql = `
 WITH gone AS (
   DELETE FROM forms WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4)
@@ -171,14 +184,22 @@ export function createChangeStore(pool: SharedPool, onSuppressed: () => void = (
         if (rows[0]?.suppressed) onSuppressed();
         return rows.length === 1;
       } catch (error) {
-        // Two creates of the same creator at once: the index lets one through.
+        // Concurrent creates by the same creator: the index admits one.
         if (isViolation(error, 'forms_one_per_applicant')) return false;
         throw error;
       }
     },
-    async move({ tenantId, formId, actor, now, transition, revision, record }) {
-      const { from, to, event, sets } = transition;
-      const values = [...recordValues(record, { tenantId, formId, now }), actor, from, to, event, sets, revision];
+    async move({ tenantId, formId, actor, now, operation, revision, record }) {
+      const { move, event }: { move: StatusMove; event: EventKind } = operations[operation];
+      const values = [
+        ...recordValues(record, { tenantId, formId, now }),
+        actor,
+        move.from,
+        move.to,
+        event,
+        move.sets,
+        revision,
+      ];
       const [row] = (await pool.query<FormRow>({ tenant: tenantId, member: formId }, moveSql, values)).rows;
       return row && toForm(row);
     },
@@ -201,7 +222,7 @@ export function createChangeStore(pool: SharedPool, onSuppressed: () => void = (
   };
 }
 
-/** $1 to $9 of a statement that may keep an idempotency record. */
+/** $1 to $9 of a statement that may write an idempotency record. */
 function recordValues(record: IdempotencyRecord | undefined, of: { tenantId: string; formId: string; now: Date }) {
   const { issuer, subject, route, keyHash, bodyHash, answer } = record ?? {};
   return [of.tenantId, issuer, subject, route, keyHash, bodyHash, of.formId, answer, of.now];

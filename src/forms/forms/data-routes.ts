@@ -1,5 +1,5 @@
-// Reads and saves answers. An intake application's read in an open session and its save are one statement each, which
-// holds the policy in its conditions; only when that finds nothing are the reasons looked for.
+// Reads and saves form data. An intake application's read in an open session and its save are one statement each, whose
+// conditions contain the policy (decision 0019). Only if the statement finds nothing, further queries find out why.
 import type { Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
@@ -11,6 +11,7 @@ import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { Approach, FormAccess, Reached } from './access.ts';
 import { formAnswers, savedAnswers } from './answers.ts';
+import { describeAction } from './catalogue.ts';
 import type { AnswersText, DataStore, Save } from './data-store.ts';
 import { entityTag } from './form.ts';
 import { type FormGuards, mayUpdateData } from './guards.ts';
@@ -38,8 +39,7 @@ export function readDataRoute(options: DataRoutesOptions): Route {
     method: 'get',
     path,
     summary: 'Read the answers of a form',
-    description:
-      'An intake application needs the applicant’s code. A verified code opens a read session: for 30 minutes the same code works again from the same service account. Without a code: the signed-in creator who may apply, clerks while it is a draft, assessors from Submitted on, form-admin. Sets lastAccessed.',
+    description: `${describeAction('read-data')} A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,
     guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
@@ -77,12 +77,12 @@ async function read(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const found = await inSession();
     if (found) return found;
-    const { form, part } = await access.reach('read-data', approach);
-    if (part === 'intake') {
+    const { form, role } = await access.reach('read-data', approach);
+    if (role === 'intake') {
       if (code === undefined) throw new Problem('code-required', 'Reading the answers takes the applicant’s code.');
       await verification.verify({ form, account, code, traceparent });
     } else {
-      const open = await answers.read({ tenantId, formId, now: clock() }, statusesOf('read-data', part));
+      const open = await answers.read({ tenantId, formId, now: clock() }, statusesOf('read-data', role));
       if (open) return open;
     }
   }
@@ -95,8 +95,7 @@ export function updateDataRoute(options: DataRoutesOptions): Route {
     method: 'put',
     path,
     summary: 'Save the answers of a draft',
-    description:
-      'By an intake application, the creator who may apply, and clerks. What is sent replaces what was there; what is not sent stays. An intake application without an open read session must send both members. Sets lastAccessed.',
+    description: `${describeAction('update-data')} Members that are sent replace the stored ones; others stay. An intake application without an open read session must send both members.`,
     guards: [bearer, tenant, mayUpdateData(access)],
     params: formParams,
     query: updateQuery,
@@ -153,20 +152,20 @@ async function save(
   if (saved) return saved;
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? reached : undefined;
-    const { form, part } = known ?? (await access.reach('update-data', approach));
-    // What was known before the body came may be old by now; the statement compares the revision itself.
+    const { form, role } = known ?? (await access.reach('update-data', approach));
+    // What the guard found may be outdated, but the statement itself compares the revision.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
-    if (part === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, ...account, now: clock() })))
+    if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, ...account, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
     const done = await answers.save(
-      part === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },
+      role === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },
     );
     if (done) return done;
   }
   throw keepsChanging();
 }
 
-/** What a submit of these answers would refuse. Asked before the save, so that a failure to tell saves nothing. */
+/** What a submit would reject. Runs before the save, so that nothing is saved if the validation itself fails. */
 async function findProblems(
   { access, answers, validator }: DataRoutesOptions,
   approach: Approach,
@@ -179,7 +178,7 @@ async function findProblems(
   return validator.validate(approach, definition, text ?? '{}');
 }
 
-/** The text goes out as it came from the database: nothing here parses or writes it again. */
+/** Sends the text as the database returned it, without parsing it. */
 function sendAnswers(response: Response, { body, revision }: AnswersText, findings?: Findings): void {
   const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
@@ -196,7 +195,7 @@ function stale(): Problem {
   return new Problem('stale', 'The answers have changed since they were read.');
 }
 
-/** Without a session the answer may disclose only what was sent. */
+/** Without a session, the response may disclose only what the caller sent. */
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';
   return invalidRequest([{ pointer, detail }]);

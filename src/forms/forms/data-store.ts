@@ -1,15 +1,15 @@
-// Reads and writes answers, each in one statement that holds its own conditions: a read never rewrites answers, a save
-// never undoes what came between. Answers leave the database as the text of the response.
+// Reads and saves form data, each in one statement with its own conditions: a read never rewrites form data, and a save
+// never overwrites a concurrent change unnoticed. The database returns form data as the text of the response.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import type { FormStatus } from './form.ts';
+import type { FormStatus } from './catalogue.ts';
 
-/** Answers as they are sent: `{"data":…,"files":…}`. */
+/** Form data as the text of a response: `{"data":…,"files":…}`. */
 export interface AnswersText {
   body: string;
   revision: string;
 }
 
-/** Which form, for whom, when. */
+/** The form and the time of the access. */
 export interface FormKey {
   tenantId: string;
   formId: string;
@@ -22,25 +22,25 @@ export interface SessionKey {
 }
 
 export interface Save extends FormKey {
-  /** JSON text; undefined leaves what is there. */
+  /** JSON text; undefined keeps the stored member. */
   data: string | undefined;
   files: string | undefined;
-  /** Only these revisions may be replaced; undefined for any. */
+  /** Replace only these revisions; undefined for any. */
   revisions: string[] | undefined;
-  /** Only a form of an anonymous applicant. */
+  /** Save only to a form of an anonymous applicant. */
   anonymousOnly: boolean;
-  /** Only while this account has a read session. */
+  /** Save only while this account has a read session. */
   session: SessionKey | undefined;
 }
 
 export interface DataStore {
-  /** Of a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
+  /** Reads a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
   readInSession(key: FormKey & SessionKey & { codeHash: Buffer }): Promise<AnswersText | undefined>;
-  /** In one of these statuses. */
+  /** Reads a form that has one of these statuses. */
   read(key: FormKey, statuses: readonly FormStatus[]): Promise<AnswersText | undefined>;
-  /** Of a draft. Undefined when a condition does not hold; which one is the caller's to find out. */
+  /** Saves a draft. Undefined if a condition is not met; the caller finds out which one. */
   save(save: Save): Promise<AnswersText | undefined>;
-  /** What a submit validates, and the revision that it validates. */
+  /** The form data that a submit validates, and its revision. Sets no lastAccessed. */
   peek(key: Omit<FormKey, 'now'>): Promise<{ data: string; revision: string } | undefined>;
 }
 
@@ -59,7 +59,7 @@ UPDATE forms f SET last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = ANY($4)
 RETURNING ${answers}`;
 
-/** Both members are given: their text is known here, so only the revision comes back. */
+/** Both members are given, so only the revision is returned. */
 const replaceSql = `
 UPDATE forms f SET data = $4, files = $5, revision = f.revision + 1, last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'

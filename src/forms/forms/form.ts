@@ -1,9 +1,5 @@
-// What a form is: its statuses, the operations that move it, and how it is shown. Pure. It never shows an address in
-// full, nor a subscriber, nor the issuer of its creator.
-
-export const formStatuses = ['Draft', 'Locked', 'Submitted', 'Archived'] as const;
-
-export type FormStatus = (typeof formStatuses)[number];
+// What a form is and how it is shown. Pure. No view shows a full address, a subscriber or the issuer of the creator.
+import type { FormStatus } from './catalogue.ts';
 
 export interface Channel {
   channel: 'email' | 'sms';
@@ -45,22 +41,6 @@ export interface Form {
   /** Counts changes of answers and status. A bigint, as text. */
   revision: string;
 }
-
-/** An operation that moves a form from one status to another and is told as an event. */
-export interface Transition {
-  from: FormStatus;
-  to: FormStatus;
-  event: 'form-submitted' | 'form-unlocked' | 'form-archived' | 'form-to-draft';
-  /** The operation's moment becomes lastAccessed, or the time of submission. */
-  sets: 'last_accessed' | 'submitted' | 'nothing';
-}
-
-export const transitions = {
-  submit: { from: 'Draft', to: 'Submitted', event: 'form-submitted', sets: 'submitted' },
-  unlock: { from: 'Locked', to: 'Draft', event: 'form-unlocked', sets: 'last_accessed' },
-  archive: { from: 'Submitted', to: 'Archived', event: 'form-archived', sets: 'nothing' },
-  'to-draft': { from: 'Submitted', to: 'Draft', event: 'form-to-draft', sets: 'last_accessed' },
-} as const satisfies Record<string, Transition>;
 
 /** Where the applicant's codes go: the first email channel, else the first channel. */
 export function codeChannel(applicant: Applicant): Channel | undefined {

@@ -1,4 +1,4 @@
-// The operations on a form: send-code and submit of the applicant's side, the others of administrators and assessors.
+// The operations of `POST /form/v1/forms/{formId}`. The catalogue says who may do which, and in which status.
 import type { Request, Response } from 'express';
 import type { Clock } from '../../service/clock.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
@@ -10,12 +10,20 @@ import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from 
 import type { IdempotencyStore } from '../idempotency/store.ts';
 import type { Approach, FormAccess } from './access.ts';
 import { operationAnswer, sentCode } from './answers.ts';
+import {
+  describeAction,
+  type MoveOperation,
+  type Operation,
+  operationNames,
+  operations,
+  statusesForAction,
+} from './catalogue.ts';
 import type { ChangeStore } from './change-store.ts';
 import type { DataStore } from './data-store.ts';
-import { formView, transitions } from './form.ts';
+import { formView } from './form.ts';
 import type { FormGuards } from './guards.ts';
 import { accountOf, approachOf } from './request.ts';
-import { formParams, type Operation, operationBody, smallBody, tenantQuery } from './schema.ts';
+import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
 
 export interface OperationRoutesOptions extends FormGuards {
   answers: Pick<DataStore, 'peek'>;
@@ -37,13 +45,7 @@ export function operateFormRoute(options: OperationRoutesOptions): Route {
     method: 'post',
     path: '/form/v1/forms/:formId',
     summary: 'Do an operation with a form',
-    description: [
-      '`send-code` (intake application, draft): sends the applicant a code.',
-      '`submit` (intake application, creator who may apply, clerk; draft): validates the answers and submits.',
-      '`unlock` (form-admin): Locked to Draft. `archive` (form-admin): Submitted to Archived.',
-      '`to-draft` (form-admin, assessor): Submitted to Draft.',
-      '`hold` and `release` (form-admin): a held form is neither locked nor deleted; its release restarts the clock.',
-    ].join('\n\n'),
+    description: operationNames.map(describeOperation).join('\n\n'),
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
@@ -71,6 +73,10 @@ export function operateFormRoute(options: OperationRoutesOptions): Route {
       await handlers[operation](options, approachOf(response, params.formId), request, response);
     },
   });
+}
+
+function describeOperation(name: Operation): string {
+  return `\`${name}\` (${statusesForAction(name).join(', ')}): ${describeAction(name)}`;
 }
 
 type Handler = (
@@ -115,7 +121,7 @@ async function submit(options: OperationRoutesOptions, approach: Approach, reque
   response.json(await submitOnce(options, approach, claim));
 }
 
-/** Validates and submits the same revision: answers that are saved in between are validated too. */
+/** Validates and submits the same revision: if form data is saved in between, it is validated again. */
 async function submitOnce(
   options: OperationRoutesOptions,
   approach: Approach,
@@ -136,9 +142,9 @@ async function submitOnce(
     const findings = await validator.validate(approach, definition, found.data);
     if (findings.errors.length > 0) throw invalidData(findings);
     const now = clock();
-    const answer = { id: formId, status: transitions.submit.to, submitted: now.toISOString() };
+    const answer = { id: formId, status: operations.submit.move.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
-    const change = { tenantId, formId, actor, now, transition: transitions.submit, revision: found.revision };
+    const change = { tenantId, formId, actor, now, operation: 'submit' as const, revision: found.revision };
     if (!(await changes.move({ ...change, record: claim && { ...claim, answer } }))) continue;
     options.changed();
     return answer;
@@ -156,24 +162,23 @@ function isNotDraft(error: unknown): boolean {
 }
 
 async function move(
-  operation: 'unlock' | 'archive' | 'to-draft',
+  operation: Exclude<MoveOperation, 'submit'>,
   { access, changes, clock, changed }: OperationRoutesOptions,
   approach: Approach,
   _request: Request,
   response: Response,
 ) {
   const { caller, tenantId, formId } = approach;
-  const transition = transitions[operation];
-  const { part } = await access.reach(operation, approach);
+  const { role } = await access.reach(operation, approach);
   const actor = { id: caller.subject, name: caller.name };
-  const moved = await changes.move({ tenantId, formId, actor, now: clock(), transition });
+  const moved = await changes.move({ tenantId, formId, actor, now: clock(), operation });
   if (!moved) {
     const { status } = (await access.reach(operation, approach)).form;
-    const detail = `The form is ${status}; ${operation} takes one that is ${transition.from}.`;
+    const detail = `The form is ${status}; ${operation} takes one that is ${operations[operation].move.from}.`;
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
   changed();
-  response.json(formView(moved, { administrator: part === 'admin' }));
+  response.json(formView(moved, { administrator: role === 'admin' }));
 }
 
 async function setHeld(

@@ -1,30 +1,12 @@
-// Who may do what with a form, as one table. It reads nothing: the caller, the form and, where roles of the definition
-// could matter, the definition are handed in. What the table does not name is refused.
+// Decides who may do what with a form, by the roles and statuses of the catalogue. It reads nothing: the caller, the form
+// and, if roles of the definition matter, the definition are arguments. Whatever the catalogue does not allow is refused.
 import type { Caller } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { Form, FormStatus } from './form.ts';
+import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
+import type { Form } from './form.ts';
 
 export const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
-
-export type Action =
-  | 'read'
-  | 'send-code'
-  | 'read-data'
-  | 'update-data'
-  | 'submit'
-  | 'unlock'
-  | 'archive'
-  | 'to-draft'
-  | 'hold'
-  | 'release'
-  | 'delete';
-
-/**
- * In what part a caller meets a form. `intake`: an intake application with a form of an anonymous applicant. `creator`:
- * the signed-in creator; `applicant`: the creator who still may apply.
- */
-export type Part = 'admin' | 'intake' | 'creator' | 'applicant' | 'clerk' | 'assessor';
 
 /** The roles that a definition names. */
 export interface DefinitionRoles {
@@ -33,93 +15,70 @@ export interface DefinitionRoles {
   clerkRoles: readonly string[];
 }
 
-type Rule = Partial<Record<Part, readonly FormStatus[]>>;
-
-const any: readonly FormStatus[] = ['Draft', 'Locked', 'Submitted', 'Archived'];
-const draft: readonly FormStatus[] = ['Draft'];
-const unlocked: readonly FormStatus[] = ['Draft', 'Submitted', 'Archived'];
-const received: readonly FormStatus[] = ['Submitted', 'Archived'];
-
-/** Parts in the order in which they are tried, and the statuses in which each may act. */
-const rules: Record<Action, Rule> = {
-  read: { admin: any, intake: any, applicant: any, clerk: any, assessor: any },
-  'send-code': { intake: draft },
-  'read-data': { admin: any, applicant: unlocked, clerk: draft, assessor: received, intake: unlocked },
-  'update-data': { intake: draft, applicant: draft, clerk: draft },
-  submit: { intake: draft, applicant: draft, clerk: draft },
-  // Whether the status fits an administrator's operation is the transition's own condition.
-  unlock: { admin: any },
-  archive: { admin: any },
-  'to-draft': { admin: any, assessor: any },
-  hold: { admin: any },
-  release: { admin: any },
-  delete: { admin: any, creator: draft, intake: draft },
-};
-
-/** Whether roles of the definition could give the caller a part in the action that it does not have without them. */
+/** Whether roles of the definition could allow the caller an action that its other roles do not. */
 export function needsDefinition(action: Action, caller: Caller, form: Form | Remains): boolean {
-  const rule = rules[action];
-  const parts = partsOf(caller, form, undefined);
-  const depends = (['applicant', 'clerk', 'assessor'] as const).some((part) => rule[part] !== undefined);
-  return depends && !Object.keys(rule).some((part) => parts.has(part as Part));
+  const allowed = allowedRoles(action);
+  const known = rolesOf(caller, form, undefined);
+  return allowed.some((role) => formRoles[role].fromDefinition) && !allowed.some((role) => known.has(role));
 }
 
 /**
- * The part in which the caller does the action. Throws Problem `forbidden` for a caller without a part in it, and the
- * conflict (`form-locked`, `form-not-draft`) where the part is right and the status is not.
+ * The role in which the caller does the action. Throws Problem `forbidden` for a caller without such a role, and the
+ * conflict (`form-locked`, `form-not-draft`) if only the status is wrong.
  */
-export function decide(action: Action, caller: Caller, form: Form, roles: DefinitionRoles | undefined): Part {
-  const parts = partsOf(caller, form, roles);
-  const entries = Object.entries(rules[action]) as [Part, readonly FormStatus[]][];
-  const mine = entries.filter(([part]) => parts.has(part));
-  for (const [part, statuses] of mine) if (statuses.includes(form.status)) return part;
+export function decide(action: Action, caller: Caller, form: Form, definition: DefinitionRoles | undefined): FormRole {
+  const roles = rolesOf(caller, form, definition);
+  const mine = allowedRoles(action).filter((role) => roles.has(role));
+  const allowed = mine.find((role) => statusesOf(action, role).includes(form.status));
+  if (allowed) return allowed;
   if (mine.length === 0) throw refusal(caller, form);
-  throw wrongStatus(
-    action,
-    form.status,
-    mine.map(([part]) => part),
-  );
+  throw wrongStatus(action, form.status, mine);
 }
 
-/** The statuses in which a part may do the action. */
-export function statusesOf(action: Action, part: Part): readonly FormStatus[] {
-  return rules[action][part] ?? [];
+/** The statuses in which a role may do the action. */
+export function statusesOf(action: Action, role: FormRole): readonly FormStatus[] {
+  return actions[action].roles[role] ?? [];
 }
 
-/** What is known of a deleted form: not who created it. */
+/** In the order in which they are tried. */
+function allowedRoles(action: Action): FormRole[] {
+  return Object.keys(actions[action].roles) as FormRole[];
+}
+
+/** What is known of a deleted form. Its creator is not. */
 export interface Remains {
   anonymousApplicant: boolean;
 }
 
-/** Throws Problem `forbidden` for a caller who could have had no part in the action, whoever created the form. */
+/** Throws Problem `forbidden` for a caller who could not have done the action, whoever created the form. */
 export function decideDeleted(
   action: Action,
   caller: Caller,
   remains: Remains,
-  roles: DefinitionRoles | undefined,
+  definition: DefinitionRoles | undefined,
 ): void {
-  const parts = partsOf(caller, remains, roles);
-  if (!Object.keys(rules[action]).some((part) => parts.has(part as Part))) throw refusal(caller, remains);
+  const roles = rolesOf(caller, remains, definition);
+  if (!allowedRoles(action).some((role) => roles.has(role))) throw refusal(caller, remains);
 }
 
-function partsOf(caller: Caller, form: Form | Remains, roles: DefinitionRoles | undefined): ReadonlySet<Part> {
-  const parts = new Set<Part>();
+function rolesOf(caller: Caller, form: Form | Remains, definition: DefinitionRoles | undefined): ReadonlySet<FormRole> {
+  const roles = new Set<FormRole>();
   const hasOne = (names: readonly string[] | undefined) => names?.some((role) => caller.roles.has(role)) ?? false;
-  if (caller.roles.has(adminRole)) parts.add('admin');
-  if (caller.roles.has(intakeRole) && form.anonymousApplicant) parts.add('intake');
+  if (caller.roles.has(adminRole)) roles.add('admin');
+  if (caller.roles.has(intakeRole) && form.anonymousApplicant) roles.add('intake');
   const creator = isCreator(caller, form);
-  if (creator) parts.add('creator');
-  const clerk = hasOne(roles?.clerkRoles);
-  if (creator && (clerk || hasOne(roles?.applicantRoles))) parts.add('applicant');
-  if (clerk) parts.add('clerk');
-  if (hasOne(roles?.assessorRoles)) parts.add('assessor');
-  return parts;
+  if (creator) roles.add('creator');
+  const clerk = hasOne(definition?.clerkRoles);
+  if (creator && (clerk || hasOne(definition?.applicantRoles))) roles.add('applicant');
+  if (clerk) roles.add('clerk');
+  if (hasOne(definition?.assessorRoles)) roles.add('assessor');
+  return roles;
 }
 
 /**
- * A subject is unique only for its issuer. A form of an anonymous applicant has no creator in this sense: an intake
- * application does not get round the code by being the account that created it. Of a deleted form anybody signed in may
- * have been the creator.
+ * A subject is unique only for its issuer. A form of an anonymous applicant has no creator in this sense: the intake
+ * application that created it still needs the applicant's code. Of a deleted form, any signed-in person may have been the
+ * creator.
  */
 function isCreator(caller: Caller, form: Form | Remains): boolean {
   if (form.anonymousApplicant) return false;
@@ -127,7 +86,7 @@ function isCreator(caller: Caller, form: Form | Remains): boolean {
   return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
 }
 
-/** 403 for a caller without a part, with the reason that helps an intake application's developer. */
+/** The 403 for a caller without a role. It tells the developer of an intake application which forms it reaches. */
 function refusal(caller: Caller, form: Remains): Problem {
   const outOfReach = caller.roles.has(intakeRole) && !form.anonymousApplicant;
   return new Problem(
@@ -138,28 +97,28 @@ function refusal(caller: Caller, form: Remains): Problem {
   );
 }
 
-function wrongStatus(action: Action, status: FormStatus, parts: Part[]): Problem {
-  const onlyAssessor = parts.every((part) => part === 'assessor');
+function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Problem {
+  const onlyAssessor = roles.every((role) => role === 'assessor');
   if (status === 'Locked' && !onlyAssessor)
     return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
-  // Reading is not a change: a clerk of a submitted form, or an assessor of a draft, simply has no access to it.
+  // A read conflicts with nothing: a clerk has no access to a submitted form, nor an assessor to a draft.
   if (action === 'read-data')
     return new Problem('forbidden', `The caller may not read the answers of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
 }
 
-/** As what a caller creates a form. */
-export type CreatingPart = 'intake' | 'applicant' | 'clerk';
+/** A role in which a caller creates a form. */
+export type CreatingRole = 'intake' | 'applicant' | 'clerk';
 
 /**
- * An intake application creates for somebody without an account, where the definition permits it. A clerk who may also
+ * An intake application creates for an applicant without an account, if the definition permits it. A clerk who may also
  * apply is an applicant unless the form is for somebody else.
  */
 export function decideCreate(
   caller: Caller,
   definition: DefinitionRoles & { anonymousApply: boolean },
   forSomebody: boolean,
-): CreatingPart {
+): CreatingRole {
   const hasOne = (names: readonly string[]) => names.some((role) => caller.roles.has(role));
   const intake = caller.roles.has(intakeRole);
   if (intake && definition.anonymousApply) return 'intake';

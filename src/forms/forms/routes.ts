@@ -14,6 +14,7 @@ import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from 
 import type { IdempotencyStore } from '../idempotency/store.ts';
 import type { FormAccess } from './access.ts';
 import { createdForm, form as formAnswer, formList } from './answers.ts';
+import { describeAction } from './catalogue.ts';
 import type { ChangeStore, NewForm } from './change-store.ts';
 import {
   type Applicant,
@@ -25,7 +26,7 @@ import {
   noticeChannels,
 } from './form.ts';
 import type { FormGuards } from './guards.ts';
-import { type CreatingPart, decideCreate, statusesOf } from './policy.ts';
+import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf } from './request.ts';
 import { codeQuery, createBody, cursorOf, formParams, listQuery, smallBody, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
@@ -73,12 +74,12 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       const tenantId = tenantOf(response).id;
       const definition = await options.definitions.find(tenantId, body.definitionId, { permission: true });
       if (!definition) throw new Problem('not-found', 'There is no such form definition.');
-      const part = decideCreate(caller, definition, body.applicant !== undefined);
+      const role = decideCreate(caller, definition, body.applicant !== undefined);
       const now = options.clock();
       const key = parseIdempotencyKey(request.get('idempotency-key'));
       const scope = { tenantId, ...accountOf(caller), route: `POST ${collection}`, body, now };
       const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
-      const applicant = applicantOf(part, caller, body.applicant);
+      const applicant = applicantOf(role, caller, body.applicant);
       const form: NewForm = {
         id: randomUUIDv7(),
         tenantId,
@@ -86,8 +87,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
         created: now,
         createdBy: { id: caller.subject, name: caller.name },
         issuer: caller.issuer,
-        anonymousApplicant: part === 'intake',
-        onePerApplicant: part === 'applicant' && definition.oneFormPerApplicant,
+        anonymousApplicant: role === 'intake',
+        onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
         applicant,
         noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
       };
@@ -96,8 +97,8 @@ export function createFormRoute(options: FormRoutesOptions): Route {
   });
 }
 
-function applicantOf(part: CreatingPart, caller: Caller, given: ApplicantInput | undefined): Applicant {
-  if (part === 'intake' && !given?.channels?.length) {
+function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput | undefined): Applicant {
+  if (role === 'intake' && !given?.channels?.length) {
     const pointer = given ? '/applicant/channels' : '/applicant';
     throw invalidRequest([{ pointer, detail: 'is required of an intake application, with at least one channel' }]);
   }
@@ -107,14 +108,14 @@ function applicantOf(part: CreatingPart, caller: Caller, given: ApplicantInput |
   return normaliseApplicant(given ?? { addressAs, channels });
 }
 
-/** The answer of this create or, for a repeated one, of the first. */
+/** The response of this create or, if the idempotency key was used before, of the first one. */
 async function create(
   { changes, forms, idempotency, changed }: FormRoutesOptions,
   form: NewForm,
   claim: IdempotencyClaim | undefined,
 ): Promise<object> {
   const answer = createdView({ ...form, status: 'Draft', lastAccessed: form.created });
-  // What was in the way may be gone when it is looked for: an idempotency record goes with its form.
+  // The conflicting form or idempotency record may be deleted before it is found: then try again.
   for (let attempt = 0; attempt < 3; attempt += 1) {
     if (await changes.create(form, claim && { ...claim, answer })) {
       changed();
@@ -166,8 +167,7 @@ export function readFormRoute({ bearer, tenant, access }: Pick<FormRoutesOptions
     method: 'get',
     path: `${collection}/:formId`,
     summary: 'Read a form without its answers',
-    description:
-      'By form-admin, an intake application, the creator who may apply, and clerks and assessors of the definition. Sets no lastAccessed.',
+    description: describeAction('read'),
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
@@ -178,8 +178,8 @@ export function readFormRoute({ bearer, tenant, access }: Pick<FormRoutesOptions
       410: { description: 'The form was deleted' },
     },
     async handle({ params }, _request, response) {
-      const { form, part } = await access.reach('read', approachOf(response, params.formId));
-      response.json(formView(form, { administrator: part === 'admin' }));
+      const { form, role } = await access.reach('read', approachOf(response, params.formId));
+      response.json(formView(form, { administrator: role === 'admin' }));
     },
   });
 }
@@ -190,8 +190,7 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
     method: 'delete',
     path: `${collection}/:formId`,
     summary: 'Delete a form and the applicant’s information',
-    description:
-      'By form-admin; while it is a draft, also by its signed-in creator and by an intake application with a verified code. Repeating it is no error.',
+    description: `${describeAction('delete')} Deleting it again also answers 204.`,
     guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
@@ -221,13 +220,13 @@ async function remove(
   const { caller, tenantId, formId } = approach;
   const actor = { id: caller.subject, name: caller.name };
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const { form, part } = await access.reach('delete', approach);
-    if (part === 'intake') {
+    const { form, role } = await access.reach('delete', approach);
+    if (role === 'intake') {
       if (code === undefined) throw new Problem('code-required', 'Deleting a draft takes the applicant’s code.');
       await verification.verify({ form, account: accountOf(caller), code, traceparent });
     }
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
-    const statuses = statusesOf('delete', part);
+    const statuses = statusesOf('delete', role);
     if (await changes.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
   }
   throw new Problem('conflict', 'The form keeps changing.');

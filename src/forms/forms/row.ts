@@ -1,5 +1,6 @@
 // How a row of the table becomes a form. Answers are not among the columns: they travel as text that nobody parses.
-import type { Applicant, Form, FormStatus, Person } from './form.ts';
+import type { FormStatus } from './catalogue.ts';
+import type { Applicant, Form, Person } from './form.ts';
 
 export interface FormRow {
   id: string;

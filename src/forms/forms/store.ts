@@ -1,6 +1,7 @@
 // Finds and lists forms and what is left of deleted ones, always of one tenant. It changes nothing.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import type { Form, FormStatus } from './form.ts';
+import type { FormStatus } from './catalogue.ts';
+import type { Form } from './form.ts';
 import { type FormRow, formColumns, toForm } from './row.ts';
 
 /** What is left of a deleted form: nothing of the applicant. */

@@ -1,7 +1,8 @@
-// The notification type by which applicants follow their own form. Subscriptions are made by the service alone, one
-// subscriber for each form; nobody can subscribe themselves.
+// The notification type by which applicants follow their own form. Only the service makes subscriptions, one subscriber for
+// each form; nobody can subscribe themselves.
 import { eventNamespace } from '../outbox/event.ts';
-import { type NoticeKind, type NoticeTemplates, noticeTemplates } from './templates.ts';
+import { type EventEntry, events } from '../outbox/event-catalogue.ts';
+import type { NoticeTemplates } from './templates.ts';
 
 export const notificationTypeId = 'form-status-updates';
 
@@ -12,21 +13,23 @@ export interface NotificationType {
   publicSubscribe: boolean;
   subscriberRoles: string[];
   channels: ('email' | 'sms')[];
-  events: { namespace: string; name: NoticeKind; templates: NoticeTemplates }[];
+  events: { namespace: string; name: string; templates: NoticeTemplates }[];
 }
 
-/** As the notification service keeps it under the key `form-status-updates`. */
-export const notificationType: NotificationType = {
-  id: notificationTypeId,
-  name: 'Form status updates',
-  description:
-    'Tells applicants what happens to their form: saved, about to be locked, locked, unlocked, given back, received, deleted.',
-  publicSubscribe: false,
-  subscriberRoles: [],
-  channels: ['email', 'sms'],
-  events: (Object.keys(noticeTemplates) as NoticeKind[]).map((name) => ({
-    namespace: eventNamespace,
-    name,
-    templates: noticeTemplates[name],
-  })),
-};
+/** As the notification service stores it under the key `form-status-updates`: every event of the catalogue with a notice. */
+export function notificationTypeOf(catalogue: Record<string, EventEntry>): NotificationType {
+  return {
+    id: notificationTypeId,
+    name: 'Form status updates',
+    description:
+      'Tells applicants what happens to their form: saved, about to be locked, locked, unlocked, given back, received, deleted.',
+    publicSubscribe: false,
+    subscriberRoles: [],
+    channels: ['email', 'sms'],
+    events: Object.entries(catalogue).flatMap(([name, { notice: templates }]) =>
+      templates ? [{ namespace: eventNamespace, name, templates }] : [],
+    ),
+  };
+}
+
+export const notificationType = notificationTypeOf(events);

@@ -4,10 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createNoticeRenderer, type Notice } from '../../platform-server/notifications/template.ts';
 import { createUrns } from '../../service/urn.ts';
-import { type EventDefinition, renderEvent } from '../outbox/event.ts';
+import { renderEvent } from '../outbox/event.ts';
+import { type EventKind, events } from '../outbox/event-catalogue.ts';
+import type { EventDefinition } from '../outbox/event-fields.ts';
 import type { OutboxForm, OutboxRow } from '../outbox/outbox.ts';
 import { type NotificationType, notificationType, notificationTypeId } from './notification-type.ts';
-import type { NoticeKind } from './templates.ts';
 
 const urns = createUrns('urn:example');
 const render = createNoticeRenderer();
@@ -42,7 +43,7 @@ const dates = { lockOn: '2026-08-23T17:00:00.000Z', deleteOn: '2026-09-04T17:00:
 
 function notice(
   type: Pick<NotificationType, 'events'>,
-  kind: NoticeKind,
+  kind: EventKind,
   channel: 'email' | 'sms',
   source: Source = {},
 ): Notice {
@@ -80,18 +81,15 @@ const languages = [
 ] as const;
 
 describe.each(languages)('notices in %s', (language, type) => {
-  const kinds = type.events.map(({ name }) => name);
+  const kinds = type.events.map(({ name }) => name as EventKind);
 
   it('exist by email and sms for created, expiring, locked, unlocked, to-draft, submitted and deleted', () => {
-    expect([...kinds].sort()).toEqual([
-      'form-created',
-      'form-deleted',
-      'form-expiring',
-      'form-locked',
-      'form-submitted',
-      'form-to-draft',
-      'form-unlocked',
-    ]);
+    expect([...kinds].sort()).toEqual(
+      Object.entries(events)
+        .filter(([, entry]) => 'notice' in entry)
+        .map(([name]) => name)
+        .sort(),
+    );
     for (const { templates } of type.events) expect(Object.keys(templates).sort()).toEqual(['email', 'sms']);
   });
 

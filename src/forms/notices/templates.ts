@@ -1,8 +1,7 @@
-// The default texts of the notices to applicants, in plain English: Handlebars over `tenant`, `event` and `subscriber`,
-// as the notification service renders them. They hold no answers. A tenant replaces them in its own configuration
-// (docs/notices.md). Bodies of emails are HTML, where {{…}} escapes; subjects and text messages are plain text, where
-// {{{…}}} keeps an apostrophe an apostrophe.
-import type { EventKind } from '../outbox/outbox.ts';
+// The default templates of the notices to applicants, in plain English: Handlebars over `tenant`, `event` and
+// `subscriber`, rendered by the notification service. They contain no form data. A tenant overrides them in its own
+// configuration (docs/notices.md). Bodies of emails are HTML, where {{…}} escapes; subjects and text messages are plain
+// text, where {{{…}}} is needed to keep apostrophes.
 
 export interface EmailTemplate {
   subject: string;
@@ -19,9 +18,6 @@ export interface NoticeTemplates {
   email: EmailTemplate;
   sms: SmsTemplate;
 }
-
-/** Events of which the applicant is told. Of an archived form there is nothing that an applicant has to know. */
-export type NoticeKind = Exclude<EventKind, 'form-archived'>;
 
 const name = (path: string) => `{{#if ${path}}}{{${path}.name}}{{else}}application{{/if}}`;
 const plain = (template: string) => template.replaceAll(/\{\{(?!#|\/|else)([^{}]+)\}\}/g, '{{{$1}}}');
@@ -48,9 +44,9 @@ function notice(texts: { subject: string; title: string; paragraphs: string[]; s
   };
 }
 
-/** One pair of texts for each notice. */
-export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
-  'form-created': notice({
+/** The templates of each notice. The catalogue of events says which event uses which. */
+export const noticeTemplates = {
+  created: notice({
     subject: `Your ${formName} draft is saved`,
     title: 'Draft saved',
     paragraphs: [
@@ -60,7 +56,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     ],
     sms: `We saved a draft of your ${formName}. It is not submitted yet.${plainLink}`,
   }),
-  'form-expiring': notice({
+  expiring: notice({
     subject: `Your ${formName} draft will soon be locked`,
     title: 'Draft about to be locked',
     paragraphs: [
@@ -70,7 +66,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     ],
     sms: `Your ${formName} draft will be locked${onDate('lockOn')}. Open it before then to keep it.${plainLink}`,
   }),
-  'form-locked': notice({
+  locked: notice({
     subject: `Your ${formName} draft is locked`,
     title: 'Draft locked',
     paragraphs: [
@@ -80,7 +76,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     ],
     sms: `Your ${formName} draft is locked and will be deleted${onDate('deleteOn')}. To keep it, ask the office that you are applying to.`,
   }),
-  'form-unlocked': notice({
+  unlocked: notice({
     subject: `Your ${formName} draft is unlocked`,
     title: 'Draft unlocked',
     paragraphs: [
@@ -89,7 +85,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     ],
     sms: `Your ${formName} draft is unlocked. You can finish it and submit it.${plainLink}`,
   }),
-  'form-to-draft': notice({
+  toDraft: notice({
     subject: `Your ${formName} needs changes`,
     title: 'Back to draft',
     paragraphs: [
@@ -99,7 +95,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     ],
     sms: `Your ${formName} was given back to you as a draft. Change what is needed and submit it again.${plainLink}`,
   }),
-  'form-submitted': notice({
+  submitted: notice({
     subject: `We received your ${formName}`,
     title: 'Received',
     paragraphs: [
@@ -109,7 +105,7 @@ export const noticeTemplates: Record<NoticeKind, NoticeTemplates> = {
     ],
     sms: `We received your ${formName}. Your reference is {{event.payload.form.id}}.`,
   }),
-  'form-deleted': notice({
+  deleted: notice({
     subject: `Your ${deletedFormName} is deleted`,
     title: 'Deleted',
     paragraphs: [

@@ -24,8 +24,10 @@
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
-import { type EventDefinition, type FormEvent, renderEvent, wantsData } from './event.ts';
-import { isEventKind, type OutboxRow } from './outbox.ts';
+import { type FormEvent, renderEvent, wantsData } from './event.ts';
+import { type EventKind, events, isEventKind, type OutboxKind } from './event-catalogue.ts';
+import type { EventDefinition } from './event-fields.ts';
+import type { OutboxRow } from './outbox.ts';
 import { type Subscribing, subscriptionOf } from './subscription.ts';
 
 export interface DefinitionSource {
@@ -58,7 +60,7 @@ export interface Delivered {
   subscriberId?: string;
 }
 
-export type Deliver = (row: OutboxRow) => Promise<Delivered>;
+export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
 export interface DeliveryOptions extends DeliveryPlatform {
   definitions: DefinitionSource;
@@ -78,7 +80,7 @@ export function createDelivery(options: DeliveryOptions): Deliver {
   };
 }
 
-async function sendEvent(row: Parameters<typeof renderEvent>[0]['row'], options: DeliveryOptions): Promise<Delivered> {
+async function sendEvent(row: OutboxRow<EventKind>, options: DeliveryOptions): Promise<Delivered> {
   const definition = await readDefinition(row, options);
   const data = wantsData(row, definition) ? await options.readData(row.formId) : null;
   await options.events.send(renderEvent({ row, definition, data, urns: options.urns }));
@@ -86,18 +88,21 @@ async function sendEvent(row: Parameters<typeof renderEvent>[0]['row'], options:
 }
 
 /**
- * A definition that is not usable holds back no notice: the event goes without its name, as if there were none. Only
- * form-submitted waits for it, because the definition says whether the answers belong into it. And form-deleted waits
- * for nothing: the removal of the applicant's information waits for it.
+ * The definition, as far as the event needs it (see the catalogue). Undefined if it is not configured, or if the event does
+ * not wait for it. A form that was deleted has no form data to send, so its definition need not be valid.
  */
-async function readDefinition(row: OutboxRow, { definitions }: DeliveryOptions): Promise<EventDefinition | undefined> {
-  if (row.kind === 'form-archived') return undefined;
+async function readDefinition(
+  row: OutboxRow<EventKind>,
+  { definitions }: DeliveryOptions,
+): Promise<EventDefinition | undefined> {
+  const need = events[row.kind].definition;
+  if (need === 'unused') return undefined;
   try {
     return await definitions.find(row.tenantId, row.facts.definitionId, { permission: false });
   } catch (error) {
-    const unusable = error instanceof Problem && error.slug === 'definition-invalid';
-    const indispensable = row.kind === 'form-submitted' && row.form !== undefined;
-    if (row.kind === 'form-deleted' || (unusable && !indispensable)) return undefined;
+    const isInvalid = error instanceof Problem && error.slug === 'definition-invalid';
+    const mustBeUsable = need === 'usable' && row.form !== undefined;
+    if (need === 'optional' || (isInvalid && !mustBeUsable)) return undefined;
     throw error;
   }
 }

@@ -4,9 +4,12 @@ import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { createUrns } from '../../service/urn.ts';
-import { type EventDefinition, formDraftUrl, renderEvent, wantsData } from './event.ts';
-import { eventTypes } from './event-schema.ts';
-import { type EventKind, eventKinds, idempotencyKey, type OutboxForm, type OutboxRow } from './outbox.ts';
+import { renderEvent, wantsData } from './event.ts';
+import { type EventKind, eventKinds, events, eventTypesOf } from './event-catalogue.ts';
+import { type EventDefinition, formDraftUrl } from './event-fields.ts';
+import { idempotencyKey, type OutboxForm, type OutboxRow } from './outbox.ts';
+
+const eventTypes = eventTypesOf(events);
 
 const urns = createUrns('urn:example');
 const formId = '0198f6aa-7f5e-7c3a-9d57-3f6f0e1d2c3b';
@@ -31,7 +34,7 @@ const definition: EventDefinition = {
   includeDataInSubmission: true,
 };
 
-function row(kind: EventKind, changes: Partial<OutboxRow> = {}): OutboxRow & { kind: EventKind } {
+function row(kind: EventKind, changes: Partial<OutboxRow> = {}): OutboxRow<EventKind> {
   const facts = {
     definitionId: 'permit',
     actor,

@@ -3,7 +3,7 @@ import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Delivered } from './delivery.ts';
-import { type OutboxKind, outboxKinds } from './outbox.ts';
+import { type OutboxKind, outboxKinds } from './event-catalogue.ts';
 import type { Backlog, OutboxStore } from './store.ts';
 
 export interface OutboxMetrics {

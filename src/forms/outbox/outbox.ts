@@ -1,55 +1,33 @@
-// What the outbox holds: one row for each thing that the platform must be told of a form, written by the statement that
-// changes the form. Pure. A row never holds an address, a code or an answer: payloads are rendered at delivery, from the
-// form's row and the few facts below that delivery could not read there any more.
+// The rows of the outbox: one for each event or call that the platform must receive about a form, written by the statement
+// that changes the form. Pure. A row never contains an address, a code or form data: payloads are rendered at delivery,
+// from the form's row and the facts below, which delivery can no longer read there.
 
-/** Names of the events of namespace `form-service` that the outbox delivers. */
-export const eventKinds = [
-  'form-created',
-  'form-submitted',
-  'form-expiring',
-  'form-locked',
-  'form-unlocked',
-  'form-to-draft',
-  'form-archived',
-  'form-deleted',
-] as const;
+import type { FormStatus } from '../forms/catalogue.ts';
 
-export type EventKind = (typeof eventKinds)[number];
-
-/** Work at the notification service: the form's own subscriber is ensured, and removed after the form is. */
-export type SubscriberKind = 'subscribe' | 'remove-subscriber';
-
-/** Work at the file service, only where the deletion of files is switched on. */
-export type FileKind = 'remove-files';
-
-export type OutboxKind = EventKind | SubscriberKind | FileKind;
-
-export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];
-
-/** Who did it: a subject and a display name. The rows of the expiry name nobody; their events name `form-service-job`. */
+/** A subject and a display name. Rows of the expiry have no actor; their events name `form-service-job`. */
 export interface Actor {
   id: string;
   name: string;
 }
 
 /**
- * What a row's `facts` hold. Every row needs `definitionId`, because the form's row may be gone at delivery. The moment
- * of the change is the row's `created`; it is the event's timestamp.
+ * The `facts` of a row. Every row needs `definitionId`, because the form may be deleted before delivery. The row's
+ * `created` is the time of the change, and becomes the event's timestamp.
  *
- * | kind | who writes it | facts beside `definitionId` |
+ * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before form-created | `noticeSuppressed` where the mail of form-created is; acceptance adds `subscriberId` |
- * | form-created | create | `actor`, and `noticeSuppressed` where its mail is |
+ * | subscribe | create, before form-created | `noticeSuppressed` if the mail of form-created is; acceptance adds `subscriberId` |
+ * | form-created | create | `actor`, and `noticeSuppressed` if its mail is |
  * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
- * | form-deleted | delete and the reconciler | `actor` (of delete only), `files`, `subscriberId` where the form's row has one |
+ * | form-deleted | delete and the reconciler | `actor` (delete only), `files`, `subscriberId` if the form's row has one |
  * | remove-subscriber, remove-files | acceptance of form-deleted | `subscriberId`; `files` |
  */
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** The address got a mail a moment ago, so form-created must not send another. */
+  /** The address got a mail recently, so form-created must not send another. */
   noticeSuppressed?: true;
   /** ISO 8601: when the draft will be locked. */
   lockOn?: string;
@@ -61,9 +39,9 @@ export interface OutboxFacts {
   subscriberId?: string;
 }
 
-/** What delivery reads of the form's row, as it is at delivery. */
+/** The form's row, as delivery reads it. */
 export interface OutboxForm {
-  status: 'Draft' | 'Locked' | 'Submitted' | 'Archived';
+  status: FormStatus;
   created: Date;
   createdBy: Actor;
   lastAccessed: Date;
@@ -76,27 +54,23 @@ export interface OutboxForm {
   subscriberId: string | null;
 }
 
-/** A row that this relay has claimed. */
-export interface OutboxRow {
+/** A row that this process has claimed for delivery. */
+export interface OutboxRow<Kind extends string = string> {
   /** A bigint, as text. */
   sequence: string;
   formId: string;
   tenantId: string;
-  kind: OutboxKind;
+  kind: Kind;
   facts: OutboxFacts;
-  /** When the change happened; for removals, when they fall due. */
+  /** When the change happened; for removals, when they are due. */
   created: Date;
   /** How often the row was claimed, this time included. */
   attempts: number;
-  /** Absent when the form's row is gone. */
+  /** Undefined if the form was deleted. */
   form: OutboxForm | undefined;
 }
 
-export function isEventKind(kind: OutboxKind): kind is EventKind {
-  return (eventKinds as readonly string[]).includes(kind);
-}
-
-/** The same at every delivery of a row, and of no other row of any installation: form ids are UUIDs. */
+/** Identifies a row across deliveries. Unique across installations, because form ids are UUIDs. */
 export function idempotencyKey(row: Pick<OutboxRow, 'formId' | 'sequence'>): string {
   return `${row.formId}:${row.sequence}`;
 }

@@ -12,8 +12,8 @@ import { createMetrics } from '../../service/operations/metrics.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import { registered } from '../registration.ts';
 import { createDelivery } from './delivery.ts';
+import { eventKinds } from './event-catalogue.ts';
 import { createOutboxMetrics } from './metrics.ts';
-import { eventKinds } from './outbox.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { createOutboxStore } from './store.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
 import { Problem } from '../../service/http/problem.ts';
-import { eventKinds } from './outbox.ts';
+import { eventKinds } from './event-catalogue.ts';
 
 let database: OutboxDatabase;
 let sink: Sink;

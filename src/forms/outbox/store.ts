@@ -4,12 +4,13 @@ import type { QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
-import type { Actor, OutboxFacts, OutboxForm, OutboxKind, OutboxRow } from './outbox.ts';
+import type { OutboxKind } from './event-catalogue.ts';
+import type { Actor, OutboxFacts, OutboxForm, OutboxRow } from './outbox.ts';
 import { acceptSql, failSql, quarantineSql } from './settle-statements.ts';
 import { backlogSql, claimSql, type Place } from './statements.ts';
 
 /** A row as a relay holds it. */
-export interface ClaimedRow extends OutboxRow {
+export interface ClaimedRow extends OutboxRow<OutboxKind> {
   /** Names the claim: a claim that ran out and was taken by another relay has another value. */
   claimedUntil: Date;
   /** How often its service has refused it. */
@@ -143,7 +144,7 @@ interface ClaimRecord {
   subscriber_id: string | null;
 }
 
-function toRow(record: ClaimRecord): OutboxRow {
+function toRow(record: ClaimRecord): OutboxRow<OutboxKind> {
   return {
     sequence: record.sequence,
     formId: record.form_id,

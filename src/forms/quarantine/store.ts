@@ -5,7 +5,7 @@ import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { createQuarantineStore, type QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
-import { outboxKinds } from '../outbox/outbox.ts';
+import { outboxKinds } from '../outbox/event-catalogue.ts';
 import { resumeNotices } from './notices.ts';
 
 const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);

@@ -3,7 +3,8 @@
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
-import { Problem, type ProblemSlug } from './problem.ts';
+import { Problem } from './problem.ts';
+import type { ProblemSlug } from './problem-types.ts';
 
 /**
  * The whole body, at most `limit` bytes before and after decompression. A larger one is refused as soon as that is

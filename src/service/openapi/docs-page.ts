@@ -1,8 +1,8 @@
-// The browsable page of an API, rendered from its OpenAPI document once, on the server. It has no script and asks for
-// nothing else, so that its Content-Security-Policy allows nothing but its own stylesheet.
-import { createHash } from 'node:crypto';
+// The API page, rendered once from the OpenAPI document. It has no scripts and loads nothing, so its
+// Content-Security-Policy allows only its own stylesheet.
 import { docsStylesheet } from './docs-stylesheet.ts';
 import { html, Markup, prose } from './html.ts';
+import { pagePolicy } from './page-stylesheet.ts';
 import { constraintsOf, type JsonSchema, schemaMarkup } from './schema-markup.ts';
 
 /** What of an OpenAPI 3.1 document is shown. */
@@ -41,14 +41,7 @@ interface Call {
   operation: Operation;
 }
 
-export const docsPolicy = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(docsStylesheet).digest('base64')}'`,
-  'img-src data:',
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+export const docsPolicy = pagePolicy(docsStylesheet);
 
 /** Links are relative, so that the page works behind a proxy's path prefix. */
 export function docsPage(document: ShownDocument): string {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
 import { docsPage, docsPolicy, type ShownDocument } from './docs-page.ts';
+import { problemTypeRoute } from './problem-page.ts';
 
 export interface OpenApiOptions {
   title: string;
@@ -134,8 +135,9 @@ function response(status: number, answer: Answer) {
 }
 
 /**
- * Routes that serve the document of `options.routes` at `/openapi.json` and at the older platform's `/swagger/docs/v1`, and
- * a page at `/docs`. The document is made for the first request, so that no process waits for it when it starts.
+ * Routes that serve the document of `options.routes` at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a
+ * page at `/docs`, and the problem types at `/problems/<slug>`. The document is made for the first request, so that no
+ * process waits for it when it starts.
  */
 export function documentRoutes(options: OpenApiOptions): Route[] {
   let made: { json: string; page: string } | undefined;
@@ -168,6 +170,7 @@ export function documentRoutes(options: OpenApiOptions): Route[] {
         response.set('Cache-Control', 'max-age=300').type('text/html').send(texts().page);
       },
     }),
+    problemTypeRoute(),
   ];
 }
 

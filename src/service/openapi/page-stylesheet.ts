@@ -1,4 +1,7 @@
-// What every page of the product looks like: colours for light and dark, type, links, visible focus. Pages add their own.
+// The stylesheet that all pages of the product share (light and dark colours, type, links, visible focus), and the policy
+// that goes with a page's stylesheet. Pages add their own rules.
+import { createHash } from 'node:crypto';
+
 export const pageStylesheet = `
 :root {
   color-scheme: light dark;
@@ -22,3 +25,15 @@ a:hover { text-decoration-thickness: 2px; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; overflow-wrap: anywhere; }
 `;
+
+/** The Content-Security-Policy of a page without scripts that has only this stylesheet. */
+export function pagePolicy(styles: string): string {
+  return [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'`,
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}

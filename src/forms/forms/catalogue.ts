@@ -1,0 +1,179 @@
+// The catalogue of form statuses and of the actions on one form. Types, zod schemas, the policy, OpenAPI texts, the expiry's
+// statements and docs/form-statuses.md derive from it: to add an operation, add an entry here and its handler.
+
+/** Statuses by name. `expiry` is present if the reconciler ends the status after a period without use. */
+export const statuses = {
+  Draft: {
+    description: 'The applicant is filling in the form.',
+    expiry: {
+      since: 'last_accessed',
+      description: 'Becomes Locked when it was not opened for `retention.lockAfter`; the applicant is warned before.',
+    },
+  },
+  Locked: {
+    description: 'The draft was not opened for too long. Only an administrator can read its form data, or unlock it.',
+    expiry: {
+      since: 'locked',
+      description: 'Is deleted after `retention.deleteAfter`, once the event `form-locked` is accepted.',
+    },
+  },
+  Submitted: { description: 'The form data was validated and submitted. It can no longer be changed.' },
+  Archived: { description: 'An administrator archived the submitted form.' },
+} as const satisfies Record<string, StatusEntry>;
+
+interface StatusEntry {
+  description: string;
+  expiry?: {
+    /** The column that the period counts from. A release from hold sets it to now, and so restarts the period. */
+    since: 'last_accessed' | 'locked';
+    description: string;
+  };
+}
+
+export type FormStatus = keyof typeof statuses;
+
+export const formStatuses = Object.keys(statuses) as [FormStatus, ...FormStatus[]];
+
+/** A status that the reconciler ends. */
+export type ExpiringStatus = {
+  [S in FormStatus]: (typeof statuses)[S] extends { expiry: object } ? S : never;
+}[FormStatus];
+
+export const expiringStatuses = formStatuses.filter((status): status is ExpiringStatus => 'expiry' in statuses[status]);
+
+/** Roles of a caller on a form. `fromDefinition`: only the form's definition can tell who has the role. */
+export const formRoles = {
+  admin: { description: 'form-admin', fromDefinition: false },
+  intake: { description: 'an intake application', fromDefinition: false },
+  creator: { description: 'the signed-in creator', fromDefinition: false },
+  applicant: { description: 'the creator who may apply', fromDefinition: true },
+  clerk: { description: 'a clerk of the definition', fromDefinition: true },
+  assessor: { description: 'an assessor of the definition', fromDefinition: true },
+} as const;
+
+export type FormRole = keyof typeof formRoles;
+
+const draft = ['Draft'] as const;
+const unlocked = ['Draft', 'Submitted', 'Archived'] as const;
+const received = ['Submitted', 'Archived'] as const;
+const any = formStatuses;
+
+/** A change of the status. */
+export interface StatusMove {
+  from: FormStatus;
+  to: FormStatus;
+  /** The column that is set to the time of the operation. */
+  sets?: 'last_accessed' | 'submitted';
+}
+
+interface ActionEntry {
+  description: string;
+  /** Who may do it, in the order in which roles are tried, each with the statuses in which that role may. */
+  roles: Partial<Record<FormRole, readonly FormStatus[]>>;
+  /** For an action that changes the status. */
+  move?: StatusMove;
+  /** The event that the action sends, an entry of the catalogue of events. */
+  event?: string;
+}
+
+/** Actions that have a route of their own. */
+export const requests = {
+  read: {
+    description: 'Reads the form without its form data. Does not set lastAccessed.',
+    roles: { admin: any, intake: any, applicant: any, clerk: any, assessor: any },
+  },
+  'read-data': {
+    description: 'Reads the form data. Sets lastAccessed. An intake application needs the applicant’s code.',
+    roles: { admin: any, applicant: unlocked, clerk: draft, assessor: received, intake: unlocked },
+  },
+  'update-data': {
+    description: 'Saves the form data. Sets lastAccessed.',
+    roles: { intake: draft, applicant: draft, clerk: draft },
+  },
+  delete: {
+    description:
+      'Deletes the form and the applicant’s information, unless the form is on hold. An intake application needs the applicant’s code.',
+    roles: { admin: any, creator: draft, intake: draft },
+    event: 'form-deleted',
+  },
+} as const satisfies Record<string, ActionEntry>;
+
+/**
+ * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator try a move in any status; the move itself
+ * requires `from`, and answers 409 `conflict` otherwise.
+ */
+export const operations = {
+  'send-code': {
+    description: 'Sends a code to the applicant.',
+    roles: { intake: draft },
+  },
+  submit: {
+    description: 'Validates the form data and submits the form.',
+    roles: { intake: draft, applicant: draft, clerk: draft },
+    move: { from: 'Draft', to: 'Submitted', sets: 'submitted' },
+    event: 'form-submitted',
+  },
+  unlock: {
+    description: 'Makes a locked form a draft again.',
+    roles: { admin: any },
+    move: { from: 'Locked', to: 'Draft', sets: 'last_accessed' },
+    event: 'form-unlocked',
+  },
+  archive: {
+    description: 'Archives a submitted form.',
+    roles: { admin: any },
+    move: { from: 'Submitted', to: 'Archived' },
+    event: 'form-archived',
+  },
+  'to-draft': {
+    description: 'Returns a submitted form to the applicant as a draft.',
+    roles: { admin: any, assessor: any },
+    move: { from: 'Submitted', to: 'Draft', sets: 'last_accessed' },
+    event: 'form-to-draft',
+  },
+  hold: {
+    description: 'Puts the form on hold: it is neither locked nor deleted.',
+    roles: { admin: any },
+  },
+  release: {
+    description: 'Ends the hold and restarts the period of the status.',
+    roles: { admin: any },
+  },
+} as const satisfies Record<string, ActionEntry>;
+
+export type Operation = keyof typeof operations;
+
+export const operationNames = Object.keys(operations) as [Operation, ...Operation[]];
+
+/** Operations that change the status. */
+export type MoveOperation = {
+  [O in Operation]: (typeof operations)[O] extends { move: object } ? O : never;
+}[Operation];
+
+export type Action = keyof typeof requests | Operation;
+
+export const actions: Record<Action, ActionEntry> = { ...requests, ...operations };
+
+/** The statuses in which the action has an effect for at least one role. */
+export function statusesForAction(action: Action): FormStatus[] {
+  const { roles, move } = actions[action];
+  const allowed = Object.values(roles).flat();
+  return formStatuses.filter((status) => (move ? status === move.from : allowed.includes(status)));
+}
+
+/** The text that describes an action in the OpenAPI document. */
+export function describeAction(action: Action): string {
+  return `${actions[action].description} Allowed: ${callersOf(action)}.`;
+}
+
+/** The callers of an action, for documentation: `form-admin; a clerk of the definition (Draft)`. */
+export function callersOf(action: Action): string {
+  const { roles, move } = actions[action];
+  const entries = Object.entries(roles) as [FormRole, readonly FormStatus[]][];
+  return entries
+    .map(([role, allowed]) => {
+      const isAlways = move !== undefined || allowed.length === formStatuses.length;
+      return `${formRoles[role].description}${isAlways ? '' : ` (${allowed.join(', ')})`}`;
+    })
+    .join('; ');
+}

@@ -1,0 +1,79 @@
+// The catalogue of events is the only list of kinds: whatever is registered, rendered, translated or documented follows it.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { withEventTable } from '../../../test/rules/event-reference.ts';
+import { listFiles } from '../../../test/rules/source-files.ts';
+import { createUrns } from '../../service/urn.ts';
+import { type NotificationType, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
+import { noticeTemplates } from '../notices/templates.ts';
+import { registered } from '../registration.ts';
+import { renderEntry } from './event.ts';
+import { type EventEntry, eventKinds, events, eventTypesOf } from './event-catalogue.ts';
+import { actor, formId } from './event-fields.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const page = readFileSync(join(root, 'docs/notices.md'), 'utf8');
+
+/** The kinds of a catalogue that need a notice and have no translation. */
+function untranslated(catalogue: Record<string, EventEntry>): string[] {
+  const text = readFileSync(join(root, 'docs/notices/fr.json'), 'utf8');
+  const french = (JSON.parse(text) as Record<string, NotificationType>)[notificationTypeId];
+  const translated = new Set(french?.events.map(({ name }) => name));
+  return notificationTypeOf(catalogue)
+    .events.map(({ name }) => name)
+    .filter((name) => !translated.has(name));
+}
+
+describe('the catalogue of events', () => {
+  it('is what docs/notices.md says: npm run docs writes its table', () => {
+    expect(page).toBe(withEventTable(page, events));
+  });
+
+  it('is what the service registers at the platform', () => {
+    expect(registered.events?.map(({ name }) => name)).toEqual(eventKinds);
+    expect(registered.notificationTypes?.[notificationTypeId]?.events).toEqual(notificationTypeOf(events).events);
+  });
+
+  it('has a translation for each notice', () => {
+    expect(untranslated(events)).toEqual([]);
+  });
+
+  it('needs one entry for another event: its type, notice, payload and documentation follow, its translation is missed', () => {
+    const entry: EventEntry = {
+      description: 'A form was made up.',
+      payload: { id: formId, madeUpBy: actor },
+      notice: noticeTemplates.created,
+      definition: 'unused',
+    };
+    const more: Record<string, EventEntry> = { ...events, 'form-made-up': entry };
+    expect(eventTypesOf(more).at(-1)).toMatchObject({
+      name: 'form-made-up',
+      payloadSchema: { required: ['id', 'madeUpBy'] },
+    });
+    expect(notificationTypeOf(more).events.at(-1)).toMatchObject({
+      name: 'form-made-up',
+      templates: noticeTemplates.created,
+    });
+    expect(withEventTable(page, more)).toContain('| `form-made-up` | A form was made up. | yes | `id`, `madeUpBy` |');
+    expect(untranslated(more)).toEqual(['form-made-up']);
+    const row = {
+      ...{ sequence: '1', formId: 'f', tenantId: 't', kind: 'form-made-up', facts: { definitionId: 'd' } },
+      ...{ created: new Date(0), attempts: 1, form: undefined },
+    };
+    const event = renderEntry({ row, definition: undefined, data: null, urns: createUrns('urn:example') }, entry);
+    expect(event).toMatchObject({
+      name: 'form-made-up',
+      payload: { id: 'f', madeUpBy: { id: 'form-service-job' } },
+    });
+  });
+
+  // Others name the kinds that they write or treat in a special way. A file that names most of them is a second list.
+  it('is the only list of kinds in the code, apart from the operations that send events', () => {
+    const named = (text: string) => eventKinds.filter((kind) => text.includes(`'${kind}'`)).length;
+    const lists = listFiles(root, ['src', 'reconciler'], '.ts')
+      .filter(({ path, text }) => !path.endsWith('.test.ts') && named(text) > 3)
+      .map(({ path }) => path);
+    expect(lists).toEqual(['src/forms/forms/catalogue.ts', 'src/forms/outbox/event-catalogue.ts']);
+  });
+});

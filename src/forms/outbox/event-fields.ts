@@ -1,0 +1,166 @@
+// The members of event payloads: each with its JSON Schema (draft-07) and how it is rendered from an outbox row. Pure. No
+// member contains an address, a channel, a code or a subscriber.
+import type { Urns } from '../../service/urn.ts';
+import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
+import type { Actor, OutboxFacts, OutboxRow } from './outbox.ts';
+
+export interface JsonSchema {
+  [keyword: string]: unknown;
+}
+
+/** What events need of a form's definition. */
+export interface EventDefinition {
+  id: string;
+  name: string;
+  description?: string | null | undefined;
+  /** http(s) URL with `{{id}}` or `{id}` in place of the form's id. */
+  formDraftUrlTemplate?: string | null | undefined;
+  includeDataInSubmission?: boolean | null | undefined;
+}
+
+export interface PayloadSource {
+  row: OutboxRow;
+  /** Undefined if the definition is no longer configured. */
+  definition: EventDefinition | undefined;
+  /** The form data, if the event contains it and the definition asks for it; null otherwise. */
+  data: Record<string, unknown> | null;
+  urns: Urns;
+}
+
+/** A member of a payload. */
+export interface Field {
+  schema: JsonSchema;
+  render(source: PayloadSource): unknown;
+}
+
+const optionalDateTime = { type: ['string', 'null'], format: 'date-time' };
+const optionalText = { type: ['string', 'null'] };
+const optionalObject = { type: ['object', 'null'] };
+
+/** The schema of an object that requires all these properties and allows others. */
+export function objectSchema(properties: Record<string, JsonSchema>): JsonSchema {
+  return { type: 'object', properties, required: Object.keys(properties) };
+}
+
+const actorSchema = objectSchema({ id: { type: 'string' }, name: { type: 'string' } });
+const definitionSchema = {
+  ...objectSchema({ id: { type: 'string' }, name: { type: 'string' }, description: optionalText }),
+  ...optionalObject,
+};
+const link = objectSchema({ href: { type: 'string' } });
+
+const formSchema = objectSchema({
+  urn: { type: 'string' },
+  id: { type: 'string', format: 'uuid' },
+  definition: definitionSchema,
+  formDraftUrl: optionalText,
+  status: { type: 'string', enum: formStatuses },
+  created: optionalDateTime,
+  createdBy: { ...actorSchema, ...optionalObject },
+  locked: optionalDateTime,
+  submitted: optionalDateTime,
+  lastAccessed: optionalDateTime,
+  applicant: { ...objectSchema({ addressAs: { type: 'string' } }), ...optionalObject },
+  dryRun: { type: 'boolean' },
+  _links: objectSchema({ self: link, data: link, collection: link }),
+});
+
+/** Who made the change. A row without an actor was written by the expiry. */
+export const actor: Field = {
+  schema: actorSchema,
+  render({ row }) {
+    const { id, name } = row.facts.actor ?? { id: 'form-service-job', name: 'form-service-job' };
+    return { id, name } satisfies Actor;
+  },
+};
+
+/** A time among the row's facts. */
+export function factTime(name: 'lockOn' | 'deleteOn'): Field {
+  return { schema: optionalDateTime, render: ({ row }) => row.facts[name] ?? null };
+}
+
+export const formId: Field = { schema: { type: 'string', format: 'uuid' }, render: ({ row }) => row.formId };
+
+export const formUrn: Field = { schema: { type: 'string' }, render: ({ row, urns }) => urns.form(row.formId) };
+
+export const definition: Field = {
+  schema: definitionSchema,
+  render: ({ definition: known }) => renderDefinition(known),
+};
+
+/** The form data that was submitted; null unless the definition asks for it. */
+export const formData: Field = { schema: optionalObject, render: ({ data }) => data };
+
+/** For consumers of the older platform. */
+export const noSubmission: Field = { schema: optionalObject, render: () => null };
+export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => false };
+
+/** URNs of the form's files. Other values of `files` are form data, and left out. */
+export const files: Field = {
+  schema: { type: 'array', items: { type: 'string' } },
+  render: ({ row, urns }) => fileUrns(row.facts, urns),
+};
+
+function fileUrns({ files: named = [] }: OutboxFacts, urns: Urns): string[] {
+  return named.filter((urn) => urn.startsWith(`${urns.service('file-service')}:v1:/files/`));
+}
+
+/**
+ * The form as it was after the event: what the event implies (status, lock and submission time) comes from the event,
+ * because the form may have changed since; the rest comes from the form's row, and is null if the form was deleted.
+ */
+export function formAfter(status: FormStatus, { isNew = false } = {}): Field {
+  return { schema: formSchema, render: (source) => renderForm(source, status, isNew) };
+}
+
+function renderForm({ row, definition: known, urns }: PayloadSource, status: FormStatus, isNew: boolean) {
+  const { form, created: at } = row;
+  const urn = urns.form(row.formId);
+  return {
+    urn,
+    id: row.formId,
+    definition: renderDefinition(known),
+    formDraftUrl: formDraftUrl(known, row.formId),
+    status,
+    created: (isNew ? at : form?.created)?.toISOString() ?? null,
+    createdBy: form ? { id: form.createdBy.id, name: form.createdBy.name } : null,
+    locked: status === 'Locked' ? at.toISOString() : null,
+    submitted: submittedAt(row, status),
+    lastAccessed: form ? earlier(form.lastAccessed, at).toISOString() : null,
+    applicant: form?.applicant.addressAs ? { addressAs: form.applicant.addressAs } : null,
+    dryRun: false,
+    _links: {
+      self: { href: urn },
+      data: { href: `${urn}/data` },
+      collection: { href: urn.slice(0, urn.lastIndexOf('/')) },
+    },
+  };
+}
+
+function submittedAt({ created, form }: OutboxRow, status: FormStatus): string | null {
+  if (status === 'Submitted') return created.toISOString();
+  const submitted = form?.submitted;
+  return submitted && submitted <= created ? submitted.toISOString() : null;
+}
+
+function earlier(a: Date, b: Date): Date {
+  return a < b ? a : b;
+}
+
+function renderDefinition(definition: EventDefinition | undefined) {
+  return definition
+    ? {
+        id: definition.id,
+        name: definition.name,
+        description: definition.description ?? null,
+      }
+    : null;
+}
+
+/** The link to a draft; null without a template, or if the template does not result in an http(s) URL. */
+export function formDraftUrl(definition: EventDefinition | undefined, formId: string): string | null {
+  const template = definition?.formDraftUrlTemplate;
+  if (!template) return null;
+  const url = template.replace(/\{\{\{?\s*id\s*\}?\}\}|\{id\}/g, encodeURIComponent(formId));
+  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : null;
+}

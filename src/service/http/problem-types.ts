@@ -1,0 +1,223 @@
+// The catalogue of problem types (RFC 9457): everything that a client may learn about a failure. It is the source of the
+// problems themselves, of docs/errors.md and of the pages at /problems/<slug>.
+
+export interface ProblemType {
+  status: number;
+  /** RFC 9457 section 3.1.3: the same for every occurrence. */
+  title: string;
+  /** What happened. Code is written between backticks. */
+  meaning: string;
+  /** What the caller should do. */
+  action: string;
+}
+
+/** Slug to problem type, in the order of the statuses. */
+export const problemTypes = {
+  'invalid-request': {
+    status: 400,
+    title: 'The request is not valid',
+    meaning:
+      'A parameter, a header or the body does not match what the operation accepts. `errors` lists the invalid fields, at most 100.',
+    action: 'Correct the fields that `errors` lists, then send the request again.',
+  },
+  'malformed-json': {
+    status: 400,
+    title: 'The body is not JSON',
+    meaning: 'The body is not well-formed JSON in UTF-8.',
+    action: 'Send a JSON body. Retrying the same bytes fails again.',
+  },
+  'invalid-path': {
+    status: 400,
+    title: 'The path of the target request is not allowed',
+    meaning:
+      'The path below `/targets/{targetId}` contains dot segments, encoded separators or characters that are not valid in a path. The request was not forwarded.',
+    action: 'Send the normalised path of the upstream resource.',
+  },
+  'code-required': {
+    status: 400,
+    title: 'A code is required',
+    meaning: 'An intake application called an operation that needs the applicant’s code, and sent none.',
+    action: 'Ask the applicant for the code and send it in `X-Form-Code`. The operation `send-code` sends a new one.',
+  },
+  unauthenticated: {
+    status: 401,
+    title: 'Authentication is required',
+    meaning:
+      'The bearer token or session is missing, invalid or expired. `WWW-Authenticate` says what is wrong with a bearer token.',
+    action: 'Get a new access token, or sign in again, then retry.',
+  },
+  forbidden: {
+    status: 403,
+    title: 'The caller may not do this',
+    meaning:
+      'The caller is authenticated but lacks a role, belongs to another tenant, may not act on this resource, or sent no valid CSRF token.',
+    action:
+      'Check the roles and the tenant of the caller; for a session, send the CSRF header. Retrying without a change fails again.',
+  },
+  'upstream-not-allowed': {
+    status: 403,
+    title: 'The host of the upstream is not allowed',
+    meaning: 'The target’s upstream resolves to a host or address to which the token handler may not forward requests.',
+    action: 'An operator must allow the host, or an administrator must correct the target.',
+  },
+  'invalid-code': {
+    status: 403,
+    title: 'The code is wrong, expired or used',
+    meaning: 'The applicant’s code does not open this form: it is wrong, has expired or was already used.',
+    action: 'Ask the applicant to check the code, or send a new one with `send-code`. Wrong codes are limited.',
+  },
+  'not-found': {
+    status: 404,
+    title: 'There is no such resource',
+    meaning: 'The path or the resource does not exist, or the resource belongs to another tenant.',
+    action: 'Check the path, the identifier and the tenant.',
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'The resource does not support this method',
+    meaning: 'The path exists, but not with this method. `Allow` lists the supported methods.',
+    action: 'Use a method that `Allow` lists.',
+  },
+  'request-timeout': {
+    status: 408,
+    title: 'The body arrived too slowly',
+    meaning: 'The request body was sent more slowly than the minimum rate.',
+    action: 'Send the request again over a faster connection.',
+  },
+  conflict: {
+    status: 409,
+    title: 'The request conflicts with the state of the resource',
+    meaning: 'The resource is in a state that does not permit this operation, or concurrent requests kept changing it.',
+    action: 'Read the resource again, then decide whether to retry. `formStatus`, if present, is the form’s status.',
+  },
+  'form-exists': {
+    status: 409,
+    title: 'The applicant already has a form of this definition',
+    meaning: 'The definition permits one form per applicant, and the caller already has one. `formId` identifies it.',
+    action: 'Continue with the form that `formId` identifies.',
+  },
+  'form-held': {
+    status: 409,
+    title: 'The form is on hold',
+    meaning: 'An administrator has put the form on hold, so it cannot be deleted.',
+    action: 'Ask an administrator (`form-admin`) to release the form.',
+  },
+  'form-locked': {
+    status: 409,
+    title: 'The form is locked',
+    meaning: 'The draft was not opened for too long and was locked.',
+    action: 'Ask an administrator (`form-admin`) to unlock the form before it is deleted.',
+  },
+  'form-not-draft': {
+    status: 409,
+    title: 'The form is not a draft',
+    meaning: 'The operation is possible only while the form is a draft. `formStatus` is the form’s status.',
+    action: 'Read the form. If it was submitted, an administrator or assessor can return it to draft.',
+  },
+  'no-channel': {
+    status: 409,
+    title: 'The applicant has no channel to send to',
+    meaning: 'The form has no email address or telephone number to which a code can be sent.',
+    action: 'Create a form whose applicant has a channel.',
+  },
+  'registration-required': {
+    status: 409,
+    title: 'The client has to be registered',
+    meaning:
+      'The client of the token handler is not registered at the identity provider, or the provider no longer knows it.',
+    action: 'An administrator must register the client before anybody can sign in with it.',
+  },
+  gone: {
+    status: 410,
+    title: 'The resource was deleted',
+    meaning: 'The resource existed and was deleted. Deletions of forms are remembered for 30 days.',
+    action: 'Remove references to the resource. It cannot be restored.',
+  },
+  stale: {
+    status: 412,
+    title: 'The resource has changed since it was read',
+    meaning: 'The resource no longer has a revision that `If-Match` names.',
+    action: 'Read the resource, apply the change to the current version, and send it with the new `ETag`.',
+  },
+  'body-too-large': {
+    status: 413,
+    title: 'The body is too large',
+    meaning: 'The body exceeds the size limit of the operation.',
+    action: 'Send a smaller body. `detail` names the limit.',
+  },
+  'unsupported-media-type': {
+    status: 415,
+    title: 'The body has an unsupported type',
+    meaning: 'The Content-Type, charset or Content-Encoding of the body is not supported.',
+    action: 'Send `application/json` in UTF-8, uncompressed or encoded with gzip, deflate or br.',
+  },
+  'idempotency-mismatch': {
+    status: 422,
+    title: 'The idempotency key was used for another request',
+    meaning: 'The `Idempotency-Key` was used within the last 24 hours with a different body.',
+    action: 'Use a new key for each request, and the same key only to retry the same request.',
+  },
+  'too-many-requests': {
+    status: 429,
+    title: 'Too many requests',
+    meaning: 'The caller, address, session or form has reached a rate limit or a limit of concurrent streams.',
+    action: 'Wait as many seconds as `Retry-After` says, if it is present, then retry. Send fewer requests.',
+  },
+  internal: {
+    status: 500,
+    title: 'The service failed',
+    meaning: 'An unexpected error occurred. The cause is only in the service’s log.',
+    action: 'Retry once. If it persists, report the `X-Request-Id` of the response to the operator.',
+  },
+  'definition-invalid': {
+    status: 502,
+    title: 'The form definition cannot be used',
+    meaning:
+      'The form’s definition is not valid, or its `dataSchema` is suspended because validation used too many resources.',
+    action: 'An administrator of configuration must correct the definition.',
+  },
+  'dependency-failed': {
+    status: 502,
+    title: 'A service that this one depends on failed',
+    meaning: 'A platform service, the identity provider or an upstream could not be reached, or returned an error.',
+    action:
+      'Retry with backoff. Retry a request that is not idempotent only with an `Idempotency-Key`, or after checking its outcome.',
+  },
+  'upstream-unresolved': {
+    status: 502,
+    title: 'The directory has no entry for the upstream',
+    meaning: 'The target’s upstream is not in the platform’s directory.',
+    action: 'An administrator must register the upstream in the directory or correct the target.',
+  },
+  busy: {
+    status: 503,
+    title: 'The service is busy',
+    meaning: 'The queue for a shared resource is full, or the request waited too long in it. Nothing was changed.',
+    action: 'Wait as many seconds as `Retry-After` says, then retry with backoff.',
+  },
+  unavailable: {
+    status: 503,
+    title: 'The service is unavailable for the moment',
+    meaning: 'Something that the service needs, such as its database, is down, or the service is shutting down.',
+    action: 'Wait as many seconds as `Retry-After` says, if it is present, then retry with backoff.',
+  },
+  'dependency-timeout': {
+    status: 504,
+    title: 'A service that this one depends on did not answer in time',
+    meaning:
+      'A platform service, the identity provider or an upstream did not respond in time. It may still have processed the request.',
+    action: 'Check the outcome, then retry with backoff.',
+  },
+} as const satisfies Record<string, ProblemType>;
+
+export type ProblemSlug = keyof typeof problemTypes;
+
+/** The problem type with this slug; undefined if there is none. */
+export function findProblemType(slug: string): ProblemType | undefined {
+  return Object.hasOwn(problemTypes, slug) ? problemTypes[slug as ProblemSlug] : undefined;
+}
+
+/** The `type` of a problem (RFC 9457 section 3.1.1): a URN, the same in every installation (decision 0015). */
+export function problemUrn(slug: string): string {
+  return `urn:formgate:problem:${slug}`;
+}

@@ -1,0 +1,48 @@
+// Writes docs/errors.md from the catalogue of problem types, so that the page always lists exactly the types in use.
+import { type ProblemType, problemTypes } from '../../src/service/http/problem-types.ts';
+
+const introduction = `# Errors
+
+Every error response of the form service, the token handler and the platform server is a problem document
+(RFC 9457, \`application/problem+json\`), except errors whose body a protocol defines (OAuth), and responses that the token
+handler forwards from an upstream.
+
+\`\`\`json
+{
+  "type": "urn:formgate:problem:form-locked",
+  "title": "The form is locked",
+  "status": 409,
+  "detail": "The form is locked; an administrator can unlock it.",
+  "instance": "/form/v1/forms/0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11",
+  "errorMessage": "The form is locked; an administrator can unlock it."
+}
+\`\`\`
+
+- Decide by \`type\` and \`status\`. They are stable; \`title\` and \`detail\` are texts for people and may change
+  ([0015](decisions/0015-problem-types-are-urns.md)).
+- The slug, the last part of \`type\`, leads to a page on every process: \`urn:formgate:problem:form-locked\` is explained at
+  \`/problems/form-locked\`, as HTML, or as JSON with \`Accept: application/json\`. An ingress may not publish that path; this
+  page lists the same types.
+- \`errors\` of \`invalid-request\` lists the invalid fields: \`pointer\` is a JSON pointer (RFC 6901) into the body, or begins
+  with \`/params\`, \`/query\` or \`/headers\`.
+- \`errorMessage\` repeats \`detail\` for clients of the older platform.
+
+This page is written by \`npm run docs\` from \`src/service/http/problem-types.ts\`; a test fails if it differs.
+
+| slug | status | title | meaning | what to do |
+| --- | --- | --- | --- | --- |`;
+
+/** The page for these problem types. */
+export function errorReference(types: Record<string, ProblemType>): string {
+  const rows = Object.entries(types).map(
+    ([slug, { status, title, meaning, action }]) => `| \`${slug}\` | ${status} | ${title} | ${meaning} | ${action} |`,
+  );
+  return `${[introduction, ...rows].join('\n')}\n`;
+}
+
+/** The slug and status of each row of the page. */
+export function slugsOfPage(page: string): [slug: string, status: number][] {
+  return [...page.matchAll(/^\| `([^`]+)` \| (\d{3}) \|/gm)].map(([, slug = '', status]) => [slug, Number(status)]);
+}
+
+export const errorPage = errorReference(problemTypes);
