@@ -87,7 +87,7 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
   ];
 }
 
-export function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
+function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const { config, log, clock, platform, rateLimits, relyingParty, clients, sessionService, signIns, targets } =
     tokenHandler;
   const { tenants } = platform;

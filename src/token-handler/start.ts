@@ -41,7 +41,7 @@ export interface StartOptions {
 }
 
 /** Builds the modules; nothing listens yet. Throws ConfigError for an invalid `DIR_…` override or session store. */
-export async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
+async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
   const { config, log, env, pace, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);

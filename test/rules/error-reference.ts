@@ -33,7 +33,7 @@ This page is written by \`npm run docs\` from \`src/service/http/problem-types.t
 | --- | --- | --- | --- | --- |`;
 
 /** The page for these problem types. */
-export function errorReference(types: Record<string, ProblemType>): string {
+function errorReference(types: Record<string, ProblemType>): string {
   const rows = Object.entries(types).map(
     ([slug, { status, title, meaning, action }]) => `| \`${slug}\` | ${status} | ${title} | ${meaning} | ${action} |`,
   );

@@ -24,7 +24,7 @@ const signedIn = (service: string) => ({
   tenant: callTenant(tenants),
 });
 
-export function formServiceRoutes(): Route[] {
+function formServiceRoutes(): Route[] {
   return formsRoutes({
     about: {},
     forms: { ...signedIn('form-service') },

@@ -5,7 +5,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
 import type { Form } from './form.ts';
 
-export const adminRole = 'form-admin';
+const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
 
 /** The roles that a definition names. */

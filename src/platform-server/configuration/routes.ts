@@ -143,10 +143,7 @@ function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
     guards: [ifBearer([bearer, mayRead, tenantOrCore], [anonymousRead])],
     params: nameParams,
     query: activeQuery,
-    answers: {
-      200: { description: 'The revision; an empty body if there is none', schema: revisionAnswer },
-      ...refusals,
-    },
+    answers: { 200: { description: 'An empty body if there is none', schema: revisionAnswer }, ...refusals },
     async handle({ params, query }, _request, response) {
       const { latest, active } = await store.read(keyOf(params, response));
       const found = active ?? (query.orLatest ? latest : undefined);
@@ -181,11 +178,7 @@ function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
     summary: 'The value of one revision',
     guards: [bearer, mayRead, tenantOrCore],
     params: revisionParams,
-    answers: {
-      200: { description: 'The bare value' },
-      ...refusals,
-      404: { description: 'The revision does not exist' },
-    },
+    answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
     async handle({ params }, _request, response) {
       const found = await store.revision(keyOf(params, response), params.revision);
       if (!found) throw new Problem('not-found', 'The revision does not exist.');
