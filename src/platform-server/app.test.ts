@@ -157,7 +157,7 @@ describe('configuration of the process', () => {
   });
 });
 
-/** A way to Postgres that can be cut. */
+/** A proxy to Postgres whose connections can be cut. */
 async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend(): Promise<void> }> {
   const target = new URL(inject('postgresUrl'));
   const sockets = new Set<Socket>();

@@ -1,4 +1,4 @@
-// The configuration of the platform server, from its environment.
+// The configuration of the platform server: the schema of its environment variables.
 import { z } from 'zod';
 import { integer, isoDuration, secret, withRules } from '../service/operations/config.ts';
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';

@@ -1,7 +1,7 @@
-// The platform's contracts through src/platform's own clients: what the services of this product rely on. It runs
-// against the platform server of this repository, or against a real platform named by the environment:
+// The platform's contracts, tested through the clients in src/platform. It runs against the platform server of this
+// repository, or against a real platform that the environment names:
 //   CONTRACT_DIRECTORY_URL, CONTRACT_ACCESS_URL, CONTRACT_CLIENT_ID, CONTRACT_CLIENT_SECRET, CONTRACT_TENANT (a name)
-// The account needs the core grants of the form service. Everything that the suite makes, it removes.
+// The account needs the core grants of the form service. The suite deletes everything that it creates.
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Kills real processes of the platform server with SIGKILL, and looks at what the next one makes of what is left.
+// Kills processes of the platform server with SIGKILL, and checks that the next process loses nothing.
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,9 +20,9 @@ let database: TestDatabase;
 let pool: pg.Pool;
 let smtp: SMTPServer;
 let directory: string;
-/** Message-IDs of what the mail server was given, in order. */
+/** Message-IDs that the mail server received, in order. */
 let received: (string | undefined)[];
-/** Called once a message is there; the server answers when it resolves. */
+/** Called with each message; the server replies when it resolves. */
 let onMessage: (message: ParsedMail) => Promise<void> | void;
 const servers = new Set<PlatformProcess>();
 
@@ -66,7 +66,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** A platform server in a process of its own. */
+/** A platform server in its own process. */
 async function start(env: Record<string, string> = {}): Promise<PlatformProcess> {
   const address = smtp.server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
@@ -126,12 +126,12 @@ async function settled(): Promise<void> {
 }
 
 describe('a platform server that is killed', { timeout: 60_000 }, () => {
-  it('in the middle of a delivery: the next one takes the job over and sends with the same Message-ID', async () => {
+  it('during a delivery: the next process takes over the job and sends with the same Message-ID', async () => {
     const first = await start();
     const token = await tokenOf();
     await prepare(first.url, token, ['ana@example.org']);
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-    // The server has the whole message and does not answer: whether it counts, the sender cannot know.
+    // The mail server has the whole message but does not reply, so the sender cannot know whether it was accepted.
     onMessage = () => {
       arrive();
       return new Promise(() => undefined);
@@ -148,7 +148,7 @@ describe('a platform server that is killed', { timeout: 60_000 }, () => {
     expect(received[1]).toBe(received[0]);
   });
 
-  it('right after an event was accepted: the notice goes out all the same, once to each subscriber, and a repeat adds none', async () => {
+  it('after it accepted an event: each subscriber still gets one notice, and a repeat adds none', async () => {
     const first = await start({ WORKER_CONCURRENCY: '1' });
     const token = await tokenOf();
     await prepare(first.url, token, ['a@example.org', 'b@example.org', 'c@example.org']);
@@ -162,7 +162,7 @@ describe('a platform server that is killed', { timeout: 60_000 }, () => {
     expect(new Set(received).size).toBe(3);
   });
 
-  it('while many write configuration: every answered write is there, and none is half', async () => {
+  it('during many writes of configuration: every confirmed write is stored, and none in part', async () => {
     const first = await start();
     const token = await tokenOf();
     const home = (url: string) => `${url}/configuration/v2/configuration/n/x${ofTenant()}`;
@@ -194,7 +194,7 @@ describe('a platform server that is killed', { timeout: 60_000 }, () => {
     expect((await call(`${again.url}/health`)).body).toMatchObject({ db: true });
   });
 
-  it('two that start at once on an empty database both serve', async () => {
+  it('two that start concurrently on an empty database both serve', async () => {
     const [one, other] = await Promise.all([start(), start()]);
     for (const { url } of [one, other]) expect((await call(`${url}/health`)).body).toMatchObject({ db: true });
   });

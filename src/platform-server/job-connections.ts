@@ -1,13 +1,13 @@
-// The connections that graphile-worker gets. The library does not await the statement that completes or fails a job: a
-// rejection that it does not retry reaches no handler, and would end the process. So it never sees one. A connection is
-// waited for until Postgres is back, and a failed statement carries a code that the library retries.
+// Gives graphile-worker connections whose failures it always retries. The library does not await the statement that
+// completes or fails a job, so a rejection that it does not retry is unhandled and ends the process. These connections
+// wait until Postgres is back, and failed statements have an error code that the library retries.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
 export interface JobConnections {
   /** For the library only. */
   pool: pg.Pool;
-  /** From here on nothing that the library asks for settles: no rejection can follow the end of the pool. */
+  /** After this, no request of the library settles, so that none can reject when the pool ends. */
   close(): void;
 }
 
@@ -48,7 +48,7 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
   return override(client, {
     query(...given: [...unknown[], ResultCallback] | unknown[]) {
       const callback = given.at(-1);
-      // `pool.query` asks its connection with a callback, everything else for a promise.
+      // `pool.query` passes a callback; all other callers expect a promise.
       const statement = (typeof callback === 'function' ? given.slice(0, -1) : given) as unknown as Statement;
       const result = new Promise<pg.QueryResult>((resolve, reject) => {
         run(...statement).then(resolve, (error: unknown) => {
@@ -62,7 +62,7 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
       );
       return undefined;
     },
-    // The library may release its listening client twice, and the pool throws at the second.
+    // The library may release its listening client twice; the pool throws at the second release.
     release(broken?: Error | boolean) {
       if (isHeld) client.release(broken);
       isHeld = false;
@@ -70,7 +70,7 @@ function patient(client: pg.PoolClient, isClosed: () => boolean): pg.PoolClient 
   });
 }
 
-/** With the code `cannot_connect_now`, which the library retries a hundred times in the course of an hour or more. */
+/** Has the code `cannot_connect_now`, which the library retries 100 times, for an hour or more. */
 class RetryableError extends Error {
   readonly code = '57P03';
 

@@ -1,4 +1,4 @@
-// The platform server while Postgres drops its connections: it goes on, and finishes its jobs.
+// The platform server continues while Postgres drops its connections, and completes its jobs.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Jobs that are done at once: there is no such event. */
+/** Jobs that complete immediately, because their event does not exist. */
 const addJobs = (count: number) =>
   client.query(
     `SELECT graphile_worker.add_job('route-event', '{"event":"999999999"}'::json) FROM generate_series(1, $1::int)`,
@@ -56,6 +56,6 @@ it('survives the loss of all its database connections, however often, while it r
 it('runs its job worker without a failure while its database works', async () => {
   await addJobs(10);
   await expect.poll(waitingJobs, { timeout: 20_000 }).toBe(0);
-  // The library begins its cron as it starts, and would log each failure of it.
+  // The library's cron starts with it, and would log each of its failures.
   expect(server.output()).not.toContain('"msg":"a job failed"');
 });

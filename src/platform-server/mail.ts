@@ -1,12 +1,12 @@
-// Sends mail by SMTP. What went wrong is told by code and reply number only: a mail server's reply quotes addresses,
-// and errors end in logs and in the job table.
+// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code, because they end up in logs and in
+// the job table, and the text of a reply quotes addresses.
 import { createTransport } from 'nodemailer';
 import prom from 'prom-client';
 import type { Metrics } from '../service/operations/metrics.ts';
 
 export interface Mail {
   to: { name: string; address: string };
-  /** Instead of the configured sender. */
+  /** Replaces the configured sender. */
   from?: string | undefined;
   subject: string;
   text: string;
@@ -15,16 +15,16 @@ export interface Mail {
   messageId?: string;
 }
 
-/** A mail that was not taken. `refused`: the server answered and said no (5xx), which waiting may not change. */
+/** The mail server did not accept the mail. `refused`: it replied with 5xx, which a retry may not change. */
 export class MailError extends Error {
   readonly refused: boolean;
-  /** The reply code of the server, where it answered. */
+  /** The SMTP reply code, if the server replied. */
   readonly reply: number | undefined;
 
   constructor(cause: unknown) {
     const { code, responseCode, command } = cause as { code?: unknown; responseCode?: unknown; command?: unknown };
     const parts = [code, responseCode, command].filter((part) => typeof part === 'string' || typeof part === 'number');
-    super(`the mail server did not take the message (${parts.join(' ') || 'no reason given'})`);
+    super(`the mail server did not accept the message (${parts.join(' ') || 'no reason given'})`);
     this.name = 'MailError';
     this.reply = typeof responseCode === 'number' ? responseCode : undefined;
     this.refused = typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH';
@@ -32,14 +32,15 @@ export class MailError extends Error {
 }
 
 export interface Mailer {
-  /** Resolves when the mail server has taken the message. Rejects with MailError, within 8 s. */
+  /** Resolves when the mail server has accepted the message. Rejects with MailError, within 8 s. */
   send(mail: Mail): Promise<void>;
-  /** What follows the @ in message ids. */
+  /** The domain of the configured sender, which message ids use as well. */
   domain: string;
   close(): void;
 }
 
-const patience = 8_000;
+/** Milliseconds. */
+const sendTimeout = 8_000;
 
 export function createMailer(options: { url: string; from: string; metrics: Metrics }): Mailer {
   const limits = { connectionTimeout: 5_000, greetingTimeout: 5_000, socketTimeout: 7_000, dnsTimeout: 3_000 };
@@ -54,7 +55,7 @@ export function createMailer(options: { url: string; from: string; metrics: Metr
   });
   const sent = new prom.Counter({
     name: 'platform_mails_total',
-    help: 'Mails by outcome: taken, refused (5xx) or failed',
+    help: 'Mails by outcome: taken (accepted by the mail server), refused (5xx) or failed',
     labelNames: ['outcome'],
     registers: [options.metrics.registry],
   });
@@ -72,7 +73,7 @@ export function createMailer(options: { url: string; from: string; metrics: Metr
         headers: { 'Auto-Submitted': 'auto-generated' },
       };
       try {
-        await withinPatience(transport.sendMail(message));
+        await withTimeout(transport.sendMail(message));
         sent.inc({ outcome: 'taken' });
       } catch (error) {
         const failure = new MailError(error);
@@ -85,10 +86,10 @@ export function createMailer(options: { url: string; from: string; metrics: Metr
   };
 }
 
-/** A message that is still under way after that may arrive all the same. */
-async function withinPatience(sending: Promise<unknown>): Promise<void> {
+/** Rejects after the timeout. The message may still arrive. */
+async function withTimeout(sending: Promise<unknown>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject({ code: 'ETIMEDOUT' }), patience);
+  const timer = setTimeout(() => reject({ code: 'ETIMEDOUT' }), sendTimeout);
   try {
     await Promise.race([sending, promise]);
   } finally {

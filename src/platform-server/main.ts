@@ -1,4 +1,4 @@
-// The platform server's process.
+// The main of the platform server's process: reads the configuration, starts, and stops on a signal.
 import { parseConfig } from '../service/operations/config.ts';
 import { createLogger } from '../service/operations/log.ts';
 import { warnOfMisspelt } from '../service/operations/misspelt.ts';

@@ -1,5 +1,5 @@
-// Pages of a list: `{results, page: {after, next, size}}`. A cursor is opaque to clients and names the last element of
-// the page before, never an offset, so that nothing is skipped or repeated while the list changes.
+// Pages of a list: `{results, page: {after, next, size}}`. A cursor is opaque to clients. It holds the last element of
+// the previous page instead of an offset, so that a change of the list neither skips nor repeats elements.
 import { z } from 'zod';
 
 export interface Page<T> {
@@ -11,7 +11,7 @@ function encodeCursor(last: string | number): string {
   return Buffer.from(JSON.stringify([last])).toString('base64url');
 }
 
-/** A query parameter that holds a cursor of this service; undefined when absent. */
+/** A query parameter that holds a cursor of this service; undefined if absent. */
 export function cursor<T extends z.ZodType>(last: T) {
   return z
     .string()
@@ -31,7 +31,7 @@ export function top(defaultValue: number, max: number) {
   return z.coerce.number().int().min(1).max(max).default(defaultValue);
 }
 
-/** A query parameter that holds JSON of a schema; undefined when absent. */
+/** A query parameter that holds JSON which fits a schema; undefined if absent. */
 export function jsonParameter<T extends z.ZodType>(schema: T) {
   return z
     .string()
@@ -44,7 +44,7 @@ export function jsonParameter<T extends z.ZodType>(schema: T) {
     .optional();
 }
 
-/** Makes a page of up to `top` from the rows of a query that asked for one more than that. */
+/** Makes a page of `top` elements at most. `rows` has one more if there is a next page. */
 export function toPage<T>(
   rows: T[],
   options: { top: number; after: string | number | undefined; cursorOf(row: T): string | number; total?: number },

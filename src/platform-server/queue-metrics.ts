@@ -1,4 +1,5 @@
-// How much waits and for how long, asked of the database when Prometheus asks.
+// Metrics of the queues: their length, and the age of their oldest item. They are read from the database at each
+// scrape.
 import prom from 'prom-client';
 import type { Clock } from '../service/clock.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -8,10 +9,10 @@ interface Queue {
   oldest: Date | null;
 }
 
-/** What waits, and since when the oldest of it does. */
+/** Counts the items of a queue, and finds the time of the oldest. */
 export type Waiting = () => Promise<Queue>;
 
-/** Gauges of the queues; while the database is away they keep their last value. */
+/** Registers the gauges. While the database is down, they keep their last value. */
 export function registerQueueMetrics(metrics: Metrics, clock: Clock, queues: Record<string, Waiting>): void {
   const gauge = (name: string, help: string, measure: (queue: Queue) => number) =>
     new prom.Gauge({
@@ -26,12 +27,8 @@ export function registerQueueMetrics(metrics: Metrics, clock: Clock, queues: Rec
         }
       },
     });
-  gauge(
-    'platform_queue_depth',
-    'Events that wait to be routed and notices that wait to be delivered',
-    ({ count }) => count,
-  );
-  gauge('platform_queue_lag_seconds', 'Age of the oldest thing that waits', ({ oldest }) =>
+  gauge('platform_queue_depth', 'Events to be routed, and notices to be delivered', ({ count }) => count);
+  gauge('platform_queue_lag_seconds', 'Age of the oldest item of the queue', ({ oldest }) =>
     oldest ? Math.max(0, (clock().getTime() - oldest.getTime()) / 1000) : 0,
   );
 }

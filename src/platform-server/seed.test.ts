@@ -61,7 +61,7 @@ describe('a seed', () => {
     expect((await stored())[0]).toHaveLength(1);
   });
 
-  it('file that cannot be read, is no JSON or has another shape is a configuration error that names each place', async () => {
+  it('file that cannot be read, is not JSON or is invalid is a configuration error that names each fault', async () => {
     await expect(readSeed(join(directory, 'none.json'))).rejects.toThrow(ConfigError);
     const file = join(directory, 'seed.json');
     await writeFile(file, '{');
@@ -94,9 +94,9 @@ describe('a seed', () => {
     await writeFile(file, JSON.stringify({ tenants }));
     const error: unknown = await readSeed(file).catch((failure: unknown) => failure);
     expect((error as ConfigError).problems.map(({ problem }) => problem)).toEqual([
-      'tenants.1.id: is the id of tenants.0 already',
-      'tenants.1.name: is the name of tenants.0 already',
-      'tenants.2.realm: is the realm of tenants.0 already',
+      'tenants.1.id: duplicates the id of tenants.0',
+      'tenants.1.name: duplicates the name of tenants.0',
+      'tenants.2.realm: duplicates the realm of tenants.0',
     ]);
   });
 });

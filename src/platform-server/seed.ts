@@ -1,5 +1,5 @@
-// What a platform server starts with: tenants and directory entries, from a JSON file that an administrator keeps.
-// Applying it again changes what has changed; it removes nothing.
+// Applies the seed: a JSON file of tenants and directory entries that an operator maintains. It adds and changes
+// entries, and removes none.
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { z } from 'zod';
@@ -11,15 +11,15 @@ import { createTenantStore } from './tenants/store.ts';
 
 const mailDomain = /^([A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}$/;
 
-/** A second entry would replace the first without a word, or fail at the database. */
+/** Without this check, a duplicate would silently replace the first tenant, or fail in the database. */
 function refuseDuplicates(tenants: { id: string; name: string; realm: string }[], context: z.RefinementCtx): void {
   for (const member of ['id', 'name', 'realm'] as const) {
     const first = new Map<string, number>();
     for (const [index, tenant] of tenants.entries()) {
-      // The database compares names so.
+      // The database compares names without case, too.
       const value = member === 'name' ? tenant.name.toLowerCase() : tenant[member];
       const at = first.get(value);
-      const message = `is the ${member} of tenants.${at} already`;
+      const message = `duplicates the ${member} of tenants.${at}`;
       if (at === undefined) first.set(value, index);
       else context.addIssue({ code: 'custom', path: [index, member], message });
     }
@@ -54,7 +54,7 @@ export const seedSchema = z.strictObject({
 
 export type Seed = z.input<typeof seedSchema>;
 
-/** Throws ConfigError when the file cannot be read or is no seed. */
+/** Throws ConfigError if the file cannot be read or is invalid. */
 export async function readSeed(file: string): Promise<Seed> {
   let parsed: unknown;
   try {
@@ -69,7 +69,7 @@ export async function readSeed(file: string): Promise<Seed> {
   );
 }
 
-/** Saves all of a seed, or nothing of it. */
+/** Saves the whole seed in one transaction. */
 export async function applySeed(pool: pg.Pool, seed: Seed): Promise<void> {
   await withTransaction(pool, async (transaction) => {
     const tenants = createTenantStore(transaction);

@@ -1,5 +1,4 @@
-// The worker that executes what tenants write for the platform's services: schemas and templates.
-
+// The worker that executes the schemas and templates of tenants.
 import type { FieldError } from '../service/http/problem.ts';
 import { serveJobs } from '../service/workers/limited-worker.ts';
 import { createValidate, schemaFault } from './configuration/validation.ts';
@@ -19,7 +18,7 @@ export type CodeQuestion =
   | { kind: 'check'; pieces: CodePiece[] }
   | { kind: 'render'; template: Template; data: NoticeData };
 
-/** `value` is the JSON text of a valid value with the schema's defaults; undefined where these change nothing. */
+/** `value`: the JSON text of a valid value with the schema's defaults; undefined if the defaults change nothing. */
 export type CodeAnswer =
   | { kind: 'valid'; value: string | undefined }
   | { kind: 'invalid'; errors: FieldError[] }

@@ -1,6 +1,5 @@
-// Executes what tenants write for the platform's services (schemas, patterns, templates) in limited workers, fairly by
-// tenant. Nothing of it ever runs in this process.
-
+// Executes the schemas, patterns and templates of tenants in worker processes with limits of time and memory, and
+// shares the workers fairly between tenants. It never executes them in this process.
 import type { FieldError } from '../service/http/problem.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -13,26 +12,27 @@ import type { Notice, NoticeData } from './notifications/template.ts';
 import type { CodeAnswer, CodeQuestion } from './tenant-code-worker.ts';
 import type { CodePiece } from './written-code.ts';
 
-/** Each throws Problem `busy` when too many jobs wait or the wait is too long. `tenant` is whose code it is. */
+/** Each method throws Problem `busy` if too many jobs wait, or the wait is too long. `tenant` owns the code. */
 export interface TenantCode {
-  /** A schema that takes too much time or memory makes the value invalid. */
+  /** A value is also invalid if its schema exceeds the limit of time or memory. */
   validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
-  /** What is wrong with pieces that are about to be stored. */
+  /** Returns the faults of pieces of code that are about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
-  /** Throws RenderFailure for a template that is at fault. */
+  /** Throws RenderFailure if the template is at fault. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   close(): Promise<void>;
 }
 
-/** Schemas and templates of one job, so that a large document is no reason to exceed its limits; and of one edit. */
+/** Pieces that one job checks, so that a large document does not exceed the limits of a job. */
 const piecesOfJob = 50;
+/** New pieces that one edit may have. */
 const mostPieces = 2_000;
 
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
 
 export interface TenantCodeOptions {
   metrics: Metrics;
-  /** Notices of one tenant that render or wait for it; one more is refused at once, and retried as any delivery is. */
+  /** Notices of one tenant that are being rendered or wait for that. Further ones are refused, and retried later. */
   rendersPerTenant: number;
 }
 
@@ -42,7 +42,7 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
     name: 'tenant-code',
     busy: 'Too many schemas and templates of this tenant are being executed. Try again.',
     waitMs: 5_000,
-    // Values are as large as BODY_LIMIT allows.
+    // A value can be as large as BODY_LIMIT allows.
     memoryMb: 96,
     metrics,
   });
@@ -75,7 +75,7 @@ export function createTenantCode({ metrics, rendersPerTenant: share }: TenantCod
       return { valid: false, pointer: first?.pointer ?? '', detail: first?.detail ?? 'is not valid' };
     },
     async check(tenant, pieces) {
-      // Definitions often share a schema: each text is checked once, where it stands first.
+      // Definitions often share a schema, so each text is checked once, at its first position.
       const distinct = [
         ...new Map(pieces.toReversed().map((piece) => [`${piece.kind}\0${piece.source}`, piece])).values(),
       ];

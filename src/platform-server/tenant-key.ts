@@ -1,4 +1,5 @@
-// How this process's tables name a tenant: by the last segment of its URN, so that a changed URN prefix loses nothing.
+// The key of a tenant in the tables of the platform server: the last segment of its URN. It does not contain the URN
+// prefix, so that a change of the prefix keeps the data.
 
 export const tenantIdPattern = /^[0-9a-f]{24}$/;
 

@@ -41,7 +41,7 @@ async function jobs(): Promise<Record<string, { minutes: number; attempts: numbe
 }
 
 describe('the job worker', () => {
-  it('shortens the wait for a retry to five minutes, but where the mail server refused the message, and gives none up', async () => {
+  it('limits the wait for a retry to five minutes, unless the mail server refused the message, and drops no job', async () => {
     await pool.query(`
       INSERT INTO events (id, tenant, namespace, name, occurred, context, payload, accepted, routed)
         VALUES (gen_random_uuid(), 't', 'n', 'e', now(), '{}', '{}', now(), now());
@@ -62,7 +62,7 @@ describe('the job worker', () => {
     await worker.close();
   });
 
-  it('frees what a silent process had locked, and leaves alone what a living one runs', async () => {
+  it('frees jobs that a dead process had locked, and not those that a living process runs', async () => {
     let runs = 0;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const worker = await start({
@@ -87,7 +87,7 @@ describe('the job worker', () => {
     expect(runs).toBe(1);
   });
 
-  it('runs its upkeep at once, and goes on when that fails', async () => {
+  it('runs its upkeep immediately, and continues when that fails', async () => {
     let failed = false;
     let done = false;
     const worker = await startWorker({

@@ -1,5 +1,6 @@
-// Runs the jobs, and keeps them running: restarts a pool of workers that ended, frees what a dead process had locked,
-// and keeps retries coming, for ever. The library alone frees a lock after four hours and gives a job up in the end.
+// Runs the jobs with graphile-worker: restarts a pool of workers that has ended, frees the locks of processes that have
+// died, and limits the pause between retries. The library alone would free a lock only after four hours, and would give
+// up a job after a number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -16,14 +17,14 @@ import { withTransaction } from '../service/postgres/postgres.ts';
 import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {
-  /** Connections of its own, at least `concurrency` + 2. */
+  /** A pool for jobs only, of at least `concurrency` + 2 connections. */
   pool: pg.Pool;
   tasks: TaskList;
   log: Logger;
   concurrency: number;
-  /** Milliseconds of silence after which a process counts as dead. */
+  /** Milliseconds without a heartbeat after which a process counts as dead. */
   staleAfter: number;
-  /** Runs about once a minute. */
+  /** Called about once a minute. */
   upkeep(): Promise<void>;
 }
 
@@ -31,10 +32,10 @@ export interface JobWorker {
   close(): Promise<void>;
 }
 
-/** Milliseconds; the process as a whole has 5 s to release what it holds. */
+/** Milliseconds, out of the 5 s in which the process must release its resources. */
 const longestStop = 3_000;
 
-/** Makes the job tables. Several processes may start at once. */
+/** Creates the job tables. The advisory lock lets several processes start concurrently. */
 export async function migrateJobs(pool: pg.Pool, log: Logger): Promise<void> {
   await withTransaction(pool, async (transaction) => {
     await transaction.query('SELECT pg_advisory_xact_lock(4711027)');
@@ -56,10 +57,10 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       concurrency: options.concurrency,
       pollInterval: 1_000,
       noHandleSignals: true,
-      // A named statement is in one session; behind a pool of transactions the next one may be another. The wake-up by
-      // LISTEN is lost there too, and the poll finds the job.
+      // Behind a transaction pooler, the next transaction may use another session, which lacks the prepared statement.
+      // The wake-up by LISTEN is also lost there; polling finds the job.
       noPreparedStatements: true,
-      // Without this, a file named crontab in the working directory would be obeyed.
+      // Without this, the library would run a file named crontab in the working directory.
       parsedCronItems: [],
       logger: quietLogger(log),
       events: poolEvents(alive),
@@ -72,7 +73,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
         runner ??= await start();
         await runner.promise;
       } catch (error) {
-        log.warn({ err: error }, 'the job worker ended');
+        log.warn({ err: error }, 'job worker ended');
       }
       runner = undefined;
       await rest(1_000, stopping.signal);
@@ -86,7 +87,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
         if (beat % 12 === 0) await hastenRetries(pool);
         if (beat % 12 === 0) await options.upkeep();
       } catch (error) {
-        log.warn({ err: error }, 'the upkeep of jobs failed');
+        log.warn({ err: error }, 'job upkeep failed');
       }
       await rest(Math.min(5_000, options.staleAfter / 3), stopping.signal);
     }
@@ -98,7 +99,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
     async close() {
       stopping.abort();
       const stopped = runner?.stop().catch((error: unknown) => log.warn({ err: error }, 'job worker failed to stop'));
-      // While the database is away the library retries for minutes; another process takes over what is left.
+      // If the database is down, the library retries for minutes. Another process takes over the remaining jobs.
       await Promise.race([Promise.all([stopped, running]), delay(longestStop, undefined, { ref: false })]);
       connections.close();
       await forgetPools(pool, [...alive]).catch(() => undefined);
@@ -106,7 +107,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   };
 }
 
-/** These are about processes, not about the product's time: Postgres' own clock is the one that all of them share. */
+/** Uses the clock of Postgres, which all processes share, instead of the product's clock. */
 async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;
   await pool.query(
@@ -124,7 +125,7 @@ async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Pr
 }
 
 async function hastenRetries(pool: pg.Pool): Promise<void> {
-  // A retry waits five minutes at most, but where a mail server refused the message: there it waits up to six hours.
+  // A retry waits five minutes at most. If the mail server refused the message, it waits up to six hours.
   await pool.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(j.id), run_at => now() + interval '5 minutes', attempts => 7)
      FROM graphile_worker.jobs j WHERE j.run_at > now() + interval '5 minutes' AND j.locked_at IS NULL AND j.attempts > 0
@@ -149,10 +150,10 @@ async function rest(milliseconds: number, signal: AbortSignal): Promise<void> {
   await delay(milliseconds, undefined, { signal }).catch(() => undefined);
 }
 
-/** The library's own messages: its failures are warnings here, and none of them carries a job's payload. */
+/** Logs the library's messages without the job's payload, and its errors as warnings. */
 function quietLogger(log: Logger): WorkerLogger {
   return new WorkerLogger(() => (level, message) => {
-    if (level === 'error') log.warn({ worker: message }, 'a job failed');
+    if (level === 'error') log.warn({ worker: message }, 'job failed');
     else if (level === 'warning') log.warn({ worker: message }, 'job worker');
     else log.debug({ worker: message }, 'job worker');
   });

@@ -1,17 +1,17 @@
-// What a configuration holds that this process executes: JSON Schemas and templates that tenants write. It says where they
-// stand, so that they can be checked when they are written.
+// Finds the code in a configuration: the JSON Schemas and templates that tenants write and this service executes. Each
+// piece has its position, so that an edit with unusable code is rejected with a pointer to it.
 
-/** `source` is a template's text or a schema as JSON text; `pointer` leads to it in the configuration. */
+/** `source`: the text of a template, or a schema as JSON text. `pointer`: its position in the configuration. */
 export interface CodePiece {
   kind: 'schema' | 'template';
   pointer: string;
   source: string;
 }
 
-/** The pieces of a configuration's value. */
+/** Finds the pieces of code in the value of a configuration. */
 export type FindCode = (value: unknown) => CodePiece[];
 
-/** The pieces that an edit changed: what was accepted before must not stand in the way of another change. */
+/** The pieces that an edit changed. Others are not checked again, so that they cannot block an unrelated change. */
 export function changedCode(find: FindCode, before: unknown, after: unknown): CodePiece[] {
   const known = new Set(find(before).map(identify));
   return find(after).filter((piece) => !known.has(identify(piece)));

@@ -1,29 +1,29 @@
-// Verify codes: how one is made, and what is kept of it. A code is shown once, to the one who sends it; what is stored
-// is an HMAC under a key that the database does not hold, over the place it was sent to as well.
+// Generates, digests and checks verify codes. Only an HMAC of a code is stored, over the code and the address that it
+// was sent to, under a key that is not in the database.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
-/** Letters and digits that are not mistaken for one another. */
+/** Letters and digits that people do not confuse. */
 export const codeAlphabet = 'CDEHKMPRTUWXY012458';
 export const codeLength = 6;
 /** Milliseconds. */
 export const codeLifetime = 600_000;
 export const maxFailures = 10;
 
-/** Where a code was sent. */
+/** The channel address of a subscriber that a code is sent to. */
 export interface CodePlace {
   subscriberId: string;
   channel: string;
   address: string;
 }
 
-/** What is stored of a code that was sent; `digest` is null once it was used or has failed too often. */
+/** The stored record of a code. `digest` is null after the code was used, or after too many failures. */
 export interface SentCode {
   digest: Buffer | null;
   expires: Date;
   failures: number;
 }
 
-/** What a check comes to, and what has to be stored of it. */
+/** The outcome of a check; the caller must store it. */
 export type CodeCheck = 'verified' | 'failed' | 'exhausted' | 'dead';
 
 export function generateCode(): string {
@@ -36,9 +36,7 @@ export function digestCode(key: string, { subscriberId, channel, address }: Code
     .digest();
 }
 
-/**
- * Compares in constant time. 'dead': there is no code to compare with any more. 'exhausted': this was the tenth failure.
- */
+/** Compares in constant time. 'dead': the code was used or has expired. 'exhausted': this was the tenth failure. */
 export function judgeCode(sent: SentCode, given: Buffer, now: Date): CodeCheck {
   if (!sent.digest || sent.expires <= now) return 'dead';
   if (timingSafeEqual(sent.digest, given)) return 'verified';

@@ -1,4 +1,5 @@
-// Issues and checks codes. A code works once, for ten minutes, until its tenth failure, and until the next is issued.
+// Issues and checks codes. A code works once, for ten minutes. Ten failed checks or a new code for the same address
+// void it.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -6,9 +7,9 @@ import { type CodePlace, codeLifetime, digestCode, generateCode, judgeCode } fro
 import { createCodeStore } from './store.ts';
 
 export interface Codes {
-  /** A new code for this place, in clear for this once. It replaces the one before. */
+  /** Returns a new code for this address, in plain text. It replaces the previous code. */
   issue(to: CodePlace): Promise<string>;
-  /** Whether the code is right, which uses it up; undefined when none was ever sent there. Refuses no empty code. */
+  /** Whether the code is right; if so, it is used up. Undefined if no code was ever sent to this address. */
   check(at: CodePlace, code: string): Promise<boolean | undefined>;
 }
 

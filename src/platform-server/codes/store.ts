@@ -1,13 +1,14 @@
-// Sent codes in Postgres, as digests. The row stays when a code is over, so that "none was sent" can be told apart.
+// The digests of sent codes in Postgres. The row stays after a code has ended, which distinguishes an ended code from
+// one that was never sent.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 
-const place = 'subscriber_id = $1 AND channel = $2 AND address = $3';
+const matchesAddress = 'subscriber_id = $1 AND channel = $2 AND address = $3';
 const values = ({ subscriberId, channel, address }: CodePlace): unknown[] => [subscriberId, channel, address];
 
 export function createCodeStore(database: Queryable) {
   return {
-    /** Replaces the code that was sent before, its failures included. */
+    /** Replaces the previous code and resets its failures. */
     async replace(to: CodePlace, digest: Buffer, expires: Date): Promise<void> {
       await database.query(
         `INSERT INTO codes (subscriber_id, channel, address, digest, expires) VALUES ($1, $2, $3, $4, $5)
@@ -16,21 +17,21 @@ export function createCodeStore(database: Queryable) {
       );
     },
 
-    /** Takes the code of a place; undefined when none was ever sent there. Only inside a transaction. */
+    /** Locks the code of an address; undefined if none was ever sent there. Only inside a transaction. */
     async lock(at: CodePlace): Promise<SentCode | undefined> {
       const { rows } = await database.query<SentCode>(
-        `SELECT digest, expires, failures FROM codes WHERE ${place} FOR UPDATE`,
+        `SELECT digest, expires, failures FROM codes WHERE ${matchesAddress} FOR UPDATE`,
         values(at),
       );
       return rows[0];
     },
 
     async end(at: CodePlace): Promise<void> {
-      await database.query(`UPDATE codes SET digest = NULL WHERE ${place}`, values(at));
+      await database.query(`UPDATE codes SET digest = NULL WHERE ${matchesAddress}`, values(at));
     },
 
     async countFailure(at: CodePlace): Promise<void> {
-      await database.query(`UPDATE codes SET failures = failures + 1 WHERE ${place}`, values(at));
+      await database.query(`UPDATE codes SET failures = failures + 1 WHERE ${matchesAddress}`, values(at));
     },
   };
 }

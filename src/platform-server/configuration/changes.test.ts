@@ -34,7 +34,7 @@ interface Entry {
 
 const latestOf = (answered: Answered) => (answered.body as Entry).latest;
 
-/** Events that the configuration service recorded, oldest first; nothing subscribes to them, so they are read as accepted. */
+/** Events that the configuration service recorded, oldest first. */
 async function eventsDuring(work: () => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const { rows: before } = await database.query<{ id: string }>(
     'SELECT coalesce(max(sequence), 0) AS id FROM recorded',
@@ -57,7 +57,7 @@ beforeAll(async () => {
   core = await roleToken(platform.access, role('configuration-admin'));
   reader = await roleToken(platform.access, role('configuration-reader'), { realm: 'demo' });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
-  // Events leave their table as soon as they are routed: a trigger keeps copies for this test.
+  // Events without subscribers are deleted when they are routed, so a trigger keeps copies for this test.
   await database.query(`CREATE TABLE recorded AS SELECT * FROM events WITH NO DATA;
     CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO recorded SELECT NEW.*; RETURN NEW; END';
     CREATE TRIGGER keep AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION keep()`);
@@ -99,7 +99,7 @@ describe('PATCH', () => {
     expect((await read('patch/delete')).latest?.configuration).toEqual({ c: { e: 2 } });
   });
 
-  it('an unchanged result answers 200 and changes nothing, not even lastUpdated', async () => {
+  it('an edit without a change gets 200 and leaves even lastUpdated as it was', async () => {
     await replace('patch/same', { a: { b: [1] } });
     const before = await read('patch/same');
     const events = await eventsDuring(async () => {
@@ -153,7 +153,7 @@ describe('definitions', () => {
     expect((await read('valid/x')).latest?.configuration).toEqual({ a: 1, b: 1 });
   });
 
-  it('defaults of the schema are written into the value', async () => {
+  it('defaults of the schema are inserted into the value', async () => {
     await define('default:x', {
       configurationSchema: { type: 'object', properties: { on: { type: 'boolean', default: true } } },
     });
@@ -178,7 +178,7 @@ describe('definitions', () => {
     expect((await replace('own/x', {}, core)).status).toBe(200);
   });
 
-  it('without a definition, or with an unusable schema, anything validates', async () => {
+  it('without a definition, or with an unusable schema, every value is valid', async () => {
     for (const [name, schema] of Object.entries({
       ref: { $ref: 'https://example.org/none.json' },
       type: { $schema: 'https://example.org/meta' },
@@ -291,7 +291,7 @@ describe('events', () => {
     expect(events[3]?.payload).toMatchObject({ deletedBy: ada });
   });
 
-  it('changes of core configuration, refused changes and pins that stand already are not told', async () => {
+  it('core configuration, rejected changes and an unchanged active revision cause no event', async () => {
     await replace('silent/x', ['a']);
     await send('POST', 'silent/x', { operation: 'SET-ACTIVE-REVISION', revision: 0 });
     const events = await eventsDuring(async () => {
@@ -307,7 +307,7 @@ describe('events', () => {
 });
 
 describe('concurrency and size', () => {
-  it('50 updates at once lose none', async () => {
+  it('of 50 concurrent updates none is lost', async () => {
     const keys = Array.from({ length: 50 }, (_, n) => `key ${n}`);
     const answers = await Promise.all(keys.map((key) => update('race/update', { [key]: 1 })));
     expect(answers.map(({ status }) => status)).toEqual(keys.map(() => 200));
@@ -316,7 +316,7 @@ describe('concurrency and size', () => {
     );
   });
 
-  it('20 revisions created at once are 20, numbered without a gap', async () => {
+  it('20 revisions that are created concurrently are numbered without a gap', async () => {
     await replace('race/revision', ['a']);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => send('POST', 'race/revision', { operation: 'CREATE-REVISION' })),
@@ -325,7 +325,7 @@ describe('concurrency and size', () => {
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
   });
 
-  it('writes racing deletes all succeed, and what is left is whole', async () => {
+  it('writes and concurrent deletes all succeed, and leave a complete configuration', async () => {
     const work = Array.from({ length: 30 }, (_, n) =>
       n % 3 === 0 ? remove('race/delete') : update('race/delete', { [`k${n}`]: n }),
     );

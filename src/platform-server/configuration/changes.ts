@@ -1,7 +1,7 @@
-// The writes of the configuration service: each is one transaction that locks the configuration's row, so that no
-// update is lost, and that records the event of the change with it. An edit that changes nothing leaves no trace.
-// Values are validated before the transaction, because a tenant's schema must hold neither a lock nor a connection; an
-// edit starts over if the value has changed by then.
+// The writes of the configuration service. Each is one transaction that locks the configuration's row, so that no
+// update is lost, and records the event of the change. An edit without a change writes nothing. Values are validated
+// before the transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value has
+// changed by then, the edit starts again.
 import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
@@ -26,7 +26,7 @@ export interface Actor {
   name: string;
 }
 
-/** What a change tells the world. */
+/** The event of a change. */
 export interface ConfigurationEvent {
   tenant: string;
   namespace: 'configuration-service';
@@ -37,35 +37,35 @@ export interface ConfigurationEvent {
   payload: Record<string, unknown>;
 }
 
-/** Records an event in the transaction of what it tells of. */
+/** Records an event in the transaction of the change. */
 export type RecordEvent = (transaction: Queryable, event: ConfigurationEvent) => Promise<void>;
 
 export interface ChangeOptions {
   pool: pg.Pool;
   clock: Clock;
   code: Pick<TenantCode, 'validate' | 'check'>;
-  /** By `namespace:name`: schemas that no definition can override, and how to find the code in such a value. */
+  /** By `namespace:name`: schemas that no definition overrides, and functions that find the code in such a value. */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** Characters of a value's JSON text: edits of any number must not make it larger. */
+  /** The largest length of a value's JSON text, in characters. Repeated edits must not exceed it either. */
   largest: number;
   urnOf(namespace: string, name: string): string;
-  /** What speaks against a value, beside its schema: a pointer into it, and why. `before` is what it replaces. */
+  /** A further check after that of the schema; returns why a value is rejected. `before` is the present value. */
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
   recordEvent: RecordEvent;
 }
 
 export interface ConfigurationChanges {
-  /** UPDATE, REPLACE or DELETE of a property, in place on the latest revision; revision 0 where there is none. */
+  /** Edits the latest revision in place; creates revision 0 if there is none. */
   edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision>;
   /** Copies the latest revision to the next number. */
   createRevision(key: ConfigurationKey, actor: Actor): Promise<Revision>;
-  /** Pins a revision. One that does not exist is refused. */
+  /** Sets the active revision. Rejects one that does not exist. */
   setActive(key: ConfigurationKey, revision: number, actor: Actor): Promise<void>;
-  /** Removes all revisions and the pin; false when nothing existed. */
+  /** Deletes the configuration with all revisions; false if it did not exist. */
   remove(key: ConfigurationKey, actor: Actor): Promise<boolean>;
 }
 
-/** One change under way. */
+/** The transaction of one change. */
 interface Change {
   options: ChangeOptions;
   transaction: Queryable;
@@ -90,7 +90,7 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
   const member = ({ namespace, name }: ConfigurationKey) => `${namespace}:${name}`;
   return {
     async edit(key, edit, actor) {
-      // One at a time here, so that only other replicas can come in between.
+      // This replica runs one edit of a configuration at a time, so only other replicas can cause a conflict.
       const release = await edits.take({ tenant: key.scope, member: member(key) });
       try {
         return await editLatest(options, key, edit, (work) => change(key, actor, work));
@@ -99,14 +99,14 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
       }
     },
     createRevision: (key, actor) => change(key, actor, createNextRevision),
-    setActive: (key, revision, actor) => change(key, actor, (under) => pinRevision(under, revision)),
+    setActive: (key, revision, actor) => change(key, actor, (inChange) => setActiveRevision(inChange, revision)),
     remove: (key, actor) => change(key, actor, removeAll),
   };
 }
 
 type InTransaction = <T>(work: (change: Change) => Promise<T>) => Promise<T>;
 
-/** How often an edit starts over because another replica was faster. */
+/** Attempts of an edit that conflicts with edits of other replicas. */
 const attempts = 20;
 
 async function editLatest(
@@ -122,10 +122,10 @@ async function editLatest(
     const saved = await inTransaction((change) => saveOver(change, latest, configuration, edit));
     if (saved) return saved;
   }
-  throw new Problem('conflict', 'The configuration keeps changing.');
+  throw new Problem('conflict', 'Concurrent edits keep changing the configuration. Try again.');
 }
 
-/** Undefined where the latest revision is no longer the one that the value was made of. */
+/** Returns undefined if the latest revision has changed since the value was computed from it. */
 async function saveOver(
   change: Change,
   seen: Revision | undefined,
@@ -162,10 +162,10 @@ async function createNextRevision(change: Change): Promise<Revision> {
   return saved;
 }
 
-async function pinRevision(change: Change, revision: number): Promise<void> {
+async function setActiveRevision(change: Change, revision: number): Promise<void> {
   const { store, key, actor } = change;
   if (!(await store.lock(key)) || !(await store.revision(key, revision)))
-    throw invalidRequest([{ pointer: '/revision', detail: 'is no revision of this configuration' }]);
+    throw invalidRequest([{ pointer: '/revision', detail: 'does not exist in this configuration' }]);
   const from = (await store.read(key)).active?.revision;
   if (from === revision) return;
   await store.setActive(key, revision);
@@ -180,7 +180,7 @@ async function removeAll(change: Change): Promise<boolean> {
   return true;
 }
 
-/** The event of a change. Core configuration has no tenant that an event could belong to. */
+/** Records the event of a change. Core configuration has no events, because each event belongs to a tenant. */
 async function record(change: Change, name: ConfigurationEvent['name'], facts: Record<string, unknown>): Promise<void> {
   const { options, transaction, key, now } = change;
   if (key.scope === coreScope) return;
@@ -195,7 +195,7 @@ async function record(change: Change, name: ConfigurationEvent['name'], facts: R
   });
 }
 
-/** The value after the edit, with its schema's defaults. Throws a 400 where it does not fit, or holds unusable code. */
+/** The value after the edit, with its schema's defaults. Throws 400 if it is invalid or contains unusable code. */
 async function checkedValue(
   options: ChangeOptions,
   key: ConfigurationKey,
@@ -204,9 +204,10 @@ async function checkedValue(
 ): Promise<unknown> {
   const { code, builtIn, largest } = options;
   const label = `${key.namespace}:${key.name}`;
-  const value = edited(before, edit);
+  const value = applyOrReject(before, edit);
   const refuse = (errors: FieldError[]) => invalidValue(label, edit, errors);
-  if (JSON.stringify(value).length > largest) throw refuse([{ pointer: '', detail: 'becomes too large' }]);
+  if (JSON.stringify(value).length > largest)
+    throw refuse([{ pointer: '', detail: `would be longer than ${largest} characters` }]);
   const own = builtIn[label];
   const store = createConfigurationStore(options.pool);
   const schema = own ? own.schema : (await store.definition(key.scope, key.namespace, key.name))?.configurationSchema;
@@ -228,10 +229,10 @@ function invalidValue(label: string, { operation }: Edit, found: FieldError[]): 
   return new Problem('invalid-request', detail, { errors });
 }
 
-/** Where the operand of an edit stands in the body; what is wrong with the value stands below it, or was there before. */
+/** Position of the operand in the request body. A fault in the value is below it, or is older than the edit. */
 const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
 
-function edited(latest: unknown, edit: Edit): unknown {
+function applyOrReject(latest: unknown, edit: Edit): unknown {
   try {
     return applyEdit(latest, edit);
   } catch (error) {

@@ -35,7 +35,7 @@ describe('UPDATE', () => {
     });
   });
 
-  it('takes an absent url for equal to an absent url', () => {
+  it('treats absent urls as equal', () => {
     expect(mergeUpdate({ links: [{ n: 1 }] }, { links: [{ n: 2 }] })).toEqual({ links: [{ n: 2 }] });
   });
 
@@ -91,7 +91,7 @@ describe('UPDATE', () => {
     );
   });
 
-  it('reaches no prototype', () => {
+  it('cannot change a prototype', () => {
     const update = JSON.parse(
       '{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}',
     ) as Record<string, unknown>;
@@ -107,17 +107,17 @@ describe('DELETE', () => {
     expect(deleteProperty(latest, 'a.b')).toEqual({ a: { b: 2 } });
   });
 
-  it('takes a key that is no literal one for a dotted path', () => {
+  it('reads a key that does not exist as a dotted path', () => {
     expect(deleteProperty({ clients: { one: 1, two: 2 } }, 'clients.one')).toEqual({ clients: { two: 2 } });
   });
 
-  it('changes nothing where the path leads nowhere', () => {
+  it('changes nothing if the path does not exist', () => {
     const latest = { a: { b: 1 }, l: [1] };
     for (const path of ['x', 'a.x', 'a.b.c', 'l.0', 'toString', 'a.constructor'])
       expect(isUnchanged(deleteProperty(latest, path), latest)).toBe(true);
   });
 
-  it('makes an empty object of nothing', () => {
+  it('turns an absent value into an empty object', () => {
     expect(deleteProperty(undefined, 'a')).toEqual({});
   });
 

@@ -1,5 +1,5 @@
-// What a configuration is and how a PATCH changes its value. Pure: it reads and writes nothing, and it never changes a
-// value that it is given.
+// Configurations, and how a PATCH changes the value of one. Pure functions: they have no side effects and do not modify
+// their arguments.
 import { isDeepStrictEqual } from 'node:util';
 
 export type JsonObject = Record<string, unknown>;
@@ -11,7 +11,7 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** Whose configuration: a tenant's id (the last segment of its URN) or core's. */
+/** The owner of a configuration: a tenant's id (the last segment of its URN), or core. */
 export type Scope = string;
 export const coreScope: Scope = 'core';
 
@@ -21,13 +21,13 @@ export interface ConfigurationKey {
   name: string;
 }
 
-/** Conditions of a list; all must hold, or any with `useOr`. */
+/** Filters of a list. All must match, or with `useOr` at least one. */
 export interface Criteria {
   nameContains?: string;
   createDateAfter?: Date;
   createDateBefore?: Date;
   useOr: boolean;
-  /** Dotted path into the configuration to the value that stands there. */
+  /** Required values by dotted path into the configuration. */
   fields: Record<string, unknown>;
 }
 
@@ -36,7 +36,7 @@ export type Edit =
   | { operation: 'REPLACE'; configuration: unknown }
   | { operation: 'DELETE'; property: string };
 
-/** A change that cannot be made on this value; its message may be shown to the client. */
+/** The edit cannot be applied to this value. The client may see the message. */
 export class EditError extends Error {}
 
 /** The value after an edit. `latest` is undefined when the configuration has no revision yet. */
@@ -54,12 +54,12 @@ export function applyEdit(latest: unknown, edit: Edit): unknown {
 export const isUnchanged = (before: unknown, after: unknown): boolean => isDeepStrictEqual(before, after);
 
 /**
- * Merges per top-level key: two objects merge one level deep; an array of strings is appended; from an array of objects
- * the first is taken and replaces the entry with an equal (even absent) `url`, or is appended; anything else replaces.
+ * Merges each top-level key as the contract demands. Two objects merge one level deep. An array of strings is appended.
+ * Of an array of objects, only the first is used: it replaces the element with the same `url` (absent counts as equal),
+ * or is appended. Any other value replaces the present one.
  */
 export function mergeUpdate(latest: unknown, update: JsonObject): JsonObject {
-  if (latest !== undefined && !isObject(latest))
-    throw new EditError('The value is not an object: it can only be replaced whole.');
+  if (latest !== undefined && !isObject(latest)) throw new EditError('The value is not an object. Use REPLACE.');
   const merged = new Map(Object.entries(latest ?? {}));
   for (const [key, value] of Object.entries(update)) merged.set(key, mergeMember(merged.get(key), value, key));
   return Object.fromEntries(merged);
@@ -68,7 +68,7 @@ export function mergeUpdate(latest: unknown, update: JsonObject): JsonObject {
 function mergeMember(present: unknown, value: unknown, key: string): unknown {
   if (value === null) {
     if (isObject(present)) return present;
-    throw new EditError(`The update of '${key}' is null: delete the property instead.`);
+    throw new EditError(`The update of '${key}' is null. Use DELETE to remove the property.`);
   }
   if (Array.isArray(value)) return mergeArray(present, value);
   return isObject(present) && isObject(value) ? { ...present, ...value } : value;
@@ -84,7 +84,7 @@ function mergeArray(present: unknown, value: unknown[]): unknown {
   return index === -1 ? [...present, first] : present.with(index, first);
 }
 
-/** Removes a literal key, or what a dotted path leads to. A path that leads nowhere changes nothing. */
+/** Removes the property of this literal name, or else the one at this dotted path. Ignores an unknown path. */
 export function deleteProperty(latest: unknown, property: string): unknown {
   if (latest === undefined) return {};
   if (!isObject(latest)) return latest;

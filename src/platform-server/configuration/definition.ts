@@ -1,5 +1,6 @@
-// Definitions say what a configuration may hold and who may read it. They are configuration themselves, in
-// platform:configuration-service; that one's own definition, and those of the services in this process, are built in.
+// Definitions of configurations: the schema of the value, and whether it is readable without a token. They are stored
+// in the configuration platform:configuration-service. The definitions of that one and of this process's services are
+// built in.
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
 import { isObject, type JsonObject } from './configuration.ts';
@@ -9,17 +10,17 @@ export interface Definition {
   anonymousRead: boolean;
 }
 
-/** Where definitions are kept. */
+/** The configuration that holds the definitions. */
 export const definitionsHome = { namespace: 'platform', name: 'configuration-service' };
 
-/** The keys under which a configuration's definition may stand, the more specific first. */
+/** The possible keys of a configuration's definition, the more specific first. */
 export function definitionKeys(namespace: string, name: string): [string, string] {
   return [`${namespace}:${name}`, namespace];
 }
 
 /**
- * Picks the definition of a configuration from the entries found under its keys, `[specific, general]` of core, then of
- * the tenant. An entry that is no definition counts as absent.
+ * Chooses the definition of a configuration. `found` has the entries for its keys: `[specific, general]` of core, then
+ * of the tenant. An entry without a schema is ignored.
  */
 export function chooseDefinition(found: unknown[]): Definition | undefined {
   const entry = found.find((candidate) => isObject(candidate) && candidate.configurationSchema !== undefined);
@@ -38,7 +39,7 @@ export function schemasOfDefinitions(document: unknown): CodePiece[] {
 
 const namePattern = '[a-zA-Z0-9-_ ]{1,50}';
 
-/** The schema of platform:configuration-service: each key one definition, and nothing else in it. */
+/** The schema of platform:configuration-service: each member is a definition. */
 export const definitionsSchema: JsonObject = {
   type: 'object',
   patternProperties: {

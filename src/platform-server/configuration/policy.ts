@@ -66,7 +66,10 @@ function mayListNamespace(configuredRole: string, exporterRole: string, adminRol
     check(_request, response) {
       const { roles, isCore } = callerOf(response);
       if (roles.has(configuredRole) || roles.has(exporterRole) || (!isCore && roles.has(adminRole))) return;
-      throw new Problem('forbidden', 'The caller has none of the roles that this call needs.');
+      throw new Problem(
+        'forbidden',
+        `This operation requires the role ${configuredRole} or ${exporterRole}, or for a tenant's caller ${adminRole}.`,
+      );
     },
   };
 }

@@ -3,7 +3,7 @@ import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../
 
 let platform: TestPlatform;
 let base: string;
-/** A core service that may list, write, pin and delete. */
+/** A core service that may list, write, set the active revision and delete. */
 let service: string;
 /** An administrator of the tenant Demo. */
 let admin: string;
@@ -50,7 +50,7 @@ describe('whose configuration', () => {
     expect((await get('scope/one/latest', service, ofTenant())).body).toEqual({ of: 'tenant' });
   });
 
-  it('a tenant caller addresses its own tenant, whatever tenantId says', async () => {
+  it('a tenant caller addresses its own tenant; tenantId is ignored', async () => {
     await replace('scope/two', { of: 'demo' });
     const other = await roleToken(platform.access, role('configuration-admin'), { realm: 'other' });
     await replace('scope/two', { of: 'other' }, other);
@@ -70,14 +70,14 @@ describe('whose configuration', () => {
     expect((await get('scope/three/revisions/0', reader, { core: '' })).status).toBe(404);
   });
 
-  it('a tenantId of a core caller that names no tenant answers 400', async () => {
+  it('an unknown tenantId of a core caller gets 400', async () => {
     for (const tenantId of ['nonsense', platform.access.urns.tenant('000000000000000000000000'), ''])
       expect((await get('scope/one', service, { tenantId })).status).toBe(400);
   });
 });
 
 describe('reads', () => {
-  it('a configuration that does not exist is no 404: null, {}, an empty body, an empty page', async () => {
+  it('a configuration that does not exist reads as null, {}, an empty body or an empty page', async () => {
     expect((await get('none/such', reader)).body).toEqual({
       urn: 'urn:example:platform:configuration-service:v2:/configuration/none/such',
       namespace: 'none',
@@ -166,7 +166,7 @@ describe('the list of a namespace', () => {
     expect(page).toMatchObject({ after: null, size: 10, total: 12, next: expect.any(String) });
   });
 
-  it('goes on where next says, loses nothing to a delete in between, and ends', async () => {
+  it('continues at next, loses no entry to a delete between two pages, and ends', async () => {
     const first = await list({ top: '5' });
     await replace('listed/entry 005', { n: 'late' });
     const second = await list({ top: '5', after: first.page.next ?? '' });
@@ -204,7 +204,7 @@ describe('the list of a namespace', () => {
     expect(await names({ "kind' OR 1=1 --": 'x' })).toEqual([]);
   });
 
-  it('malformed criteria or cursors answer 400 with the place', async () => {
+  it('malformed criteria or cursors get 400 with a pointer', async () => {
     for (const query of [
       { criteria: '{' },
       { criteria: '[]' },
@@ -318,7 +318,7 @@ describe('roles', () => {
     expect((await get('roles/x', token)).status).toBe(200);
   });
 
-  it('any audience will do, as nowhere else', async () => {
+  it('a token for any audience is accepted', async () => {
     const token = await roleToken(platform.access, role('configuration-reader'), {
       realm: 'demo',
       audience: ['something-else'],

@@ -1,4 +1,5 @@
-// What the configuration service takes and answers. Unknown members are ignored, as older clients send some.
+// The schemas of requests to the configuration service, and of its responses. Unknown members are ignored, because
+// older clients send some.
 import { z } from 'zod';
 import { cursor, jsonParameter, top } from '../page.ts';
 import { type Criteria, isObject } from './configuration.ts';
@@ -15,13 +16,13 @@ const flagParameter = z
   .transform((text) => text === 'true')
   .default(false);
 
-/** `core` in any value reads core configuration; `tenant` and `tenantId` are read by the guards. */
+/** `core` with any value reads core configuration. The guards read `tenant` and `tenantId`. */
 export const readQuery = z.object({ core: z.string().optional() });
 export const activeQuery = z.object({ orLatest: flagParameter });
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
-/** What is not a criterion by name is a field of the configuration and the value that it must have. */
+/** A member that is not a named criterion is a field of the configuration, with the value that it must have. */
 const criteriaSchema = z
   .object({
     nameContains: z.string().max(50).optional(),

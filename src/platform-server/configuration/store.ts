@@ -1,4 +1,5 @@
-// Configurations in Postgres. Every write runs in the caller's transaction, behind the lock of the configuration's row.
+// Configurations in Postgres. Writes run in the caller's transaction, which must hold the lock of the configuration's
+// row.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
@@ -28,8 +29,8 @@ type RevisionRow = Pick<EntryRow, 'revision' | 'created' | 'last_updated' | 'con
 const entryColumns = `c.name, l.revision, l.created, l.last_updated, l.configuration, c.active,
   a.created AS active_created, a.last_updated AS active_last_updated, a.configuration AS active_configuration`;
 
-// The active revision is fetched only where it is another than the latest. LATERAL with LIMIT, because as a plain join it
-// reads all revisions of the namespace for each configuration when Postgres has no statistics yet.
+// Joins the active revision only if it is not the latest. Uses LATERAL with LIMIT, because without statistics, Postgres
+// runs a plain join by reading all revisions of the namespace for each configuration.
 const entryTables = `configurations c
   JOIN LATERAL (SELECT revision, created, last_updated, configuration FROM configuration_revisions r
     WHERE r.tenant = c.tenant AND r.namespace = c.namespace AND r.name = c.name
@@ -115,9 +116,9 @@ function createLists(rows: Rows) {
   };
 }
 
-/** What definitions, events and notifications read: the latest values of core and of a tenant, side by side. */
+/** Reads the latest values of core and of a tenant together, for definitions, events and notifications. */
 function createLatestReads(rows: Rows) {
-  /** Members of a configuration's latest values, in the order of `keys`: all of core's, then all of the tenant's. */
+  /** Members of the latest values of a configuration: all of core in the order of `keys`, then all of the tenant. */
   async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
     const found = await rows<{ values: unknown[] }>(
       `SELECT ARRAY(SELECT configuration -> key FROM unnest($5::text[]) WITH ORDINALITY AS k(key, n) ORDER BY n) AS values
@@ -130,12 +131,12 @@ function createLatestReads(rows: Rows) {
   return {
     members,
 
-    /** The definition of a configuration: core's before the tenant's, a name's before its namespace's. */
+    /** The definition of a configuration. Core precedes the tenant; a name precedes its namespace. */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
     },
 
-    /** The latest values of a configuration that core and the tenant have, undefined where one has none. */
+    /** The latest values of a configuration in core and in the tenant; undefined if there is none. */
     async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
       const found = await rows<{ tenant: Scope; configuration: unknown }>(latestOfBothSql, [
         coreScope,
@@ -149,10 +150,9 @@ function createLatestReads(rows: Rows) {
   };
 }
 
-/** Writes, each inside a transaction that has locked the configuration. */
 function createWrites(rows: Rows) {
   return {
-    /** Takes the configuration's row, which it makes where there is none. Only inside a transaction. */
+    /** Locks the configuration's row, and creates it if it does not exist. Only inside a transaction. */
     async lockOrCreate(key: ConfigurationKey): Promise<void> {
       await rows(
         `INSERT INTO configurations (tenant, namespace, name) VALUES ($1, $2, $3)
@@ -161,7 +161,7 @@ function createWrites(rows: Rows) {
       );
     },
 
-    /** Takes the configuration's row; false where there is none. Only inside a transaction. */
+    /** Locks the configuration's row; false if it does not exist. Only inside a transaction. */
     async lock(key: ConfigurationKey): Promise<boolean> {
       const found = await rows(`SELECT 1 FROM configurations WHERE ${keyMatch} FOR UPDATE`, keyValues(key));
       return found.length > 0;
@@ -218,7 +218,7 @@ function toEntry(row: EntryRow): StoredEntry {
   return { name: row.name, latest, active };
 }
 
-/** ` AND (…)` for the criteria, their values appended to `values`; empty when there are none. */
+/** SQL ` AND (…)` for the criteria, whose values it appends to `values`; empty if there are no criteria. */
 function criteriaSql(criteria: Criteria | undefined, values: unknown[], name: string, revision: string): string {
   if (!criteria) return '';
   const bind = (value: unknown) => `$${values.push(value)}`;

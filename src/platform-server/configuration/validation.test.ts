@@ -4,7 +4,7 @@ import { createValidate } from './validation.ts';
 const validate = createValidate();
 
 describe('validation against a definition', () => {
-  it('answers a copy with the defaults of the schema, and leaves the given value alone', () => {
+  it('returns a copy with the defaults of the schema, and does not modify the given value', () => {
     const value = { list: [{}] };
     const schema = {
       properties: { on: { default: true }, list: { items: { type: 'object', properties: { n: { default: 1 } } } } },
@@ -13,7 +13,7 @@ describe('validation against a definition', () => {
     expect(value).toEqual({ list: [{}] });
   });
 
-  it('names the failing place', () => {
+  it('gives a pointer to the invalid member', () => {
     expect(validate({ type: 'array', items: { type: 'string' } }, ['a', 5])).toEqual({
       valid: false,
       pointer: '/1',

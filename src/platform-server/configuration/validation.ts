@@ -1,6 +1,6 @@
-// Checks a value against a definition's JSON Schema (draft 7) and writes the schema's defaults into it. A schema that
-// cannot be used lets anything pass, as the contract has it; schemas are never fetched from elsewhere. It runs in a
-// limited worker only, because tenants write schemas.
+// Validates a value against the JSON Schema (draft 7) of a definition, and inserts the schema's defaults. An unusable
+// schema accepts every value, as the contract demands. Remote schemas are never fetched. This code runs only in a
+// limited worker, because tenants write the schemas.
 import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -9,7 +9,7 @@ import { schemaPatterns } from '../../service/workers/linear-pattern.ts';
 
 export interface Valid {
   valid: true;
-  /** A copy of the value with defaults written in. */
+  /** A copy of the value with the schema's defaults. */
   value: unknown;
 }
 
@@ -21,7 +21,7 @@ export interface Invalid {
 
 export type Validation = Valid | Invalid;
 
-/** Compiled schemas are kept by content, so that one changed definition cannot meet another's validator. */
+/** Caches compiled schemas by content, so that a changed definition never uses the validator of its old schema. */
 export function createValidate(): (schema: unknown, value: unknown) => Validation {
   const compiled = new LRUCache<string, { check: ValidateFunction | undefined }>({ max: 500, maxSize: 2_000_000 });
   return (schema, value) => {
@@ -29,7 +29,7 @@ export function createValidate(): (schema: unknown, value: unknown) => Validatio
     const key = createHash('sha256').update(text).digest('base64');
     let entry = compiled.get(key);
     if (!entry) {
-      entry = { check: usable(schema) };
+      entry = { check: compileIfUsable(schema) };
       compiled.set(key, entry, { size: text.length });
     }
     const copy: unknown = structuredClone(value);
@@ -38,7 +38,7 @@ export function createValidate(): (schema: unknown, value: unknown) => Validatio
   };
 }
 
-function usable(schema: unknown): ValidateFunction | undefined {
+function compileIfUsable(schema: unknown): ValidateFunction | undefined {
   if (typeof schema !== 'boolean' && (typeof schema !== 'object' || schema === null)) return undefined;
   try {
     return compile(schema);
@@ -52,8 +52,8 @@ const longestSchema = 1_000_000;
 const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
 
 /**
- * What is wrong with a schema, undefined where nothing is. A schema of another dialect, or one that refers to another
- * document, passes: the older platform has such documents, and ours lets any value pass.
+ * Why a schema is rejected when it is written; undefined if it is accepted. A schema in another dialect, or with a
+ * reference to another document, is accepted although it is unusable, because the older platform has such schemas.
  */
 export function schemaFault(text: string): string | undefined {
   if (text.length > longestSchema) return `is longer than ${longestSchema} characters`;
@@ -65,11 +65,11 @@ export function schemaFault(text: string): string | undefined {
     return undefined;
   } catch (error) {
     if (error instanceof Ajv.MissingRefError && error.missingSchema !== '') return undefined;
-    return `does not compile: ${error instanceof Error ? error.message : 'it is not a schema'}`;
+    return `does not compile: ${error instanceof Error ? error.message : 'the schema is invalid'}`;
   }
 }
 
-/** One instance for each schema: `$id`s of different tenants must not meet. */
+/** Uses a new Ajv for each schema, so that equal `$id`s of different tenants do not collide. */
 function compile(schema: boolean | object): ValidateFunction {
   const code = { regExp: schemaPatterns(true) };
   const ajv = new Ajv({ strict: false, useDefaults: true, logger: false, code });
@@ -78,7 +78,7 @@ function compile(schema: boolean | object): ValidateFunction {
   return ajv.compile(schema);
 }
 
-// Formats that the platform adds to JSON Schema's own.
+// Formats of the platform, in addition to those of JSON Schema.
 const formats: Record<string, RegExp> = {
   'file-urn': /^(?:urn:[A-Za-z0-9][A-Za-z0-9-]*(?::[^\s:;]+){4}(?:;|$))*$/,
   phone: /^\+?[0-9 ().-]{7,20}$/,

@@ -1,4 +1,4 @@
-// What the directory knows: the URL of each service and of each of its APIs. Entries come from the seed.
+// Entries of the directory: the URL of each service and of each of its APIs. They come from the seed.
 
 export interface Entry {
   namespace: string;
@@ -11,14 +11,14 @@ export interface ShownEntry extends Entry {
   urn: string;
 }
 
-/** The namespace of the platform itself, which has a directory though no tenant has its name. */
+/** The namespace of the platform, which has entries although it is not a tenant. */
 export const platformNamespace = 'platform';
 
 export function showEntry(urnPrefix: string, { namespace, service, url }: Entry): ShownEntry {
   return { namespace, service, url, urn: `${urnPrefix}:${namespace}:${service}` };
 }
 
-/** URLs are stored without a trailing slash: clients resolve relative to the last segment. */
+/** Removes trailing slashes, because clients resolve paths relative to the last segment. */
 export function normalizeUrl(url: string): string {
   return url.replace(/\/+$/, '');
 }

@@ -1,4 +1,4 @@
-// The directory's entries in Postgres.
+// The entries of the directory in Postgres.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type Entry, normalizeUrl } from './entry.ts';
 

@@ -1,4 +1,4 @@
-// What an event is, and what its definition asks of its payload.
+// Events, and the schema that an event's definition sets for its payload.
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
 
@@ -18,7 +18,7 @@ export interface StoredEvent extends NewEvent {
   id: string;
 }
 
-/** A repeat of an event carries the same key in its context; absent when the sender asks for no such care. */
+/** The key by which a repeated event is recognised; undefined if the sender gave none. */
 export function idempotencyKey(context: Record<string, unknown>): string | undefined {
   const key = context.idempotencyKey;
   return typeof key === 'string' && key !== '' ? key : undefined;
@@ -52,8 +52,8 @@ export const eventDefinitionsSchema = {
 };
 
 /**
- * The payload schema of an event from the namespace's entries `[core, tenant]` in platform:event-service: core's entry
- * counts for the whole namespace. Undefined for an event that nobody defined.
+ * The payload schema of an event. `found` has the entries `[core, tenant]` of its namespace in platform:event-service;
+ * core's entry overrides the tenant's for the whole namespace. Undefined if the event has no definition.
  */
 export function payloadSchemaOf(found: unknown[], name: string): unknown {
   const entry = found.find((candidate) => candidate !== undefined && candidate !== null);

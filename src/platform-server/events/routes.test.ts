@@ -73,7 +73,7 @@ describe('sending', () => {
     ]);
   });
 
-  it('an event that nobody is to be told of leaves nothing behind', async () => {
+  it('an event without subscribers is deleted', async () => {
     await send(event());
     await expect.poll(async () => (await database.query('SELECT 1 FROM events')).rowCount, { timeout: 5_000 }).toBe(0);
     expect(
@@ -111,7 +111,7 @@ describe('tenant', () => {
     ]);
   });
 
-  it('other senders send for their own tenant, whatever the body names', async () => {
+  it('other senders send for their own tenant; the tenant in the body is ignored', async () => {
     expect((await send(event({ tenantId: platform.otherTenant.id }), sender)).status).toBe(200);
     expect((await accepted()).map(({ tenant }) => tenant)).toEqual(['65f0c2a9e4b0a1d2c3f4a5b6']);
   });
@@ -179,7 +179,7 @@ describe('definitions', () => {
 describe('idempotency', () => {
   const keyed = (key: unknown, changes = {}) => event({ context: { idempotencyKey: key }, ...changes });
 
-  it('a repeat with the same key answers 200 and does nothing, 20 at once included', async () => {
+  it('a repeat with the same key gets 200 and changes nothing, even with 20 concurrent requests', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(keyed('one'))));
     expect(answers.every(({ status }) => status === 200)).toBe(true);
     expect(await accepted()).toHaveLength(1);

@@ -1,4 +1,5 @@
-// What the event service takes. Unknown members are ignored, as older senders send some.
+// The schemas of requests to the event service, and of its response. Unknown members are ignored, because older senders
+// send some.
 import { z } from 'zod';
 
 const name = z.string().min(1).max(50);
@@ -9,9 +10,9 @@ export const eventBody = z.object({
   name,
   timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
   correlationId: z.string().max(1_000).nullish(),
-  // A key that could not be kept must not be taken for none.
+  // An invalid key is rejected. Ignoring it would store a repeated event twice.
   context: anObject.and(z.object({ idempotencyKey: z.string().max(500).nullish() })).nullish(),
-  /** Of a core sender; the query `tenantId` wins, and other senders send for their own tenant. */
+  /** For core senders; the query parameter `tenantId` has precedence. Other senders send for their own tenant. */
   tenantId: z.unknown().optional(),
   payload: anObject,
 });

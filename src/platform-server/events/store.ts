@@ -1,4 +1,4 @@
-// Accepted events in Postgres, each with the job that routes it: both commit, or neither.
+// Accepted events in Postgres. An event and the job that routes it are committed together.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
 
@@ -25,8 +25,8 @@ export function createEventStore(database: Queryable) {
 
   return {
     /**
-     * Stores the event and its routing job in one statement. An event whose idempotency key was accepted before, for
-     * the tenant and namespace, is not stored again: false.
+     * Stores the event and its routing job in one statement. Returns false, and stores nothing, if the tenant and
+     * namespace already have an event with this idempotency key.
      */
     async accept(event: NewEvent, now: Date): Promise<boolean> {
       const { rowCount } = await database.query(
@@ -54,7 +54,7 @@ export function createEventStore(database: Queryable) {
       return rowCount === 1;
     },
 
-    /** Takes an event that is still to be routed; undefined when another run has done it. Only in a transaction. */
+    /** Locks an event that is not routed yet; undefined if it is. Only inside a transaction. */
     async lockUnrouted(sequence: string): Promise<StoredEvent | undefined> {
       const sql = `SELECT ${columns} FROM events WHERE sequence = $1 AND routed IS NULL FOR UPDATE`;
       return (await rowsOf(sql, [sequence]))[0];
@@ -72,12 +72,12 @@ export function createEventStore(database: Queryable) {
       await database.query('DELETE FROM events WHERE sequence = $1', [sequence]);
     },
 
-    /** Removes keys that were accepted before `limit`. */
+    /** Deletes idempotency keys that were accepted before `limit`. */
     async forgetKeys(limit: Date): Promise<void> {
       await database.query('DELETE FROM event_keys WHERE accepted < $1', [limit]);
     },
 
-    /** How many events wait to be routed, and since when the oldest does. */
+    /** The number of events that are not routed yet, and the time of the oldest. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events

@@ -1,4 +1,4 @@
-// The mail that carries a code. It is sent within the request and never queued: a code must not wait in a table.
+// The mail with a verify code. It is sent during the request and never queued, so that no table holds a code.
 import type { Mail } from '../mail.ts';
 
 export function codeMail(to: { name: string; address: string }, code: string, reason: string | null | undefined): Mail {

@@ -1,5 +1,5 @@
-// What is still to be delivered, in Postgres: one row and one job for each event, type and subscriber. Neither holds an
-// address or a text.
+// Pending deliveries in Postgres: one row and one job for each event, type and subscriber. Neither holds an address or
+// the text of a notice.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface Delivery {
@@ -22,9 +22,9 @@ const values = ({ event, typeId, subscriberId }: Delivery): unknown[] => [event,
 export function createDeliveryStore(database: Queryable) {
   return {
     /**
-     * Makes the deliveries of an event to the subscribers of a type, with their jobs; how many. A subscription matches
-     * with every event, or when one of its criteria has no correlation id or the event's, and each of its context keys
-     * equals the event's. The jobs of a tenant with many waiting deliveries come after those of others.
+     * Creates the deliveries of an event to the subscribers of a type, with their jobs, and returns their number. A
+     * subscription matches every event, or events that fit one of its criteria: an equal or absent correlation id, and
+     * equal context keys. A tenant with many waiting deliveries gets a lower priority than others.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
@@ -52,9 +52,9 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount === 1;
     },
 
-    /** The message was taken, or there is nobody to take it. The last delivery takes its event along. In a transaction. */
+    /** Deletes a completed or dropped delivery, and its event after the last delivery. Only inside a transaction. */
     async finish(delivery: Delivery): Promise<void> {
-      // Of two last deliveries that end at once, the second must see that the first is gone.
+      // Of two concurrent last deliveries, the second must see that the first is deleted.
       await database.query('SELECT 1 FROM events WHERE sequence = $1 FOR UPDATE', [delivery.event]);
       await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));
       await database.query(
@@ -71,7 +71,7 @@ export function createDeliveryStore(database: Queryable) {
       ]);
     },
 
-    /** Removes events that were routed before `limit` and whose deliveries are all done or gone. */
+    /** Deletes events that were routed before `limit` and have no deliveries left. */
     async forgetEvents(limit: Date): Promise<void> {
       await database.query(
         `DELETE FROM events e WHERE routed < $1 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = e.sequence)`,
@@ -79,7 +79,7 @@ export function createDeliveryStore(database: Queryable) {
       );
     },
 
-    /** How many deliveries wait, and since when the oldest does. */
+    /** The number of pending deliveries, and the time of the oldest. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         'SELECT count(*)::integer AS count, min(created) AS oldest FROM deliveries WHERE NOT quarantined',

@@ -7,7 +7,7 @@ import { type CapturedLog, captureLog } from '../../../test/support/captured-log
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 
-/** A mail server that keeps what it gets, and may be told to answer otherwise once a message is there. */
+/** A mail server that stores messages. A test may set another reply to a message. */
 interface MailServer {
   port: number;
   received: ParsedMail[];
@@ -115,7 +115,7 @@ async function send(caller: Caller, changes: Record<string, unknown> = {}): Prom
   });
 }
 
-/** Nothing waits any more. */
+/** Waits until no event or delivery is pending. */
 async function settled(database: pg.Pool): Promise<void> {
   const count = async () => {
     const { rows } = await database.query<{ n: number }>(
@@ -178,7 +178,7 @@ describe('routing', () => {
     expect(await recipients({ context: { tags: ['a'] } })).toEqual(['everything', 'nested']);
   });
 
-  it('events that no type lists, of another tenant, and of the notification service itself reach nobody', async () => {
+  it('events without a type, of another tenant, or of the notification service cause no notices', async () => {
     expect(await recipients({ name: 'form-created' })).toEqual([]);
     expect(await recipients({ namespace: 'elsewhere' })).toEqual([]);
     expect(await recipients({ tenantId: platform.otherTenant.id })).toEqual([]);
@@ -237,7 +237,7 @@ describe('routing', () => {
     expect(await recipients({ correlationId: 'form:sms' })).toEqual(['everything', 'second']);
   });
 
-  it('an event sent twice with one idempotency key is told once', async () => {
+  it('an event sent twice with one idempotency key causes one notice', async () => {
     const repeated = { correlationId: 'form:2', context: { idempotencyKey: 'k1' } };
     await send(caller, repeated);
     await settled(database);
@@ -247,7 +247,7 @@ describe('routing', () => {
   });
 });
 
-describe('mail that is away for a while', { timeout: 60_000 }, () => {
+describe('a mail server that is down', { timeout: 60_000 }, () => {
   it('is delivered exactly once to each subscriber when the server is back; meanwhile neither jobs nor log hold an address', async () => {
     const logged: CapturedLog = captureLog();
     const mailbox: TestMailbox = await startTestMailbox();
@@ -300,7 +300,7 @@ describe('mail that is away for a while', { timeout: 60_000 }, () => {
     await back.close();
   });
 
-  it('a message that the server refuses is tried again and delivered once it is taken', async () => {
+  it('a message that the server refuses is retried and delivered once it is accepted', async () => {
     const server = await startMailServer();
     const platform = await startTestPlatform({ env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` } });
     const database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });

@@ -1,6 +1,6 @@
-// The two jobs behind a notice: one finds who is to be told of an event, one tells one subscriber. A job holds ids;
-// address and text are looked up and rendered when the mail goes out. Running a job twice is harmless: routing is done
-// once, and a mail that is sent again has the same Message-ID.
+// The jobs that deliver notices: one routes an event to its subscribers, one delivers a notice to one subscriber. Jobs
+// hold ids only; the address and the text are looked up when the mail is sent. A job may run twice: an event is routed
+// once, and a repeated mail has the same Message-ID.
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import prom from 'prom-client';
@@ -24,7 +24,7 @@ export interface NoticeEvent extends RoutedEvent {
   payload: Record<string, unknown>;
 }
 
-/** What of the events is needed here. */
+/** The part of the event store that the jobs use. */
 export interface NoticeEvents {
   find(sequence: string): Promise<NoticeEvent | undefined>;
   lockUnrouted(sequence: string): Promise<NoticeEvent | undefined>;
@@ -38,11 +38,11 @@ export interface DeliveryOptions {
   log: Logger;
   metrics: Metrics;
   mailer: Mailer;
-  /** Throws RenderFailure for a template that is at fault. `tenant` is the event's. */
+  /** Throws RenderFailure if the template is at fault. `tenant` is the event's tenant. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
-  /** The sender of the tenant's mail; undefined for the operator's. */
+  /** The sender of the tenant's mail; undefined for the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;
   tenantShown(tenant: string): Promise<{ id: string; name: string }>;
   managementUrl(): Promise<string>;
@@ -54,14 +54,14 @@ export interface DeliveryJobs {
   deliver(delivery: Delivery): Promise<void>;
 }
 
-/** Channels that can be delivered to. */
+/** Channels that have a provider. */
 const providers = new Set(['email']);
 
 export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
   const { pool, clock } = options;
   const notices = new prom.Counter({
     name: 'platform_notices_total',
-    help: 'Notices by outcome: delivered, dropped because nobody can be told, or unrendered because of the template',
+    help: 'Notices by outcome: delivered, dropped (no template, subscriber or usable channel), or unrendered (template failed)',
     labelNames: ['outcome'],
     registers: [options.metrics.registry],
   });
@@ -76,7 +76,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
         let count = 0;
         for (const type of typesOfEvent(await options.typesOf(event.tenant), event.namespace, event.name))
           count += await deliveries.route(event, type.id, clock());
-        // An event that nobody is to be told of has done its work.
+        // An event without subscribers is not needed any more.
         if (count === 0) await events.remove(sequence);
         else await events.markRouted(sequence, clock());
       }),
@@ -85,7 +85,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
       const store = createDeliveryStore(pool);
       if (!(await store.isPending(delivery))) return;
       const target = await targetOf(options, delivery);
-      const outcome = target ? await sendOrGiveUp(options, delivery, target) : 'dropped';
+      const outcome = target ? await sendOrDrop(options, delivery, target) : 'dropped';
       await withTransaction(pool, (transaction) => createDeliveryStore(transaction).finish(delivery));
       notices.inc({ outcome });
     },
@@ -99,7 +99,7 @@ interface Target {
   subscriber: { id: string; addressAs: string };
 }
 
-/** Whom to tell and how; undefined when type, template, subscriber or a usable channel is missing. */
+/** The recipient and the template; undefined if the type, template, subscriber or a usable channel is missing. */
 async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<Target | undefined> {
   const event = await options.eventsIn(options.pool).find(delivery.event);
   if (!event) return undefined;
@@ -115,8 +115,8 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
   return { event, template, address: chosen.address, subscriber };
 }
 
-/** A template that is at fault will be at fault again, so its notice is given up. Every other failure is retried. */
-async function sendOrGiveUp(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
+/** Drops a notice whose template fails, because a retry would fail again. Every other failure is retried. */
+async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {
     await send(options, delivery, target);
     return 'delivered';
@@ -163,7 +163,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
   }
 }
 
-/** The same for each attempt at the same notice, and for no other. */
+/** A key that is the same for all attempts to send a notice, and different for each notice. */
 function messageKey(eventId: string, { typeId, subscriberId }: Omit<Delivery, 'event'>): string {
   return createHash('sha256')
     .update(JSON.stringify([eventId, typeId, subscriberId]))

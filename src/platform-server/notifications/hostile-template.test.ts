@@ -1,4 +1,4 @@
-// Templates that take too much time or memory: what the tenant learns, and what others notice of them.
+// Templates that take too much time or memory are rejected, and do not affect other tenants.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import pg from 'pg';
@@ -38,7 +38,7 @@ function write(tenant: Tenant, update: object): Promise<Answered> {
   });
 }
 
-/** As a version before the checks would have stored it. */
+/** Stores a template without the checks, as an older version did. */
 async function store(tenant: Tenant, types: object): Promise<void> {
   const id = tenant.id.split('/').at(-1);
   const key = ['platform', 'notification-service'];
@@ -111,7 +111,7 @@ describe('a template that cannot work', () => {
     });
   });
 
-  it('and was stored by an older version does not stand in the way of other types', async () => {
+  it('and was stored by an older version does not block changes of other types', async () => {
     await store(platform.tenant, typeOf('old', '{{#if x}}'));
     expect(await write(platform.tenant, typeOf('good', 'Hello'))).toMatchObject({ status: 200 });
     expect(await write(platform.tenant, typeOf('deep', `{{#if a}}${nested(4)}{{/if}}`))).toMatchObject({ status: 200 });
@@ -152,11 +152,11 @@ describe('a stored template that takes too much', () => {
     await expect.poll(waiting, { timeout: 10_000 }).toBeGreaterThan(20);
     await send(platform.otherTenant, 'quick');
     await platform.mailbox.waitFor(({ to }) => to === 'quick@example.org');
-    // At a second each, most of the thirty were still to come.
+    // At a second each, most of the thirty are still pending.
     expect((await notices('unrendered')) - before).toBeLessThan(10);
   });
 
-  it('never blocks the event loop, whatever is in it', { timeout: 60_000 }, async () => {
+  it('never blocks the event loop', { timeout: 60_000 }, async () => {
     const piece = fc.constantFrom(
       '{{#each @root.event.payload.list}}',
       '{{#if this}}',
@@ -183,7 +183,7 @@ describe('a stored template that takes too much', () => {
       await expect.poll(done, { timeout: 20_000, interval: 20 }).toBeGreaterThan(before);
     }
     delay.disable();
-    // A template that ran here would block it for ever; a busy machine does so for a moment.
+    // A template that ran in this process would block the event loop for much longer than a busy machine does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 });

@@ -1,5 +1,5 @@
-// Notices and events that fail for themselves: they are quarantined after a bounded number of failures and hold up no
-// other. The mail server is a real one that refuses one address.
+// Notices and events that fail because of their content are quarantined after a bounded number of failures, and do not
+// delay others. The SMTP server refuses one address.
 import { once } from 'node:events';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';
@@ -75,7 +75,7 @@ const addEvent = async (context = '{}') => {
     [tenant, context],
   );
 };
-/** What waits for its next try is due now. */
+/** Makes waiting jobs due now. */
 const hurry = () =>
   database.query(
     `SELECT graphile_worker.reschedule_jobs(array_agg(id), run_at => now()) FROM graphile_worker.jobs
@@ -95,7 +95,7 @@ const settled = () =>
     )
     .toBe(0);
 
-it('a notice that the mail server refuses for ever is quarantined, delivered once released, and gone with its subscriber', async () => {
+it('a notice that the mail server always refuses is quarantined, delivered after its release, and deleted with its subscriber', async () => {
   await Promise.all(['good', 'bad', 'worse'].map(addSubscriber));
   refused.add('bad@example.org').add('worse@example.org');
   await addEvent();
@@ -137,7 +137,7 @@ it('an event that Postgres cannot route is quarantined, and the next one is rout
   expect(taken).toHaveLength(2);
 });
 
-it('a mail server that is busy is no reason to quarantine anything', async () => {
+it('a busy mail server does not lead to quarantine', async () => {
   await addSubscriber('slow');
   let refusals = 0;
   server.onRcptTo = (_address, _session, done) => {

@@ -1,6 +1,5 @@
-// The quarantine of the platform server's database: events that cannot be routed and notices that cannot be delivered
-// because of themselves. Such a job ends; its event or delivery stays, and a release makes a new job.
-
+// Quarantines events that cannot be routed and notices that cannot be delivered because of their own content. The job
+// ends, but its event or delivery stays, and a release creates a new job.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -21,20 +20,20 @@ import {
 import { MailError } from '../mail.ts';
 import type { Delivery } from './deliveries-store.ts';
 
-/** Definite failures until quarantine. With the waits between the tries, half an hour. */
+/** Failures until quarantine. With the pauses between the attempts, they take half an hour. */
 const limit = 8;
-/** Failures that a released delivery starts with: it is quarantined again by its first. */
-const spent = 1_000;
+/** Initial failures of a released delivery, so that its first failure quarantines it again. */
+const releasedFailures = 1_000;
 
 export interface JobQuarantine {
-  /** Runs the job. If it failed for itself often enough, it is quarantined and counts as done. */
+  /** Runs the job. After too many failures because of its content, quarantines the item and reports success. */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
-  /** Releases what another version quarantined, and removes the entries of what has been done since. */
+  /** Releases items that another version quarantined, and deletes entries whose item no longer exists. */
   upkeep(): Promise<void>;
 }
 
-/** Why a job may be quarantined; undefined where waiting may help. */
+/** Why an item may be quarantined; undefined if a later attempt may succeed. */
 function causeOf(error: unknown): QuarantineCause | undefined {
   if (error instanceof MailError)
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
@@ -90,7 +89,7 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
   };
 }
 
-/** Answers how often it has failed for itself; a quarantined delivery is marked. */
+/** Increments and returns the failures of a delivery, and marks it as quarantined at the limit. */
 async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery): Promise<number> {
   const { rows } = await db.query<{ refusals: number }>(
     `UPDATE deliveries SET refusals = refusals + 1, quarantined = refusals + 1 >= $4
@@ -109,7 +108,7 @@ const deliveryItem = `concat_ws(':', event, type_id, subscriber_id)`;
 
 const resumeDeliveriesSql = `
 WITH resumed AS (
-  UPDATE deliveries SET quarantined = false, refusals = ${spent} WHERE ${deliveryItem} = ANY ($1) AND quarantined
+  UPDATE deliveries SET quarantined = false, refusals = ${releasedFailures} WHERE ${deliveryItem} = ANY ($1) AND quarantined
   RETURNING event, type_id, subscriber_id)
 SELECT (graphile_worker.add_job('deliver',
   json_build_object('event', event::text, 'typeId', type_id, 'subscriberId', subscriber_id),
@@ -124,7 +123,7 @@ DELETE FROM quarantine q
 WHERE (q.kind = 'event' AND NOT EXISTS (SELECT FROM events WHERE sequence::text = q.item AND routed IS NULL))
   OR (q.kind = 'delivery' AND NOT EXISTS (SELECT FROM deliveries WHERE ${deliveryItem} = q.item))`;
 
-/** A release makes a job for each item. */
+/** The quarantine's store. A release creates a job for each item. */
 export function createNoticeQuarantine(pool: pg.Pool): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),

@@ -31,7 +31,7 @@ describe('the types of a tenant', () => {
     expect(types.get('a')?.events[0]?.templates).toMatchObject({ email: { subject: 'Own' }, sms: { body: 'core' } });
   });
 
-  it('leave out contact, email and whatever is no type', () => {
+  it('do not include contact, email and invalid entries', () => {
     const core = {
       contact: type('contact'),
       emailSettings: type('emailSettings'),
@@ -43,7 +43,7 @@ describe('the types of a tenant', () => {
     expect(notificationTypes({ core: undefined, tenant: ['x'] }).size).toBe(0);
   });
 
-  it('that tell of an event list its namespace and name; those of the notification service tell nobody', () => {
+  it('that cover an event list its namespace and name; none covers those of the notification service', () => {
     const own = [{ namespace: 'notification-service', name: 'sent', templates: { email } }];
     const types = notificationTypes({ core: { a: type('a'), b: type('b', { events: own }) }, tenant: undefined });
     expect(typesOfEvent(types, 'form-service', 'form-locked').map(({ id }) => id)).toEqual(['a']);

@@ -1,5 +1,5 @@
-// Notification types: which events are told of, by which channels and templates. They are configuration, in
-// platform:notification-service; a tenant may override the templates of core's types and add types of its own.
+// Notification types: which events cause notices, and by which channels and templates. They are stored in the
+// configuration platform:notification-service. A tenant may override templates of core's types, and add its own types.
 import { z } from 'zod';
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
@@ -30,10 +30,10 @@ const typeSchema = z.object({
 export type Template = z.output<typeof templateSchema>;
 export type NotificationType = z.output<typeof typeSchema>;
 
-/** Keys of the tenant's document that are no types. */
+/** Keys of the tenant's document that are not types. */
 const notTypes = /^(email|contact)/;
 
-/** The types of core and a tenant, by id. An entry that is no type is left out. */
+/** The types of core and a tenant, by id. Invalid entries are ignored. */
 export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
   const types = readTypes(documents.core);
   for (const [id, own] of readTypes(documents.tenant)) {
@@ -61,7 +61,7 @@ function overrideTemplates(core: NotificationType, own: NotificationType): Notif
   return { ...core, events };
 }
 
-/** The types that tell of an event. The notification service's own events are told to nobody. */
+/** The types that cover an event. The notification service's own events cause no notices. */
 export function typesOfEvent(
   types: Map<string, NotificationType>,
   namespace: string,
@@ -79,7 +79,7 @@ export function templatesOf(
   return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
 }
 
-/** The templates in platform:notification-service: each of their parts is one. */
+/** The code in platform:notification-service: each part of a template is a piece. */
 export function templatesIn(document: unknown): CodePiece[] {
   return [...readTypes(document)].flatMap(([id, type]) =>
     type.events.flatMap((event, index) =>
@@ -106,7 +106,7 @@ export const notificationTypesSchema = {
     contact: { type: ['object', 'null'] },
     email: { type: ['object', 'null'], properties: { fromEmail: { type: ['string', 'null'] } } },
   },
-  // Each event and each delivery reads them.
+  // A limit, because each event and each delivery reads all types.
   maxProperties: 200,
   patternProperties: {
     '^(?!email|contact)': {

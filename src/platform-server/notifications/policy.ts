@@ -19,7 +19,7 @@ export const maySubscribe: Guard = {
   check(_request, response) {
     const { roles } = callerOf(response);
     if (roles.has(app) || roles.has(admin)) return;
-    throw new Problem('unauthenticated', 'The caller has none of the roles that this call needs.', {
+    throw new Problem('unauthenticated', `This operation requires the role ${app} or ${admin}.`, {
       headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' },
     });
   },

@@ -1,8 +1,9 @@
-// A notice that cannot be rendered because of its template. Trying again cannot help, so such a delivery is given up.
+// The error of a notice that cannot be rendered because of its template. A retry cannot succeed, so the notice is
+// dropped.
 
 export type RenderFailureReason = 'template' | 'time' | 'memory';
 
-/** `reason`: the template is at fault, or it exceeded the limit of time or memory. The message quotes no data. */
+/** `reason`: the template is invalid, or exceeded the limit of time or memory. The message quotes no data. */
 export class RenderFailure extends Error {
   readonly reason: RenderFailureReason;
 

@@ -59,7 +59,7 @@ async function subscribe(changes: Record<string, unknown> = {}): Promise<Subscri
 beforeAll(async () => {
   logged = captureLog();
   platform = await startTestPlatform({ log: logged.log, clock: () => now });
-  // Tokens are signed by the same clock as they are checked.
+  // Tokens are signed and verified by the same clock.
   const claims = () => ({ iat: Math.floor(now.getTime() / 1000), exp: Math.floor(now.getTime() / 1000) + 36_000 });
   app = await roleToken(platform.access, role('subscription-app'), { claims: claims() });
   admin = await roleToken(platform.access, role('subscription-admin'), { claims: claims() });
@@ -176,11 +176,11 @@ describe('subscribing', () => {
     });
   });
 
-  it('makes another subscriber each time without id or userId, whatever the address', async () => {
+  it('creates another subscriber each time without id or userId, even with an equal address', async () => {
     expect((await subscribe()).subscriberId).not.toBe((await subscribe()).subscriberId);
   });
 
-  it('with the userId of before finds the same subscriber, ignores the sent address, and repeats nothing', async () => {
+  it('with a known userId finds the same subscriber, ignores the sent address, and repeats nothing', async () => {
     const first = await subscribe({ userId: 'form:urn:1' });
     const second = await subscribe({
       userId: 'form:urn:1',
@@ -190,7 +190,7 @@ describe('subscribing', () => {
     expect((await subscribe({ userId: 'form:urn:2' })).subscriberId).not.toBe(first.subscriberId);
   });
 
-  it('20 at once with one userId make one subscriber', async () => {
+  it('20 concurrent requests with one userId create one subscriber', async () => {
     const all = await Promise.all(Array.from({ length: 20 }, () => subscribe({ userId: 'form:race' })));
     expect(new Set(all.map(({ subscriberId }) => subscriberId)).size).toBe(1);
     expect(all.at(-1)?.criteria).toHaveLength(1);
@@ -300,7 +300,7 @@ describe('subscribers', () => {
   });
 });
 
-/** The whole database as text, jobs included. */
+/** The whole database as text, including jobs. */
 async function everythingStored(): Promise<string> {
   const { rows: tables } = await database.query<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,

@@ -1,4 +1,5 @@
-// What the notification service takes and answers. Unknown members are ignored, as older clients send some.
+// The schemas of requests to the notification service, and of its responses. Unknown members are ignored, because older
+// clients send some.
 import { z } from 'zod';
 import { cursor, jsonParameter, top } from '../page.ts';
 import type { Criterion } from './subscription.ts';
@@ -48,11 +49,15 @@ export const subscriptionsQuery = z.object({
   subscriptionMatch: jsonParameter(criterion),
 });
 
-const place = { channel: z.string().min(1).max(50), address: z.string().min(1).max(254) };
+const channelAddress = { channel: z.string().min(1).max(50), address: z.string().min(1).max(254) };
 
 export const operationBody = z.discriminatedUnion('operation', [
-  z.object({ operation: z.literal('send-code'), ...place, reason: z.string().max(200).nullish() }),
-  z.object({ operation: z.literal('check-code'), ...place, code: z.string().min(1, 'must not be empty').max(50) }),
+  z.object({ operation: z.literal('send-code'), ...channelAddress, reason: z.string().max(200).nullish() }),
+  z.object({
+    operation: z.literal('check-code'),
+    ...channelAddress,
+    code: z.string().min(1, 'must not be empty').max(50),
+  }),
 ]);
 
 export const typeAnswer = z.object({

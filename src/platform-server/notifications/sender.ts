@@ -1,16 +1,17 @@
-// Which address a tenant may send its mail from: one of the operator's domain, or of a domain that the operator lists for
-// the tenant. Any other is refused when it is written, and an older one is not used: the mail has the operator's sender.
+// Decides which sender address a tenant may use: one in the operator's domain, or in a domain that the operator lists
+// for the tenant. Rejects any other when it is written. If an older configuration has one, the operator's sender is
+// used.
 import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
 export interface SenderPolicy {
-  /** The sender of the tenant's mail; undefined for the operator's. */
+  /** The sender of the tenant's mail; undefined for the operator's sender. */
   senderOf(tenant: string, document: unknown): Promise<string | undefined>;
-  /** What is wrong with a new sender in a tenant's document. One that stood there before is not looked at. */
+  /** Why the sender in a tenant's document is rejected. An unchanged sender is not checked. */
   refuse(tenant: string, document: unknown, before: unknown): Promise<FieldError | undefined>;
 }
 
-/** `domain`: of the operator's own sender. `domainsOf`: those listed for a tenant, in lower case. */
+/** `domain`: the domain of the operator's sender. `domainsOf`: the domains listed for a tenant, in lower case. */
 export function createSenderPolicy(options: {
   domain: string;
   domainsOf(tenant: string): Promise<readonly string[]>;
@@ -28,7 +29,7 @@ export function createSenderPolicy(options: {
     async refuse(tenant, document, before) {
       const address = senderOf(document);
       if (address === undefined || address === senderOf(before) || (await isAllowed(tenant, address))) return undefined;
-      const detail = 'is of a domain that this tenant may not send from; the operator lists domains in the seed';
+      const detail = 'has a domain that this tenant may not send from; the operator can allow domains in the seed';
       return { pointer: '/email/fromEmail', detail };
     },
   };

@@ -1,4 +1,5 @@
-// Subscribers and their addresses in Postgres. Removing one removes all that holds its address.
+// Subscribers and their addresses in Postgres. The deletion of a subscriber deletes everything that holds its
+// addresses.
 import { randomBytes } from 'node:crypto';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Channel, Subscriber } from './subscription.ts';
@@ -19,8 +20,9 @@ export function createSubscriberStore(database: Queryable) {
     },
 
     /**
-     * The id of the subscriber that stands for a user, made with these addresses where there is none yet; a new
-     * subscriber each time without a user. In a transaction, so that no subscriber is left without its addresses.
+     * Returns the id of the user's subscriber, and creates it with these addresses if it does not exist. Without a
+     * user, creates a subscriber each time. Requires a transaction, so that no subscriber is left without its
+     * addresses.
      */
     async findOrCreate(
       tenant: string,
@@ -46,12 +48,12 @@ export function createSubscriberStore(database: Queryable) {
         'SELECT id FROM subscribers WHERE tenant = $1 AND user_id = $2 FOR UPDATE',
         [tenant, subscriber.userId],
       );
-      // Removed between the two statements: the transaction is run again by the caller's retry.
-      if (!rows[0]) throw Object.assign(new Error('the subscriber was removed meanwhile'), { code: '40001' });
+      // Deleted between the two statements. The error code makes the caller retry the transaction.
+      if (!rows[0]) throw Object.assign(new Error('a concurrent request removed the subscriber'), { code: '40001' });
       return rows[0].id;
     },
 
-    /** Removes a subscriber with its addresses, subscriptions, codes, pending deliveries and their jobs. */
+    /** Deletes a subscriber with its addresses, subscriptions, codes, pending deliveries and their jobs. */
     async remove(tenant: string, id: string): Promise<boolean> {
       await database.query(
         `SELECT graphile_worker.remove_job(concat_ws(':', 'deliver', d.event, d.type_id, d.subscriber_id))

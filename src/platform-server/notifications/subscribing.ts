@@ -1,5 +1,5 @@
-// Subscribes and unsubscribes: each change is one transaction. Subscribing the same user again finds the same
-// subscriber, and the same criteria are not added twice, so that a repeat after a lost answer changes nothing.
+// Subscribes and unsubscribes, each in one transaction. A second subscription of a user finds the same subscriber, and
+// does not add the same criteria again, so that clients can retry after a lost response.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -13,20 +13,20 @@ export type Subscribing = ReturnType<typeof createSubscribing>;
 
 export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock }) {
   return {
-    /** Subscribes a new subscriber, or the one of an `id` or `userId`: the subscriber's id. */
+    /** Subscribes the subscriber of `id` or `userId`, or else a new one. Returns the subscriber's id. */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
       return withTransaction(pool, async (transaction) => {
         const subscribers = createSubscriberStore(transaction);
         const id = request.id ?? undefined;
         if (id !== undefined && !(await subscribers.find(tenant, id)))
-          throw new Problem('not-found', 'There is no such subscriber.');
+          throw new Problem('not-found', 'The subscriber does not exist.');
         const subscriberId = id ?? (await subscribers.findOrCreate(tenant, newSubscriber(request), clock()));
         await addCriterion(createSubscriptionStore(transaction), tenant, typeId, subscriberId, request.criteria);
         return subscriberId;
       });
     },
 
-    /** Adds a criterion, or replaces all of them by an array, for a subscriber that exists. */
+    /** Adds a criterion, or replaces all criteria by an array. Throws 404 for an unknown subscriber. */
     addOrReplace(
       tenant: string,
       typeId: string,
@@ -35,18 +35,18 @@ export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock
     ): Promise<void> {
       return withTransaction(pool, async (transaction) => {
         if (!(await createSubscriberStore(transaction).find(tenant, subscriberId)))
-          throw new Problem('not-found', 'There is no such subscriber.');
+          throw new Problem('not-found', 'The subscriber does not exist.');
         const store = createSubscriptionStore(transaction);
         if (!Array.isArray(criteria)) return addCriterion(store, tenant, typeId, subscriberId, criteria);
         const { created } = await store.lockOrCreate(tenant, typeId, subscriberId);
-        if (created) throw refused('There is no subscription yet whose criteria could be replaced.');
+        if (created) throw refused('The subscription does not exist, so its criteria cannot be replaced.');
         await store.setCriteria(tenant, typeId, subscriberId, criteria);
       });
     },
 
-    /** Removes the criteria that match the same; the last one takes the subscription with it. */
+    /** Removes criteria that match the same events. Without criteria, the subscription is removed too. */
     removeCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
-      if (isEmpty(criterion)) throw refused('The criteria must not be empty.');
+      if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');
       return withTransaction(pool, async (transaction) => {
         const store = createSubscriptionStore(transaction);
         const found = await store.find(tenant, typeId, subscriberId);
@@ -61,7 +61,7 @@ export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock
       });
     },
 
-    /** Removes a subscriber and all that holds its address; false when there is none. */
+    /** Deletes a subscriber with its addresses; false if it does not exist. */
     removeSubscriber(tenant: string, subscriberId: string): Promise<boolean> {
       return withTransaction(pool, (transaction) => createSubscriberStore(transaction).remove(tenant, subscriberId));
     },
@@ -77,7 +77,7 @@ async function addCriterion(
 ): Promise<void> {
   const { everything } = await store.lockOrCreate(tenant, typeId, subscriberId);
   if (!criterion || isEmpty(criterion)) return store.setCriteria(tenant, typeId, subscriberId, []);
-  if (everything) throw refused('The subscription matches every event: there is nothing to add to it.');
+  if (everything) throw refused('The subscription already matches every event.');
   const { criteria = [] } = (await store.find(tenant, typeId, subscriberId)) ?? {};
   if (criteria.some((present) => isSameMatch(present, criterion))) return;
   await store.setCriteria(tenant, typeId, subscriberId, [...criteria, criterion]);

@@ -1,4 +1,4 @@
-// Subscribers, their subscriptions and what these match. Pure.
+// Subscribers, their subscriptions, and the criteria by which a subscription matches events. Pure functions.
 import { isDeepStrictEqual } from 'node:util';
 
 export interface Channel {
@@ -13,7 +13,7 @@ export interface Subscriber {
   channels: Channel[];
 }
 
-/** One way in which an event may match; without a correlation id and context keys it matches every event. */
+/** Matches events by correlation id and context keys. Without either, it matches every event. */
 export interface Criterion {
   description?: string | undefined;
   correlationId?: string | undefined;
@@ -23,7 +23,7 @@ export interface Criterion {
 export interface Subscription {
   typeId: string;
   subscriberId: string;
-  /** Empty: every event of the type. */
+  /** Without criteria, the subscription matches every event of the type. */
   criteria: Criterion[];
 }
 
@@ -31,12 +31,12 @@ export function isEmpty(criterion: Criterion | null | undefined): boolean {
   return !criterion || (criterion.correlationId === undefined && Object.keys(criterion.context ?? {}).length === 0);
 }
 
-/** Whether two criteria match the same events; a description matches nothing. */
+/** Whether two criteria match the same events. Descriptions do not matter. */
 export function isSameMatch(one: Criterion, other: Criterion): boolean {
   return one.correlationId === other.correlationId && isDeepStrictEqual(one.context ?? {}, other.context ?? {});
 }
 
-/** Mail addresses are kept in lower case, and compared as they are kept. */
+/** Email addresses are stored and compared in lower case. */
 export function normalizeAddress(channel: string, address: string): string {
   return channel === 'email' ? address.toLowerCase() : address;
 }

@@ -48,7 +48,7 @@ function createReads(database: Queryable) {
 
 function createWrites(database: Queryable) {
   return {
-    /** Makes the subscription, or takes the lock of the present one: what it was. Only in a transaction. */
+    /** Creates the subscription, or locks the existing one. Only inside a transaction. */
     async lockOrCreate(
       tenant: string,
       typeId: string,
@@ -64,11 +64,11 @@ function createWrites(database: Queryable) {
         'SELECT everything FROM subscriptions WHERE subscriber_id = $1 AND type_id = $2 FOR UPDATE',
         [subscriberId, typeId],
       );
-      if (!rows[0]) throw Object.assign(new Error('the subscription was removed meanwhile'), { code: '40001' });
+      if (!rows[0]) throw Object.assign(new Error('a concurrent request removed the subscription'), { code: '40001' });
       return { created: false, everything: rows[0].everything };
     },
 
-    /** Replaces what the subscription matches; nothing means every event. */
+    /** Replaces the criteria. Without criteria, the subscription matches every event. */
     async setCriteria(tenant: string, typeId: string, subscriberId: string, criteria: Criterion[]): Promise<void> {
       await database.query('DELETE FROM subscription_criteria WHERE subscriber_id = $1 AND type_id = $2', [
         subscriberId,

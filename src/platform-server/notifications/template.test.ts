@@ -58,7 +58,7 @@ describe('a notice', () => {
 });
 
 describe('a template', () => {
-  it('reaches no prototype and no constructor', () => {
+  it('cannot read prototypes and constructors', () => {
     const body =
       '[{{event.constructor}}{{event.constructor.name}}{{event.__proto__}}{{event.toString}}{{#with event}}{{constructor}}{{/with}}{{lookup event "constructor"}}]';
     expect(render(template({ body }), data).text).toBe('[]');
@@ -70,7 +70,7 @@ describe('a template', () => {
     expect(written.text()).toBe('');
   });
 
-  it('that is malformed or never ends is an error, not the end of the process', () => {
+  it('that is malformed or recurses without end throws an error and does not end the process', () => {
     expect(() => render(template({ body: '{{#if x}}' }), data)).toThrow();
     expect(() => render(template({ body: '{{#*inline "a"}}{{> a}}{{/inline}}{{> a}}' }), data)).toThrow();
   });
@@ -86,7 +86,7 @@ describe('formatDate', () => {
     ).toBe('4 septembre 2026');
   });
 
-  it('of what is no date is empty', () => {
+  it('renders an invalid date as an empty text', () => {
     expect(text('[{{formatDate event.payload.name}}{{formatDate event.none}}{{formatDate event}}]')).toBe('[]');
   });
 });

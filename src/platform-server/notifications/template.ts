@@ -1,5 +1,5 @@
-// Renders notices from Handlebars templates, which tenants may write. A template reaches the data it is given and
-// nothing else: no prototypes, no partials from elsewhere, no console. It runs in a limited worker only.
+// Renders notices from Handlebars templates, which tenants may write. A template can read its data only: no prototypes,
+// no partials from elsewhere, no console. This code runs only in a limited worker.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
 import type { Template } from './notification-type.ts';
@@ -24,7 +24,7 @@ const safety = { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefaul
 export function createNoticeRenderer(): RenderNotice {
   const handlebars = Handlebars.create();
   handlebars.registerHelper('formatDate', formatDate);
-  // It writes to the console, where an address must not go.
+  // This helper writes to the console, and logs must not contain addresses.
   handlebars.unregisterHelper('log');
   const compiled = new LRUCache<string, Handlebars.TemplateDelegate>({ max: 1_000, maxSize: 4_000_000 });
 
@@ -50,16 +50,16 @@ export function createNoticeRenderer(): RenderNotice {
   };
 }
 
-/** Characters of a template, and of what each of its parts renders to. */
+/** Characters of a template, and of the rendered text of each of its parts. */
 const longestTemplate = 65_536;
 const longestText = 524_288;
-/** Blocks that may repeat, inside each other: each multiplies the time. */
+/** Nested blocks that may repeat; each level multiplies the rendering time. */
 const deepestNesting = 4;
 
-/** What is wrong with a template, in words that quote no data. */
+/** A fault of a template. The message quotes no data. */
 class TemplateFault extends Error {}
 
-/** Undefined where a template is usable. */
+/** Why a template is rejected when it is written; undefined if it is accepted. */
 export function templateFault(source: string): string | undefined {
   if (source.length > longestTemplate) return `is longer than ${longestTemplate} characters`;
   try {
@@ -70,7 +70,7 @@ export function templateFault(source: string): string | undefined {
   }
 }
 
-/** Says why a template failed. Messages of helpers may quote data, so only those that quote the template are kept. */
+/** Why a template failed. Keeps only messages that quote the template, because those of helpers may quote data. */
 export function faultOf(error: unknown): string {
   if (error instanceof TemplateFault) return error.message;
   const [message = ''] = error instanceof Error ? error.message.split('\n') : [];
@@ -82,7 +82,7 @@ export function faultOf(error: unknown): string {
     : 'fails when it renders';
 }
 
-/** All blocks but if, unless and with repeat over a list. */
+/** Nesting depth of blocks that repeat over a list, which are all except if, unless and with. */
 function nestingOf(program: hbs.AST.Program): number {
   let depth = 0;
   let deepest = 0;
@@ -100,7 +100,7 @@ function nestingOf(program: hbs.AST.Program): number {
   return deepest;
 }
 
-/** `{{{x}}}` and `{{&x}}` escape as well: what applicants enter never becomes markup, whatever a template says. */
+/** Escapes `{{{x}}}` and `{{&x}}` as well, so that no template can turn form data into markup. */
 function escapedThroughout(source: string): hbs.AST.Program {
   const program = Handlebars.parse(source);
   const visitor = new Handlebars.Visitor();
@@ -116,7 +116,7 @@ function page(body: string): string {
   return `<!doctype html><html><head><meta charset="utf-8"></head><body>${heads}<div>${body}</div></body></html>`;
 }
 
-/** The template's text without its markup, taken away before values are filled in: these may look like markup. */
+/** Removes the markup of a template. This happens before values are inserted, because values may look like markup. */
 function withoutTags(template: string): string {
   return template
     .replace(/<a\b[^>]*?\bhref="([^"]*)"[^>]*>([\s\S]*?)<\/a>/gi, (_link, href: string, label: string) =>
@@ -137,7 +137,7 @@ function tidy(text: string): string {
 
 /**
  * `{{formatDate event.payload.deleteOn}}`, with `locale` (en-CA), `timeZone` (UTC), `dateStyle` (long) and `timeStyle`
- * (short; "none" leaves the time out). What is no date is empty.
+ * (short; "none" omits the time). An invalid date renders as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
   const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;

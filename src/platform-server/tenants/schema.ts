@@ -1,4 +1,4 @@
-// What the tenant service takes and answers.
+// The schemas of requests to the tenant service, and of its responses.
 import { z } from 'zod';
 import { tenantIdPattern } from '../tenant-key.ts';
 

@@ -1,4 +1,4 @@
-// Tenants in Postgres, and as the identity rules look them up.
+// Tenants in Postgres, and their lookup for the identity rules.
 import type { Tenants } from '../../service/auth/identity.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -6,7 +6,7 @@ import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
 
 export interface TenantFilter {
   id?: string | undefined;
-  /** Whole, in any case. */
+  /** The whole name, case-insensitive. */
   name?: string | undefined;
   realm?: string | undefined;
   adminEmail?: string | undefined;
@@ -53,7 +53,7 @@ export function createTenantStore(database: Queryable) {
   };
 }
 
-/** The tenants of this process's own table, as tokens and calls name them. */
+/** Looks up tenants in this process's own table, by realm, URN or name. */
 export function createOwnTenants(store: TenantStore, urns: Urns): Tenants {
   const prefix = urns.tenant('');
   return {

@@ -1,4 +1,5 @@
-// What a tenant is. Tenants come from the seed: nothing here makes or changes one.
+// Tenants: how they are stored, shown and looked up by name. They come from the seed; no request creates or changes
+// one.
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Urns } from '../../service/urn.ts';
 
@@ -12,7 +13,7 @@ export interface StoredTenant {
   mailDomains?: string[];
 }
 
-/** A tenant in an answer; the administrator's address is for those who are signed in. */
+/** A tenant in a response. Only callers with a token see the administrator's address. */
 export interface ShownTenant {
   id: string;
   name: string;
@@ -35,7 +36,7 @@ export function toIdentity(urns: Urns, tenant: StoredTenant): Tenant {
   return { id: urns.tenant(tenant.id), name: tenant.name, realm: tenant.realm };
 }
 
-/** Names are compared whole, in any case; hyphens also stand for the spaces of a name. */
+/** The stored names that match a name: case-insensitive, and with hyphens also read as spaces. */
 export function namesFor(name: string): string[] {
   return [name.toLowerCase(), name.toLowerCase().replaceAll('-', ' ')];
 }
