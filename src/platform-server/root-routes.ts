@@ -14,7 +14,7 @@ export function rootRoutes(options: { databaseUrl: string; clock: Clock }): Rout
     route({
       method: 'get',
       path: '/',
-      summary: 'What this is',
+      summary: 'Describe this server',
       guards: [anonymous],
       answers: {
         200: {
@@ -40,7 +40,7 @@ export function rootRoutes(options: { databaseUrl: string; clock: Clock }): Rout
       method: 'get',
       path: '/health',
       summary: 'Health in the older shape; 200 whatever it is',
-      description: 'Answers are up to two minutes old.',
+      description: 'Results are cached for up to two minutes.',
       guards: [anonymous],
       answers: { 200: { description: 'A boolean for each part', schema: z.record(z.string(), z.boolean()) } },
       async handle(_input, _request, response) {

@@ -36,7 +36,7 @@ export interface ConfigurationRouteOptions {
 
 const base = '/configuration/v2/configuration/:namespace';
 const refusals: Record<number, Answer> = {
-  400: { description: 'The parameters or the body are not valid' },
+  400: { description: 'The parameters or the body are invalid' },
   401: { description: 'No valid bearer' },
   403: { description: 'The caller lacks the role' },
 };
@@ -82,7 +82,7 @@ function listRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route {
   return route({
     method: 'get',
     path: base,
-    summary: 'The configurations of a namespace, by name',
+    summary: 'List the configurations of a namespace, by name',
     guards: [guards.bearer, guards.mayList, guards.tenantOrCore],
     params: namespaceParams,
     query: listQuery,
@@ -103,11 +103,11 @@ function entryRoute({ guards, store, urnOf }: ConfigurationRouteOptions): Route 
   return route({
     method: 'get',
     path: `${base}/:name`,
-    summary: 'A configuration: its latest revision and the active one',
+    summary: 'Read the latest and the active revision of a configuration',
     guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
     params: nameParams,
     query: readQuery,
-    answers: { 200: { description: 'Both are null where there is none', schema: entryAnswer }, ...refusals },
+    answers: { 200: { description: 'A revision that does not exist is null', schema: entryAnswer }, ...refusals },
     async handle({ params, query }, _request, response) {
       const entry = await store.read(keyOf(params, response, query.core));
       response.json(mapEntry(urnOf, params.namespace, entry, true));
@@ -119,11 +119,11 @@ function latestRoute({ guards, store }: ConfigurationRouteOptions): Route {
   return route({
     method: 'get',
     path: `${base}/:name/latest`,
-    summary: 'The value of the latest revision',
+    summary: 'Read the value of the latest revision',
     guards: [guards.mayReadOrAnonymousRead],
     params: nameParams,
     query: readQuery,
-    answers: { 200: { description: 'The bare value; {} where there is none' }, ...refusals },
+    answers: { 200: { description: 'The bare value; {} if there is none' }, ...refusals },
     async handle({ params, query }, _request, response) {
       const { latest } = await store.read(keyOf(params, response, query.core));
       response.json(latest ? latest.configuration : {});
@@ -135,11 +135,14 @@ function activeRoute({ guards, store }: ConfigurationRouteOptions): Route {
   return route({
     method: 'get',
     path: `${base}/:name/active`,
-    summary: 'The active revision',
+    summary: 'Read the active revision',
     guards: [guards.mayReadOrAnonymousRead],
     params: nameParams,
     query: activeQuery,
-    answers: { 200: { description: 'An empty body where there is none', schema: revisionAnswer }, ...refusals },
+    answers: {
+      200: { description: 'The revision; an empty body if there is none', schema: revisionAnswer },
+      ...refusals,
+    },
     async handle({ params, query }, _request, response) {
       const { latest, active } = await store.read(keyOf(params, response));
       const found = active ?? (query.orLatest ? latest : undefined);
@@ -153,7 +156,7 @@ function revisionsRoute({ guards, store }: ConfigurationRouteOptions): Route {
   return route({
     method: 'get',
     path: `${base}/:name/revisions`,
-    summary: 'The revisions of a configuration, newest first',
+    summary: 'List the revisions of a configuration, newest first',
     guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
     params: nameParams,
     query: revisionsQuery,
@@ -169,13 +172,17 @@ function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
   return route({
     method: 'get',
     path: `${base}/:name/revisions/:revision`,
-    summary: 'The value of one revision',
+    summary: 'Read the value of a revision',
     guards: [guards.bearer, guards.mayRead, guards.tenantOrCore],
     params: revisionParams,
-    answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
+    answers: {
+      200: { description: 'The bare value' },
+      ...refusals,
+      404: { description: 'The revision does not exist' },
+    },
     async handle({ params }, _request, response) {
       const found = await store.revision(keyOf(params, response), params.revision);
-      if (!found) throw new Problem('not-found', 'The configuration has no such revision.');
+      if (!found) throw new Problem('not-found', 'The revision does not exist.');
       response.json(found.configuration);
     },
   });
@@ -185,7 +192,7 @@ function patchRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): Rout
   return route({
     method: 'patch',
     path: `${base}/:name`,
-    summary: 'Changes the latest revision in place: UPDATE, REPLACE or DELETE of a property',
+    summary: 'Change the latest revision in place: UPDATE, REPLACE, or DELETE a property',
     guards: [guards.bearer, guards.mayPatch, guards.tenantOrCore],
     params: nameParams,
     body: patchBody,
@@ -201,7 +208,7 @@ function operationRoute({ guards, changes, urnOf }: ConfigurationRouteOptions): 
   return route({
     method: 'post',
     path: `${base}/:name`,
-    summary: 'CREATE-REVISION or SET-ACTIVE-REVISION',
+    summary: 'Create a revision, or set the active one',
     guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
     params: nameParams,
     body: postBody,
@@ -228,10 +235,10 @@ function deleteRoute({ guards, changes }: ConfigurationRouteOptions): Route {
   return route({
     method: 'delete',
     path: `${base}/:name`,
-    summary: 'Removes a configuration with all of its revisions and its pin',
+    summary: 'Delete a configuration with all of its revisions',
     guards: [guards.bearer, guards.mayAdminister, guards.tenantOrCore],
     params: nameParams,
-    answers: { 200: { description: 'Whether anything was there', schema: deletedAnswer }, ...refusals },
+    answers: { 200: { description: 'Whether the configuration existed', schema: deletedAnswer }, ...refusals },
     async handle({ params }, _request, response) {
       response.json({ deleted: await changes.remove(keyOf(params, response), actorOf(response)) });
     },

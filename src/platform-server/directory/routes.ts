@@ -17,24 +17,24 @@ export function directoryRoutes(options: {
     route({
       method: 'get',
       path: '/directory/v2/namespaces/:namespace/entries',
-      summary: 'All entries of a namespace',
+      summary: 'List the entries of a namespace',
       guards: [anonymous],
       params: namespaceParams,
       answers: {
-        200: { description: 'The entries, possibly none', schema: z.array(entryAnswer) },
-        400: { description: 'The namespace has another shape' },
-        404: { description: 'The namespace names no tenant' },
+        200: { description: 'The entries; the list may be empty', schema: z.array(entryAnswer) },
+        400: { description: 'The namespace is malformed' },
+        404: { description: 'The namespace is neither the platform nor a tenant' },
       },
       async handle({ params: { namespace } }, _request, response) {
         if (namespace !== platformNamespace && !(await tenants.byName(namespace)))
-          throw new Problem('not-found', 'There is no such namespace.');
+          throw new Problem('not-found', 'The namespace does not exist.');
         response.json((await store.list(namespace)).map((entry) => showEntry(urnPrefix, entry)));
       },
     }),
     route({
       method: 'get',
       path: '/directory/v2/namespaces/:namespace/services/:service/apis/:api',
-      summary: 'One API entry',
+      summary: 'Read the entry of an API',
       guards: [anonymous],
       params: apiParams,
       answers: {
@@ -44,7 +44,7 @@ export function directoryRoutes(options: {
       },
       async handle({ params: { namespace, service, api } }, _request, response) {
         const entry = await store.find(namespace, `${service}:${api}`);
-        if (!entry) throw new Problem('not-found', 'The directory has no such entry.');
+        if (!entry) throw new Problem('not-found', 'The entry does not exist.');
         response.json(showEntry(urnPrefix, entry));
       },
     }),

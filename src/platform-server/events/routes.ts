@@ -34,13 +34,13 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
     route({
       method: 'post',
       path: '/event/v1/events',
-      summary: 'Sends an event',
+      summary: 'Send an event',
       guards: [bearer(verifier, [urns.service('event-service')]), anyRole('event-sender')],
       query: eventQuery,
       body: eventBody,
       answers: {
-        200: { description: 'Stored, or stored before', schema: acceptedAnswer },
-        400: { description: 'No tenant, or an invalid body or payload' },
+        200: { description: 'The event is stored, now or by an earlier request', schema: acceptedAnswer },
+        400: { description: 'The tenant is missing, or the body or payload is invalid' },
         401: { description: 'No valid bearer' },
         403: { description: 'The caller lacks the role' },
       },
@@ -65,7 +65,7 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
   ];
 }
 
-/** A core sender must name a tenant; others send for their own, whatever they name. */
+/** A core sender must name a tenant. Other senders send for their own tenant, and the parameter is ignored. */
 async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
   if (caller.tenant) return tenantKey(caller.tenant.id);
   if (named === undefined || named === null)

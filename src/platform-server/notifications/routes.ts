@@ -37,10 +37,10 @@ export interface SubscriptionRouteOptions {
 }
 
 export const notificationRefusals: Record<number, Answer> = {
-  400: { description: 'No tenant, or the parameters or the body are not valid' },
+  400: { description: 'No tenant, or the parameters or the body are invalid' },
   401: { description: 'No valid bearer; where something is to be changed, also a caller without the role' },
   403: { description: 'The caller lacks the role, or belongs to another tenant' },
-  404: { description: 'There is no such type, subscriber or subscription' },
+  404: { description: 'The type, subscriber or subscription does not exist' },
 };
 
 const types = '/subscription/v1/types';
@@ -68,7 +68,7 @@ export function subscriptionRoutes(options: SubscriptionRouteOptions): Route[] {
     show,
     async typeOf(key, typeId) {
       const type = (await options.typesOf(key)).get(typeId);
-      if (!type) throw new Problem('not-found', 'There is no such notification type.');
+      if (!type) throw new Problem('not-found', 'The notification type does not exist.');
       return type;
     },
     async find(of, typeId, subscriberId) {
@@ -92,9 +92,9 @@ function typesRoute({ verified, tenant, typesOf }: Parts): Route {
   return route({
     method: 'get',
     path: types,
-    summary: 'The notification types of the tenant',
+    summary: 'List the notification types of the tenant',
     guards: [verified, mayUseSubscribers, tenant],
-    answers: { 200: { description: 'All of them', schema: typeAnswer.array() }, ...notificationRefusals },
+    answers: { 200: { description: 'All types', schema: typeAnswer.array() }, ...notificationRefusals },
     async handle(_input, _request, response) {
       const found = await typesOf(tenantKey(tenantOf(response).id));
       response.json([...found.values()].map((type) => typeAnswer.parse(type)));
@@ -106,7 +106,7 @@ function typeRoute({ verified, tenant, typeOf }: Parts): Route {
   return route({
     method: 'get',
     path: `${types}/:typeId`,
-    summary: 'One notification type',
+    summary: 'Read a notification type',
     guards: [verified, mayUseSubscribers, tenant],
     params: typeParams,
     answers: { 200: { description: 'The type', schema: typeAnswer }, ...notificationRefusals },
@@ -120,7 +120,7 @@ function subscribeRoute({ verified, tenant, typeOf, subscribing, find }: Parts):
   return route({
     method: 'post',
     path: `${types}/:typeId/subscriptions`,
-    summary: 'Subscribes; the same userId finds the same subscriber',
+    summary: 'Subscribe; the same userId finds the same subscriber',
     guards: [verified, maySubscribe, tenant],
     params: typeParams,
     body: subscribeBody,
@@ -137,7 +137,7 @@ function listRoute({ verified, tenant, typeOf, subscriptions, show }: Parts): Ro
   return route({
     method: 'get',
     path: `${types}/:typeId/subscriptions`,
-    summary: 'The subscriptions of a type',
+    summary: 'List the subscriptions of a type',
     guards: [verified, mayListSubscriptions, tenant],
     params: typeParams,
     query: subscriptionsQuery,
@@ -157,7 +157,7 @@ function criteriaRoute({ verified, tenant, typeOf, subscribing, find }: Parts): 
   return route({
     method: 'post',
     path: one,
-    summary: 'Adds criteria to a subscription; an array replaces them',
+    summary: 'Add a criterion to a subscription; an array replaces all',
     guards: [verified, maySubscribe, tenant],
     params: subscriptionParams,
     body: criteriaBody,
@@ -175,7 +175,7 @@ function subscriptionRoute({ verified, tenant, find }: Parts): Route {
   return route({
     method: 'get',
     path: one,
-    summary: 'One subscription; an empty body where there is none',
+    summary: 'Read a subscription; the body is empty if there is none',
     guards: [verified, mayListSubscriptions, tenant],
     params: subscriptionParams,
     answers: { 200: { description: 'The subscription', schema: subscriptionAnswer }, ...notificationRefusals },
@@ -191,10 +191,13 @@ function unsubscribeRoute({ verified, tenant, subscriptions }: Parts): Route {
   return route({
     method: 'delete',
     path: one,
-    summary: 'Unsubscribes',
+    summary: 'Unsubscribe',
     guards: [verified, maySubscribe, tenant],
     params: subscriptionParams,
-    answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
+    answers: {
+      200: { description: 'Whether the subscription existed', schema: deletedAnswer },
+      ...notificationRefusals,
+    },
     async handle({ params: { typeId, subscriberId } }, _request, response) {
       const key = tenantKey(tenantOf(response).id);
       response.json({ deleted: await subscriptions.remove(key, typeId, subscriberId) });
@@ -206,11 +209,11 @@ function removeCriteriaRoute({ verified, tenant, subscribing }: Parts): Route {
   return route({
     method: 'delete',
     path: `${one}/criteria`,
-    summary: 'Removes one of the criteria; the last one takes the subscription with it',
+    summary: 'Remove a criterion; the last one removes the subscription',
     guards: [verified, maySubscribe, tenant],
     params: subscriptionParams,
     query: criteriaQuery,
-    answers: { 200: { description: 'Whether there was one', schema: deletedAnswer }, ...notificationRefusals },
+    answers: { 200: { description: 'Whether the criterion existed', schema: deletedAnswer }, ...notificationRefusals },
     async handle({ params: { typeId, subscriberId }, query }, _request, response) {
       const key = tenantKey(tenantOf(response).id);
       response.json({ deleted: await subscribing.removeCriterion(key, typeId, subscriberId, query.criteria ?? {}) });

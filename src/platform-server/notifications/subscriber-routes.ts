@@ -53,7 +53,7 @@ export function subscriberRoutes(options: SubscriberRouteOptions): Route[] {
 
 async function subscriberOf(subscribers: SubscriberStore, of: Tenant, id: string): Promise<Subscriber> {
   const found = await subscribers.find(tenantKey(of.id), id);
-  if (!found) throw new Problem('not-found', 'There is no such subscriber.');
+  if (!found) throw new Problem('not-found', 'The subscriber does not exist.');
   return found;
 }
 
@@ -61,7 +61,7 @@ function readRoute({ verified, tenant, subscribers, urns }: Parts): Route {
   return route({
     method: 'get',
     path,
-    summary: 'One subscriber',
+    summary: 'Read a subscriber',
     guards: [verified, mayUseSubscribers, tenant],
     params: subscriberParams,
     answers: { 200: { description: 'The subscriber', schema: subscriberAnswer }, ...notificationRefusals },
@@ -77,13 +77,13 @@ function removeRoute({ verified, tenant, subscribing }: Parts): Route {
   return route({
     method: 'delete',
     path,
-    summary: 'Removes a subscriber with its addresses, subscriptions, codes and whatever still waits for it',
+    summary: 'Delete a subscriber with its addresses, subscriptions, codes and pending notices',
     guards: [verified, maySubscribe, tenant],
     params: subscriberParams,
-    answers: { 200: { description: 'It is gone', schema: deletedAnswer }, ...notificationRefusals },
+    answers: { 200: { description: 'The subscriber is deleted', schema: deletedAnswer }, ...notificationRefusals },
     async handle({ params }, _request, response) {
       if (!(await subscribing.removeSubscriber(tenantKey(tenantOf(response).id), params.subscriberId)))
-        throw new Problem('not-found', 'There is no such subscriber.');
+        throw new Problem('not-found', 'The subscriber does not exist.');
       response.json({ deleted: true });
     },
   });
@@ -93,12 +93,12 @@ function operationRoute(parts: Parts): Route {
   return route({
     method: 'post',
     path,
-    summary: 'send-code or check-code',
+    summary: 'Send or check a code',
     guards: [parts.verified, mayUseSubscribers, parts.tenant],
     params: subscriberParams,
     body: operationBody,
     answers: {
-      200: { description: 'What came of it', schema: operationAnswer },
+      200: { description: 'The result of the operation', schema: operationAnswer },
       ...notificationRefusals,
       500: { description: 'The code could not be sent' },
     },
@@ -107,9 +107,9 @@ function operationRoute(parts: Parts): Route {
       const subscriber = await subscriberOf(parts.subscribers, of, params.subscriberId);
       const { channel, address } = body;
       if (!subscriber.channels.some((known) => known.channel === channel && known.address === address))
-        throw invalidRequest([{ pointer: '/channel', detail: 'is no channel of the subscriber at this address' }]);
+        throw invalidRequest([{ pointer: '/channel', detail: 'is not a channel of the subscriber with this address' }]);
       if (channel !== 'email')
-        throw invalidRequest([{ pointer: '/channel', detail: 'has no provider here that could send a code' }]);
+        throw invalidRequest([{ pointer: '/channel', detail: 'cannot be used for codes: it has no provider' }]);
       const place = { subscriberId: subscriber.id, channel, address };
       if (body.operation === 'send-code') {
         await sendCode(parts, of, { ...place, name: subscriber.addressAs, reason: body.reason });
@@ -118,7 +118,7 @@ function operationRoute(parts: Parts): Route {
       }
       const isRight = await parts.codes.check(place, body.code);
       if (isRight === undefined)
-        throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent yet' }]);
+        throw invalidRequest([{ pointer: '/code', detail: 'cannot be checked: no code was sent to this address' }]);
       response.json({ verified: isRight });
     },
   });

@@ -16,13 +16,16 @@ export function tenantRoutes(options: { verifier: BearerVerifier; store: TenantS
     route({
       method: 'get',
       path: '/api/tenant/v2/tenants',
-      summary: 'The tenants that the caller may see',
+      summary: 'List the tenants that the caller may see',
       guards: [bearerOrNamed(verifier, audience)],
       query: listQuery,
       answers: {
-        200: { description: 'All that match; an anonymous caller gets no addresses', schema: listAnswer },
-        400: { description: 'A filter is not valid' },
-        401: { description: 'Neither a valid bearer nor a name or realm' },
+        200: {
+          description: 'All matching tenants; without addresses for a caller without a token',
+          schema: listAnswer,
+        },
+        400: { description: 'A filter is invalid' },
+        401: { description: 'No valid bearer, and no name or realm' },
       },
       async handle({ query }, _request, response) {
         const { caller } = response.locals;
@@ -34,22 +37,22 @@ export function tenantRoutes(options: { verifier: BearerVerifier; store: TenantS
     route({
       method: 'get',
       path: '/api/tenant/v2/tenants/:id',
-      summary: 'One tenant, by the last segment of its URN',
+      summary: 'Read a tenant by the last segment of its URN',
       guards: [bearer(verifier, [audience])],
       params: idParams,
       answers: {
         200: { description: 'The tenant', schema: tenantAnswer },
-        400: { description: 'The id has another shape' },
+        400: { description: 'The id is malformed' },
         401: { description: 'No valid bearer' },
-        403: { description: "Another tenant's" },
-        404: { description: 'No such tenant' },
+        403: { description: 'The caller belongs to another tenant' },
+        404: { description: 'The tenant does not exist' },
       },
       async handle({ params }, _request, response) {
         const only = onlyVisibleTenant(response.locals.caller);
         if (only !== undefined && only !== params.id)
           throw new Problem('forbidden', 'The caller belongs to another tenant.');
         const [tenant] = await store.find({ id: params.id });
-        if (!tenant) throw new Problem('not-found', 'There is no such tenant.');
+        if (!tenant) throw new Problem('not-found', 'The tenant does not exist.');
         response.json(showTenant(urns, tenant, true));
       },
     }),
