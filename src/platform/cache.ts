@@ -59,8 +59,6 @@ export interface ReadOptions {
 export interface Cache<V> {
   /** The value of a key. If a new value equals the last one, the last object is kept, and what was compiled from it. */
   get(key: string, load: () => Promise<V>, options?: ReadOptions): Promise<V>;
-  /** The value of a key if it is fresh and none is being fetched, without a promise; else undefined. */
-  fresh(key: string): V | undefined;
   /**
    * Picks something out of the value of a key; when it is not there, fetches a newer value (at most every `retry`
    * milliseconds, so that a stream of random names cannot become a stream of calls) and picks again. Throws when the
@@ -128,10 +126,6 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
   return {
     get: async (key, load, options) =>
       (await read(key, load, options?.permission ? times.permission : times.stale)).value,
-    fresh(key) {
-      const entry = entries.get(key);
-      return entry && !entry.failure && isFresh(entry) ? entry.value : undefined;
-    },
     async find(key, load, pick) {
       const known = await read(key, load, times.stale);
       const picked = pick(known.value);

@@ -18,8 +18,6 @@ export interface Directory {
    * `rejected` for a text that is not a URN of the prefix.
    */
   resolve(urn: string): Promise<string>;
-  /** The same from the cache, without a promise; undefined if the directory has to be called, or has no URL. */
-  resolved(urn: string): string | undefined;
 }
 
 export interface DirectoryOptions extends CallSettings {
@@ -32,15 +30,8 @@ export interface DirectoryOptions extends CallSettings {
   times: CacheTimes;
 }
 
-interface Parsed {
-  namespace: string;
-  service: string;
-  api: string | undefined;
-  path: string;
-}
-
 /** How a URN is looked up. Cached, because proxied requests resolve the same few URNs. */
-interface Place {
+interface Lookup {
   namespace: string;
   /** The operator's override. */
   own: string | undefined;
@@ -72,7 +63,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   const base = options.url.endsWith('/directory/v2') ? options.url : `${options.url}/directory/v2`;
   const client = createPlatformClient({ ...options, service: 'directory', baseUrl: () => Promise.resolve(base) });
   const cache = createCache<Entries>({ ...options, service: 'directory', maxEntries: 1_000 });
-  const places = new LRUCache<string, Place>({ max: 5_000 });
+  const lookups = new LRUCache<string, Lookup>({ max: 5_000, memoMethod: lookupOf });
 
   async function load(namespace: string): Promise<Entries> {
     const items = await client.request<unknown[]>({
@@ -85,7 +76,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
     return readEntries(items, () => log.warn({ dependency: 'directory', namespace }, 'unusable entry'));
   }
 
-  function placeOf({ namespace, service, api, path }: Parsed): Place {
+  function lookupOf(urn: string): Lookup {
+    const [namespace, service, api, path] = elementsOf(urns.prefix, urn);
     const isPlatform = namespace === 'platform';
     const apiPath = isPlatform && api !== undefined ? apiPaths[`${service}:${api}`] : undefined;
     const variable = variableOf(namespace, service);
@@ -93,40 +85,23 @@ export function createDirectory(options: DirectoryOptions): Directory {
     const own = overrides[api === undefined ? variable : `${variable}_${variableOf(api)}`] ?? ownService;
     const serviceUrn = `${urns.prefix}:${namespace}:${service}`;
     const exact = api === undefined ? serviceUrn : `${serviceUrn}:${api}`;
-    return { namespace, own, serviceUrn, exact, apiPath, path };
-  }
-
-  async function find(urn: string, place: Place): Promise<string> {
-    const { namespace, own } = place;
-    if (own !== undefined) return own;
-    const url = await cache.find(
-      namespace,
-      () => load(namespace),
-      (entries) => urlIn(entries, place),
-    );
-    if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
-    if (url !== undefined) return url;
-    log.warn({ dependency: 'directory', urn }, 'no directory entry');
-    throw new PlatformError('directory', 'failed', { reason: 'absent' });
+    return { namespace, own, serviceUrn, exact, apiPath, path: path ? `/${path.replace(/^\/+/, '')}` : '' };
   }
 
   return {
     async resolve(urn) {
-      let place = places.get(urn);
-      if (!place) {
-        const parsed = parseUrn(urns.prefix, urn);
-        if (!parsed) throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
-        place = placeOf(parsed);
-        places.set(urn, place);
-      }
-      return (await find(urn, place)) + place.path;
-    },
-    resolved(urn) {
-      const place = places.get(urn);
-      if (!place) return undefined;
-      const entries = place.own === undefined ? cache.fresh(place.namespace) : undefined;
-      const url = place.own ?? (entries && urlIn(entries, place));
-      return url ? url + place.path : undefined;
+      const lookup = lookups.memo(urn);
+      const { namespace, own, path } = lookup;
+      if (own !== undefined) return own + path;
+      const url = await cache.find(
+        namespace,
+        () => load(namespace),
+        (entries) => urlIn(entries, lookup),
+      );
+      if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
+      if (url !== undefined) return url + path;
+      log.warn({ dependency: 'directory', urn }, 'no directory entry');
+      throw new PlatformError('directory', 'failed', { reason: 'absent' });
     },
   };
 }
@@ -143,16 +118,16 @@ function readEntries(items: unknown[], reportUnusable: () => void): Entries {
   return entries;
 }
 
-function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Place): string | undefined {
+function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Lookup): string | undefined {
   return entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath));
 }
 
-function parseUrn(prefix: string, urn: string): Parsed | undefined {
-  if (!urn.startsWith(`${prefix}:`)) return undefined;
-  const elements = urn.slice(prefix.length + 1).split(':');
-  const [namespace, service, api, path] = elements;
-  if (!namespace || !service || elements.length > 4 || elements.includes('')) return undefined;
-  return { namespace, service, api, path: path === undefined ? '' : `/${path.replace(/^\/+/, '')}` };
+/** Namespace, service, API and path. */
+function elementsOf(prefix: string, urn: string): [string, string, string?, string?] {
+  const elements = urn.startsWith(`${prefix}:`) ? urn.slice(prefix.length + 1).split(':') : [];
+  if (elements.length < 2 || elements.length > 4 || elements.includes(''))
+    throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
+  return elements as [string, string, string?, string?];
 }
 
 /** `DIR_PLATFORM_EVENT_SERVICE` of `('platform', 'event-service')`. */

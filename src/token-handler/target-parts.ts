@@ -25,7 +25,7 @@ import { createUpstreams } from './targets/upstreams.ts';
 export interface TargetPartsOptions {
   config: TokenHandlerConfig;
   catalog: Pick<ClientCatalog, 'find'>;
-  directory: Pick<Directory, 'resolve' | 'resolved'>;
+  directory: Pick<Directory, 'resolve'>;
   guards: SessionGuardOptions;
   redis: Redis | undefined;
   urns: Pick<Urns, 'prefix'>;

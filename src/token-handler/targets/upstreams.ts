@@ -1,5 +1,5 @@
-// Finds where a target's requests go: the directory's URL of its URN, if the operator's policy allows it. It resolves no
-// host names and keeps no URL longer than the directory does.
+// Finds the upstream of a target: the directory's URL for its URN, if the operator's policy allows the host. It does not
+// resolve host names, and caches no URL longer than the directory client does.
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -14,15 +14,12 @@ export interface Upstream {
 }
 
 export interface Upstreams {
-  /**
-   * At once where the URL is at hand. Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError when
-   * the directory fails.
-   */
-  find(urn: string): Upstream | Promise<Upstream>;
+  /** Throws Problem `upstream-unresolved` or `upstream-not-allowed`, and PlatformError when the directory fails. */
+  find(urn: string): Promise<Upstream>;
 }
 
 export interface UpstreamsOptions {
-  directory: Pick<Directory, 'resolve' | 'resolved'>;
+  directory: Pick<Directory, 'resolve'>;
   urnPrefix: string;
   /** Undefined: any. */
   allowed: readonly AllowedDomain[] | undefined;
@@ -46,21 +43,16 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
   }
 
   function upstreamAt(urn: string, url: string): Upstream {
-    let answer = known.get(urn);
-    if (answer?.url !== url) {
-      answer = { url, upstream: judge(urn, url) };
-      known.set(urn, answer);
+    let judged = known.get(urn);
+    if (judged?.url !== url) {
+      judged = { url, upstream: judge(urn, url) };
+      known.set(urn, judged);
     }
-    if (answer.upstream) return answer.upstream;
+    if (judged.upstream) return judged.upstream;
     throw notAllowed('The operator does not allow the host of this target.');
   }
 
-  return {
-    find(urn) {
-      const url = directory.resolved(urn);
-      return url === undefined ? resolve(directory, urn).then((found) => upstreamAt(urn, found)) : upstreamAt(urn, url);
-    },
-  };
+  return { find: async (urn) => upstreamAt(urn, await resolve(directory, urn)) };
 }
 
 async function resolve(directory: Pick<Directory, 'resolve'>, urn: string): Promise<string> {
