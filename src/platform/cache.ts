@@ -89,7 +89,10 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
   const reportStale = staleReporter(clock, names);
   const now = () => clock().getTime();
   /** Infinite if the clock was set back: a value of unknown age counts as too old. */
-  const since = (time: number) => (now() < time ? Number.POSITIVE_INFINITY : now() - time);
+  const since = (time: number) => {
+    const age = now() - time;
+    return age < 0 ? Number.POSITIVE_INFINITY : age;
+  };
 
   async function fetchEntry(load: () => Promise<V>, known: Entry<V> | undefined): Promise<Entry<V>> {
     const at = now();

@@ -20,8 +20,8 @@ export interface Circuit {
   refuseIfOpen(): void;
 }
 
-/** The circuit opens when half of this many calls failed, or half of all calls so far if there were enough. */
-const judgedCalls = 20;
+/** The circuit opens when most of the last calls failed: of this many, or of fewer after a start or a recovery. */
+const judgedCalls = 19;
 const minimumCalls = 5;
 
 export function createCircuit({ service, metrics, log, resetMs = 5_000 }: CircuitOptions): Circuit {
@@ -48,7 +48,7 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
     outcomes = [...outcomes.slice(1 - judgedCalls), outcome];
     const failures = outcomes.filter((one) => one === 'failed').length;
     // Calls that began before the circuit opened say nothing about recovery.
-    if (probeAt === undefined && outcomes.length >= minimumCalls && failures >= outcomes.length / 2) open();
+    if (probeAt === undefined && outcomes.length >= minimumCalls && failures > outcomes.length / 2) open();
   }
 
   function refuseIfOpen(): void {

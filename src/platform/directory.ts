@@ -30,15 +30,8 @@ export interface DirectoryOptions extends CallSettings {
   times: CacheTimes;
 }
 
-interface Parsed {
-  namespace: string;
-  service: string;
-  api: string | undefined;
-  path: string;
-}
-
 /** How a URN is looked up. Cached, because proxied requests resolve the same few URNs. */
-interface Place {
+interface Lookup {
   namespace: string;
   /** The operator's override. */
   own: string | undefined;
@@ -70,7 +63,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   const base = options.url.endsWith('/directory/v2') ? options.url : `${options.url}/directory/v2`;
   const client = createPlatformClient({ ...options, service: 'directory', baseUrl: () => Promise.resolve(base) });
   const cache = createCache<Entries>({ ...options, service: 'directory', maxEntries: 1_000 });
-  const places = new LRUCache<string, Place>({ max: 5_000 });
+  const lookups = new LRUCache<string, Lookup>({ max: 5_000, memoMethod: lookupOf });
 
   async function load(namespace: string): Promise<Entries> {
     const items = await client.request<unknown[]>({
@@ -83,7 +76,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
     return readEntries(items, () => log.warn({ dependency: 'directory', namespace }, 'unusable entry'));
   }
 
-  function placeOf({ namespace, service, api, path }: Parsed): Place {
+  function lookupOf(urn: string): Lookup {
+    const [namespace, service, api, path] = elementsOf(urns.prefix, urn);
     const isPlatform = namespace === 'platform';
     const apiPath = isPlatform && api !== undefined ? apiPaths[`${service}:${api}`] : undefined;
     const variable = variableOf(namespace, service);
@@ -91,21 +85,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
     const own = overrides[api === undefined ? variable : `${variable}_${variableOf(api)}`] ?? ownService;
     const serviceUrn = `${urns.prefix}:${namespace}:${service}`;
     const exact = api === undefined ? serviceUrn : `${serviceUrn}:${api}`;
-    return { namespace, own, serviceUrn, exact, apiPath, path };
-  }
-
-  async function find(urn: string, place: Place): Promise<string> {
-    const { namespace, own } = place;
-    if (own !== undefined) return own;
-    const url = await cache.find(
-      namespace,
-      () => load(namespace),
-      (entries) => urlIn(entries, place),
-    );
-    if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
-    if (url !== undefined) return url;
-    log.warn({ dependency: 'directory', urn }, 'no directory entry');
-    throw new PlatformError('directory', 'failed', { reason: 'absent' });
+    return { namespace, own, serviceUrn, exact, apiPath, path: path ? `/${path.replace(/^\/+/, '')}` : '' };
   }
 
   return {
@@ -134,16 +114,16 @@ function readEntries(items: unknown[], reportUnusable: () => void): Entries {
   return entries;
 }
 
-function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Place): string | undefined {
+function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Lookup): string | undefined {
   return entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath));
 }
 
-function parseUrn(prefix: string, urn: string): Parsed | undefined {
-  if (!urn.startsWith(`${prefix}:`)) return undefined;
-  const elements = urn.slice(prefix.length + 1).split(':');
-  const [namespace, service, api, path] = elements;
-  if (!namespace || !service || elements.length > 4 || elements.includes('')) return undefined;
-  return { namespace, service, api, path: path === undefined ? '' : `/${path.replace(/^\/+/, '')}` };
+/** Namespace, service, API and path. */
+function elementsOf(prefix: string, urn: string): [string, string, string?, string?] {
+  const elements = urn.startsWith(`${prefix}:`) ? urn.slice(prefix.length + 1).split(':') : [];
+  if (elements.length < 2 || elements.length > 4 || elements.includes(''))
+    throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
+  return elements as [string, string, string?, string?];
 }
 
 /** `DIR_PLATFORM_EVENT_SERVICE` of `('platform', 'event-service')`. */

@@ -1,6 +1,6 @@
-// The work that registrations leave, done in the background by every pod: deletes replaced clients at the access service,
-// sends events, tells of registrations that were cut off, and seals again after a key rotation. A row leaves only when its
-// work is done, or when the access service does not let us do it; one that is refused again and again is quarantined.
+// Finishes in the background what registrations left behind. Every pod deletes replaced clients at the identity provider,
+// sends events, logs interrupted registrations and encrypts secrets again after a key rotation. A row stays until its work
+// is done or the identity provider does not allow it. A row that is rejected repeatedly is quarantined.
 import { setTimeout as sleep } from 'node:timers/promises';
 import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';
@@ -15,23 +15,23 @@ import type { AccessRegistration } from './access-registration.ts';
 import type { Deletion, LeftoverKind, LeftoverStore, PendingEvent } from './leftover-store.ts';
 
 export interface Upkeep {
-  /** Looks at once; call it after a commit that left something. */
+  /** Looks for work at once; call it after a commit that left some. */
   nudge(): void;
-  /** Starts nothing more, and resolves when what runs has ended. */
+  /** Starts no more work, and resolves when nothing runs any more. */
   stop(): Promise<void>;
 }
 
 /** Times in milliseconds. */
 export interface UpkeepPace {
   poll: number;
-  /** Wait after the first failure of a row; each further one is twice as long, up to `longestRetry`. */
+  /** Longest wait after the first failure of a row; doubled after each further one, up to `longestRetry`. */
   firstRetry: number;
   longestRetry: number;
-  /** How long a claimed row is left alone; longer than a call takes. */
+  /** How long no other pod claims a row; longer than a call takes. */
   lease: number;
-  /** After this, an attempt to register has failed without telling. */
+  /** Age of an unfinished attempt to register that counts as interrupted. */
   attempt: number;
-  /** Also of the tidying of the quarantine. */
+  /** Also of removing finished entries of the quarantine. */
   reseal: number;
   /** Refusals of a row until it is quarantined. */
   refusals: number;
@@ -110,7 +110,7 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
   };
 }
 
-/** Claims rows and does them side by side; answers how many. */
+/** Claims rows and processes them concurrently; returns how many. */
 async function workOff<Row extends Deletion | PendingEvent>(
   parts: Parts,
   kind: LeftoverKind,
@@ -133,7 +133,7 @@ async function workOff<Row extends Deletion | PendingEvent>(
   return rows.length;
 }
 
-/** The secret of the row is sealed under a key that is gone: it may come back, so the row stays. */
+/** The row's secret is sealed with a key that is no longer in the ring. The row stays: the key may come back. */
 class KeyMissingError extends Error {}
 
 function causeOf(error: unknown): QuarantineCause | undefined {
@@ -188,7 +188,7 @@ async function sendEvent({ events }: Parts, { id, tenantId, name, payload, creat
   });
 }
 
-/** RFC 7591 lets nobody find a client whose registration answer was lost; a person can. */
+/** RFC 7591 has no way to find a client whose registration response was lost, so an operator has to. */
 async function tellOfLostAttempts({ store, clock, pace, log }: Parts): Promise<void> {
   const lost = await store.takeLostAttempts(after(clock(), -pace.attempt));
   for (const { tenantId, clientId, realm, started } of lost)
