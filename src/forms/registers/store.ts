@@ -1,8 +1,8 @@
-// Registers in the configuration service, by our own account. Each method is one call, or as few as the contract
-// allows; the order of the calls that make up a change is decided elsewhere. Nothing here is cached but what anonymous
-// callers read.
+// Registers in the configuration service, accessed with the service's own account. Each method makes one call, or as few as
+// the contract allows; changes.ts decides the order of calls. Only what anonymous callers read is cached.
 import type { Configuration } from '../../platform/configuration.ts';
-import { asked } from './failure.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { createRegisterList, type ListOptions } from './list-store.ts';
 import {
   definitionIn,
@@ -15,19 +15,19 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** Of which tenant, and on behalf of which request. */
+/** The tenant, and the request on whose behalf a call is made. */
 export interface RegisterPlace {
   tenantId: string;
   /** W3C trace context. */
   traceparent?: string | undefined;
-  /** Milliseconds for each call; the platform client's limit without it. */
+  /** Milliseconds for each call; by default the platform client's limit. */
   timeoutMs?: number | undefined;
 }
 
-/** Every failure is a Problem: `invalid-request` where the service rejects, else `dependency-failed`. */
+/** Every failure is a Problem: `invalid-request` if the service rejects the request, otherwise `dependency-failed`. */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
-/** Where a tenant's definitions are, all in one document. */
+/** The document with all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
 export function createRegisterStore(configuration: Configuration) {
@@ -53,8 +53,8 @@ function createReads(configuration: Configuration) {
     list: (place: RegisterPlace, options: ListOptions): Promise<RegisterPage> => asked(() => list(place, options)),
 
     /**
-     * For anonymous callers: the definition at most 5 minutes old, and the entries only where it lets anybody read.
-     * Undefined for whatever is not open. A name that no definition opens costs no call of its own.
+     * For anonymous callers: the entries, if a definition that is at most 5 minutes old permits it; undefined otherwise.
+     * Only an open register costs a call of its own.
      */
     readOpen: (name: string, place: RegisterPlace): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
@@ -68,14 +68,14 @@ function createReads(configuration: Configuration) {
 }
 
 function createWrites(configuration: Configuration) {
-  // Objects merge, one level deep, so a repeat changes nothing.
+  // Objects are merged one level deep, so repeating the update changes nothing.
   const updateDefinition = (name: string, definition: Record<string, unknown>, place: RegisterPlace): Promise<void> =>
     asked(async () => {
       await configuration.update(...home, { [definitionKey(name)]: definition }, { ...place, idempotent: true });
     });
 
   return {
-    /** Into the latest revision, as a whole: an update would append. */
+    /** Replaces the latest revision: an update would append the entries. */
     writeEntries: (name: string, entries: readonly unknown[], place: RegisterPlace): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, place)),
 
@@ -84,11 +84,11 @@ function createWrites(configuration: Configuration) {
         await configuration.setActiveRevision(registerNamespace, name, revision, place);
       }),
 
-    /** Assumes that there is no definition: the service would merge the two. */
+    /** Requires that there is no definition: the service would merge the two. */
     define: (name: string, description: string, place: RegisterPlace): Promise<void> =>
       updateDefinition(name, newDefinition(description), place),
 
-    /** The rest of the definition, such as `anonymousRead` and the schema, stays: the service merges. */
+    /** Keeps the rest of the definition, such as `anonymousRead` and the schema: the service merges. */
     describe: (name: string, description: string, place: RegisterPlace): Promise<void> =>
       updateDefinition(name, { description }, place),
 
@@ -97,10 +97,29 @@ function createWrites(configuration: Configuration) {
         await configuration.deleteProperty(...home, definitionKey(name), place);
       }),
 
-    /** With revisions and pin. */
+    /** Removes the revisions and the pin too. */
     removeEntries: (name: string, place: RegisterPlace): Promise<void> =>
       asked(async () => {
         await configuration.remove(registerNamespace, name, place);
       }),
   };
+}
+
+/** Rejections that are the client's fault. Any other 4xx is a fault between the two services. */
+const rejections = new Set([400, 409, 413, 422]);
+
+async function asked<T>(calls: () => Promise<T>): Promise<T> {
+  try {
+    return await calls();
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    if (error.kind === 'rejected' && error.upstreamStatus !== undefined && rejections.has(error.upstreamStatus)) {
+      const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
+      throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
+    }
+    // For the client, an open circuit, a timeout and a refused token are the same failure.
+    const { headers } = error;
+    const detail = 'The configuration service failed or denied access.';
+    throw new Problem('dependency-failed', detail, { cause: error, headers });
+  }
 }
