@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document, made from the route table and the very schemas that validate, and a page to browse it.
+// The OpenAPI 3.1 document, made from the route table and the schemas that validate requests, and the pages that show it.
 import { Router } from 'express';
 import { z } from 'zod';
 import type { createDocument, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
