@@ -90,14 +90,18 @@ export function createDirectory(options: DirectoryOptions): Directory {
 
   return {
     async resolve(urn) {
-      let place = places.get(urn);
-      if (!place) {
-        const parsed = parseUrn(urns.prefix, urn);
-        if (!parsed) throw new PlatformError('directory', 'rejected', { reason: 'not a service URN' });
-        place = placeOf(parsed);
-        places.set(urn, place);
-      }
-      return (await find(urn, place)) + place.path;
+      const lookup = lookups.memo(urn);
+      const { namespace, own, path } = lookup;
+      if (own !== undefined) return own + path;
+      const url = await cache.find(
+        namespace,
+        () => load(namespace),
+        (entries) => urlIn(entries, lookup),
+      );
+      if (url === unusable) throw new PlatformError('directory', 'failed', { reason: 'unusable' });
+      if (url !== undefined) return url + path;
+      log.warn({ dependency: 'directory', urn }, 'no directory entry');
+      throw new PlatformError('directory', 'failed', { reason: 'absent' });
     },
   };
 }

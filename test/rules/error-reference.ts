@@ -32,17 +32,14 @@ This page is written by \`npm run docs\` from \`src/service/http/problem-types.t
 | slug | status | title | meaning | what to do |
 | --- | --- | --- | --- | --- |`;
 
-/** The page for these problem types. */
-function errorReference(types: Record<string, ProblemType>): string {
-  const rows = Object.entries(types).map(
-    ([slug, { status, title, meaning, action }]) => `| \`${slug}\` | ${status} | ${title} | ${meaning} | ${action} |`,
-  );
-  return `${[introduction, ...rows].join('\n')}\n`;
-}
-
 /** The slug and status of each row of the page. */
 export function slugsOfPage(page: string): [slug: string, status: number][] {
   return [...page.matchAll(/^\| `([^`]+)` \| (\d{3}) \|/gm)].map(([, slug = '', status]) => [slug, Number(status)]);
 }
 
-export const errorPage = errorReference(problemTypes);
+const rows = Object.entries<ProblemType>(problemTypes).map(
+  ([slug, { status, title, meaning, action }]) => `| \`${slug}\` | ${status} | ${title} | ${meaning} | ${action} |`,
+);
+
+/** The whole page. */
+export const errorPage = `${[introduction, ...rows].join('\n')}\n`;

@@ -1,5 +1,6 @@
-// Validates form data against a definition's data schema in limited workers, fairly by tenant. A schema that takes too
-// much time or memory costs its own request; if it does so for three forms, it is suspended and its tenant is told.
+// Validates form data against a definition's data schema in workers with limits, shared fairly among tenants. A schema that
+// takes too much time or memory fails its own request; after three forms it is suspended, and callers are told until when.
+import { LRUCache } from 'lru-cache';
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -9,12 +10,11 @@ import { createLimitedWorkers } from '../../service/workers/limited-workers.ts';
 import { type FormDefinition, unusable } from './definition.ts';
 import type { Findings } from './json-schema.ts';
 import type { SchemaAnswer, SchemaQuestion } from './schema-worker.ts';
-import { createSuspensions, type Suspension } from './suspensions.ts';
 
 export interface SchemaValidator {
   /**
-   * The failing places of a form's data (JSON text of `data`), at most 20. Throws Problem `definition-invalid` for a
-   * schema that cannot be used or is suspended, `busy` when too many wait or the wait is too long.
+   * The invalid fields of a form's data (JSON text of `data`), at most 20. Throws Problem `definition-invalid` for a schema
+   * that is invalid or suspended, `busy` if too many validations wait or the wait is too long.
    */
   validate(form: { tenantId: string; formId: string }, definition: FormDefinition, data: string): Promise<Findings>;
   close(): Promise<void>;
@@ -24,7 +24,7 @@ export interface SchemaValidatorOptions {
   metrics: Metrics;
   log: Logger;
   clock: Clock;
-  /** Milliseconds for one validation, compiling included, and those that it may wait before. */
+  /** Milliseconds for one validation, including compilation, and for the wait before it. */
   jobMs?: number;
   waitMs?: number;
   /** Milliseconds after which an idle worker ends. */
@@ -61,7 +61,7 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
       requireActive(definition, key);
       const question = { key, schema: definition.schemaText, data };
       const reply = await workers.run(claim, question, () => requireActive(definition, key));
-      // Errors beyond the first were too many: the schema itself has kept its limits.
+      // Only listing further errors exceeded the limits: the schema itself did not.
       const answer = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
       if (answer !== undefined) {
         suspensions.succeeded(key);
@@ -88,4 +88,54 @@ function suspendedProblem({ id }: FormDefinition, { since, until }: Suspension, 
     headers: { 'Retry-After': String(seconds) },
     members: { suspendedSince: since.toISOString(), suspendedUntil: until.toISOString() },
   });
+}
+
+interface Suspension {
+  since: Date;
+  until: Date;
+}
+
+/**
+ * Suspends a schema after it exceeded its limits for three different forms: for 60 s, doubled at each further excess, up to
+ * an hour. A success clears its record. Each process keeps its own records, of a bounded number of schemas.
+ */
+interface Suspensions {
+  /** Undefined if the schema is not suspended. */
+  find(key: string): Suspension | undefined;
+  /** Counts a job that exceeded its limits; returns the suspension that it causes. */
+  exceeded(key: string, subject: string): Suspension | undefined;
+  succeeded(key: string): void;
+}
+
+interface Entry {
+  subjects: Set<string>;
+  lengthMs: number;
+  suspension?: Suspension;
+}
+
+const allowedSubjects = 3;
+const firstMs = 60_000;
+const longestMs = 3_600_000;
+
+function createSuspensions(clock: Clock): Suspensions {
+  const records = new LRUCache<string, Entry>({ max: 10_000 });
+  return {
+    find(key) {
+      const suspension = records.get(key)?.suspension;
+      return suspension && suspension.until > clock() ? suspension : undefined;
+    },
+    exceeded(key, subject) {
+      const record = records.get(key) ?? { subjects: new Set(), lengthMs: firstMs };
+      record.subjects.add(subject);
+      records.set(key, record);
+      if (record.subjects.size < allowedSubjects) return undefined;
+      const since = clock();
+      record.suspension = { since, until: new Date(since.getTime() + record.lengthMs) };
+      record.lengthMs = Math.min(longestMs, record.lengthMs * 2);
+      return record.suspension;
+    },
+    succeeded(key) {
+      records.delete(key);
+    },
+  };
 }

@@ -1,4 +1,4 @@
-// The schemas of what the form endpoints answer, for the OpenAPI document. Nothing is validated with them but in tests.
+// The schemas of the responses of the form endpoints, for the OpenAPI document. Only tests validate with them.
 import { z } from 'zod';
 import { formStatuses, operations } from './catalogue.ts';
 

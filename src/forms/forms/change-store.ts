@@ -15,7 +15,7 @@ import {
   statuses,
 } from './catalogue.ts';
 import type { Form, Person } from './form.ts';
-import { type FormRow, formColumns, toForm } from './row.ts';
+import { type FormRow, formColumns, toForm } from './store.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;

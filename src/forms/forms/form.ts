@@ -17,7 +17,7 @@ export interface Person {
   name: string;
 }
 
-/** A form without its answers. */
+/** A form without its form data. */
 export interface Form {
   /** UUID */
   id: string;
@@ -29,16 +29,16 @@ export interface Form {
   createdBy: Person;
   /** Issuer of `createdBy.id`. */
   issuer: string;
-  /** Created by an intake application, for somebody without an account. */
+  /** Created by an intake application, for an applicant without an account. */
   anonymousApplicant: boolean;
   applicant: Applicant;
-  /** Id at the notification service; null until the form is subscribed. */
+  /** Id at the notification service; null before the form is subscribed. */
   subscriberId: string | null;
   lastAccessed: Date;
   locked: Date | null;
   submitted: Date | null;
   held: boolean;
-  /** Counts changes of answers and status. A bigint, as text. */
+  /** Counts changes of form data and status. A bigint, as text. */
   revision: string;
 }
 
@@ -48,27 +48,27 @@ export function codeChannel(applicant: Applicant): Channel | undefined {
 }
 
 /**
- * Where a notice may go: to the first channel of a kind that the notification service delivers, so to the first of either
- * kind.
+ * The channels that a notice may go to. The notification service delivers to the first channel of a kind, so these are the
+ * first channels of both kinds.
  */
 export function noticeChannels({ channels }: Applicant): Channel[] {
   const kinds = ['email', 'sms'] as const;
   return kinds.flatMap((kind) => channels.find(({ channel }) => channel === kind) ?? []);
 }
 
-/** Control characters, line breaks among them, and what reverses the direction of text (Unicode Annex 9, section 2). */
+/** Control characters, line breaks, and characters that change the direction of text (Unicode Annex 9, section 2). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
-/** Anything that a mail program makes a link of: a scheme, or a domain without one. Every dot of IDNA counts. */
+/** Text that mail programs turn into links: a scheme, or a domain, with any dot of IDNA. */
 const webAddress = /:\/\/|\bwww[.．。｡]|[\p{L}\p{N}-]{2,}[.．。｡]\p{L}{2,}|[.．。｡]\p{L}{2,}\//iu;
 
-/** Why a mail must not begin with this: anybody may create a draft with anybody's address. */
+/** Why a mail must not greet with this text; undefined if it may. Anybody can create a draft with anybody's address. */
 export function addressAsProblem(text: string): string | undefined {
   if (text.length > 100) return 'must have at most 100 characters';
   if (unprintable.test(text)) return 'must have no line breaks, control characters or bidirectional overrides';
   return webAddress.test(text) ? 'must not contain a web or mail address' : undefined;
 }
 
-/** An applicant as kept: addresses as the notification service compares them (email in lower case). */
+/** An applicant as stored, with addresses as the notification service compares them (email in lower case). */
 export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({
     channel,
@@ -82,14 +82,14 @@ export interface ApplicantInput {
   channels?: Channel[] | undefined;
 }
 
-/** Enough for an administrator to recognise an address, and no more: `a***@example.org`, `***67`. */
+/** An address that an administrator may recognise, but not read: `a***@example.org`, `***67`. */
 export function maskAddress({ channel, address }: Channel): string {
   if (channel === 'sms') return `***${address.slice(-2)}`;
   const at = address.lastIndexOf('@');
   return `${[...address][0] ?? ''}***${at > 0 ? address.slice(at) : ''}`;
 }
 
-/** What the answer to a create holds, and every other view begins with. */
+/** The response to a create, and the beginning of every other view. */
 export function createdView(
   form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>,
 ) {
@@ -103,7 +103,7 @@ export function createdView(
   };
 }
 
-/** A form to whoever may read it; `administrator` sees the channels too, masked. */
+/** The form for a caller who may read it. An administrator also sees the channels, masked. */
 export function formView(form: Form, { administrator }: { administrator: boolean }) {
   const { addressAs, channels } = form.applicant;
   return {
@@ -121,14 +121,14 @@ export function formView(form: Form, { administrator }: { administrator: boolean
   };
 }
 
-/** The entity tag of a form's answers (RFC 9110 section 8.8.3). */
+/** The entity tag of the form data (RFC 9110 section 8.8.3). */
 export function entityTag(revision: string): string {
   return `"${revision}"`;
 }
 
 /**
- * The revisions that an If-Match header allows; undefined for any (no header, or `*`), null for one that cannot be read.
- * Weak tags and tags that are not ours match nothing (RFC 9110 section 13.1.1).
+ * The revisions that an If-Match header allows; undefined for any (no header, or `*`), null for an invalid header. Weak tags
+ * and tags of other services match nothing (RFC 9110 section 13.1.1).
  */
 export function parseIfMatch(header: string | undefined): string[] | undefined | null {
   const text = header?.trim();

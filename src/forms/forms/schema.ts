@@ -1,5 +1,5 @@
-// What the form endpoints take and answer. Unknown fields of bodies are refused. The same schemas make the OpenAPI
-// document, so descriptions and examples stand here.
+// The schemas of requests to the form endpoints. Bodies with unknown fields are rejected. The OpenAPI document is made from
+// the same schemas, so they contain descriptions and examples.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { formStatuses, operationNames } from './catalogue.ts';
@@ -12,7 +12,7 @@ const example = {
   file: 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553',
 };
 
-/** Bytes of a body that is no form data: ten channels and a name fit many times. */
+/** Size limit in bytes of bodies without form data: ten channels and a name need far less. */
 export const smallBody = 16_384;
 
 const email = z.email('must be an email address').max(254, 'must have at most 254 characters');
@@ -63,16 +63,16 @@ export const operationBody = z
   .meta({ examples: [{ operation: 'submit' }] });
 
 /**
- * zod's own record costs 3 µs for each member and more for each that is wrong: half a second for a body of a megabyte.
+ * zod's record takes 3 µs for each member, and more for an invalid one: half a second for a body of a megabyte.
  */
 const anObject = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'must be an object',
 );
-/** Wrong files beyond this are not looked for: an answer lists no more. */
+/** Stop after so many invalid files: a response lists no more. */
 const listedErrors = 100;
 
-/** `prefix` is the URN prefix: values of `files` are file URNs of its platform, several of them with semicolons between. */
+/** `prefix` is the URN prefix. Values of `files` are file URNs of that platform, separated by semicolons. */
 export function createDataBody(prefix: string) {
   // A prefix holds letters, digits, hyphens and colons only (URN_PREFIX).
   const one = `${prefix}:platform:file-service:v1:/files/[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
@@ -80,7 +80,7 @@ export function createDataBody(prefix: string) {
   const fileUrn = z.string().regex(pattern, 'must be the URN of a file');
   const shown = { type: 'object', additionalProperties: { type: 'string', pattern: pattern.source } } as const;
   const files = anObject
-    // In front of the check: the document is made of the metadata of the schema that is checked.
+    // Before the check: the document uses the metadata of the schema that is checked.
     .meta({ ...shown, examples: [{ 'floor-plan.pdf': example.file }] })
     .superRefine((members, context) => {
       let wrong = 0;
@@ -171,7 +171,7 @@ const criteriaText = z
     examples: ['{"statusEquals":"Locked","lockedBefore":"2026-08-01"}'],
   });
 
-/** Opaque to clients: a moment, of forms their creation, and the id of the last item of the page before. */
+/** Opaque to clients: the creation time and the id of the last item of the previous page. */
 export const cursor = z
   .string()
   .transform((text, context) => {

@@ -1,10 +1,9 @@
-// Finds and lists forms and what is left of deleted ones, always of one tenant. It changes nothing.
+// Finds and lists forms and the tombstones of deleted forms, always of one tenant. It changes nothing.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { FormStatus } from './catalogue.ts';
-import type { Form } from './form.ts';
-import { type FormRow, formColumns, toForm } from './row.ts';
+import type { Applicant, Form, Person } from './form.ts';
 
-/** What is left of a deleted form: nothing of the applicant. */
+/** The record of a deleted form. It contains nothing about the applicant. */
 export interface Tombstone {
   definitionId: string;
   anonymousApplicant: boolean;
@@ -25,7 +24,7 @@ export interface FormCriteria {
   submittedBefore?: Date | undefined;
 }
 
-/** The place after which a page begins. */
+/** The position after which a page begins. */
 export interface FormPosition {
   created: Date;
   id: string;
@@ -33,13 +32,13 @@ export interface FormPosition {
 
 export interface ListedForm {
   form: Form;
-  /** Present when answers were asked for. */
+  /** Present if the query asked for form data. */
   answers?: { data: unknown; files: unknown };
 }
 
 export interface FormList {
   forms: ListedForm[];
-  /** Present when there are more. */
+  /** Present if there are more forms. */
   next?: FormPosition;
 }
 
@@ -47,14 +46,14 @@ export interface FormStore {
   find(tenantId: string, formId: string): Promise<Form | undefined>;
   /** Of a form deleted after `since`. */
   findTombstone(tenantId: string, formId: string, since: Date): Promise<Tombstone | undefined>;
-  /** The form of a definition that a signed-in creator has already, the oldest of them. */
+  /** The oldest form of a definition that a signed-in creator has. */
   findOfCreator(creator: {
     tenantId: string;
     definitionId: string;
     issuer: string;
     id: string;
   }): Promise<string | undefined>;
-  /** Newest first. A page with answers ends early at 8 MiB of them. */
+  /** Newest first. A page with form data ends early at 8 MiB. */
   list(query: {
     tenantId: string;
     criteria: FormCriteria;
@@ -62,6 +61,48 @@ export interface FormStore {
     top: number;
     includeData: boolean;
   }): Promise<FormList>;
+}
+
+/** A row of `forms`. Form data is not among the columns: it is passed on as text that is never parsed. */
+export interface FormRow {
+  id: string;
+  tenant_id: string;
+  definition_id: string;
+  status: FormStatus;
+  created: Date;
+  created_by: Person;
+  created_by_issuer: string;
+  anonymous_applicant: boolean;
+  applicant: Applicant;
+  subscriber_id: string | null;
+  last_accessed: Date;
+  locked: Date | null;
+  submitted: Date | null;
+  held: boolean;
+  revision: string;
+}
+
+export const formColumns = `id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
+  anonymous_applicant, applicant, subscriber_id, last_accessed, locked, submitted, held, revision`;
+
+export function toForm(row: FormRow): Form {
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    definitionId: row.definition_id,
+    status: row.status,
+    created: row.created,
+    createdBy: row.created_by,
+    issuer: row.created_by_issuer,
+    anonymousApplicant: row.anonymous_applicant,
+    applicant: row.applicant,
+    subscriberId: row.subscriber_id,
+    lastAccessed: row.last_accessed,
+    locked: row.locked,
+    submitted: row.submitted,
+    held: row.held,
+    revision: row.revision,
+  };
 }
 
 const answersLimit = 8 * 1_048_576;
@@ -111,7 +152,7 @@ interface ListRow extends FormRow {
   found: number;
 }
 
-/** $1 tenant, $2 rows to look at, $3 bytes of answers on a page, $4 whether answers are wanted. */
+/** $1 tenant, $2 number of rows, $3 bytes of form data on a page, $4 whether to include form data. */
 function listSql(conditions: string[]): string {
   return `
 WITH page AS MATERIALIZED (

@@ -1,26 +1,26 @@
-// Delivers one claimed row to the service that it is meant for. It says nothing to the database: the relay records what
-// happened. Every delivery can be repeated: events carry an idempotency key, a subscriber is found by its user id, and
-// what is removed already counts as removed.
+// Delivers one claimed row to its service. It does not access the database: the lane records the outcome. Every delivery can
+// be repeated: events carry an idempotency key, a subscriber is found by its user id, and something that is already removed
+// counts as removed.
 //
-// Nothing of an applicant may stay at the notification service without a form that points to it. The rows of a form are
-// delivered strictly in order, `subscribe` first, and form-deleted comes after it; the cases are these:
+// The notification service must not keep information about an applicant whose form is gone. The rows of a form are delivered
+// strictly in order: `subscribe` first, form-deleted last. The cases:
 //
-// - The form is deleted before `subscribe` is tried. The form's row is gone, so no address can be sent. Somebody else
-//   may have made the subscriber (send-code does, when it comes first; a relay may have died after the request), so the
-//   subscriber is asked for by its user id alone, which tells its id or makes one without any information.
-// - The form is deleted while `subscribe` is on its way. Acceptance writes the subscriber's id into the `subscribe` row,
-//   whether or not there is a form's row to write it to. Acceptance of form-deleted finds it there.
-// - The relay dies after the request and before that. The row is claimed again; the user id finds the same subscriber,
-//   with the form (case as usual) or without it (first case).
-// - A relay that lost its claim (it slept, or the network did) subscribes after all, even after form-deleted. Recording
-//   its subscriber finds neither the form nor a form-deleted to come, and writes the row that removes it.
-// - A send-code makes the subscriber of a form that was deleted while its request ran. Such a request ends within
-//   seconds: either `subscribe` is still to be delivered and finds that subscriber, or it was, and the request found the
-//   subscriber that the removal, a quarter of an hour later, takes away.
-// - form-deleted is accepted and the relay dies before it is marked: it is sent again under the same key. The removal
-//   is inserted by the statement that marks it, so there is never one without the other.
-// - The applicant's information is in no outbox row at any time, so a row that outlives its form tells nothing. The
-//   names of signed-in actors are taken out of the form's rows when form-deleted is accepted.
+// - The form is deleted before `subscribe` is delivered. The form's row, and so the address, is gone. The subscriber may
+//   exist (send-code made it, or a process died after the request), so the service is asked for it by its user id alone,
+//   which returns its id, or creates a subscriber without any information.
+// - The form is deleted during the delivery of `subscribe`. Acceptance writes the subscriber's id into the `subscribe` row,
+//   even if the form's row is gone. Acceptance of form-deleted finds it there.
+// - The process dies after the request and before the acceptance. The row is claimed again; the user id finds the same
+//   subscriber, with the form or without it (first case).
+// - A process that lost its claim (it was suspended, or the network failed) subscribes even after form-deleted. Recording
+//   its subscriber finds neither the form nor a pending form-deleted, and writes the row that removes the subscriber.
+// - A send-code creates the subscriber of a form that is deleted during the request. The request ends within seconds: either
+//   `subscribe` is still pending and finds that subscriber, or it was delivered before, and the request found the subscriber
+//   that the removal takes away a quarter of an hour later.
+// - The process dies after form-deleted is accepted and before that is recorded: the event is sent again under the same key.
+//   The statement that records it also writes the removal, so there is never one without the other.
+// - No outbox row contains the applicant's information at any time, so a row that outlives its form discloses nothing. The
+//   names of signed-in actors are removed from the form's rows when form-deleted is accepted.
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -31,30 +31,30 @@ import type { OutboxRow } from './outbox.ts';
 import { type Subscribing, subscriptionOf } from './subscription.ts';
 
 export interface DefinitionSource {
-  /** Undefined when none is configured. Throws Problem `definition-invalid`, or when it cannot be known. */
+  /** Undefined if it is not configured. Throws Problem `definition-invalid`, or the platform client's error. */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
 }
 
-/** What is needed of the platform's clients. Each call retries by itself and ends within a minute. */
+/** The calls to the platform's services. Each retries by itself and ends within a minute. */
 export interface DeliveryPlatform {
   events: { send(event: FormEvent): Promise<void> };
   notifications: Subscribing & {
-    /** A subscriber that is gone already is no error. */
+    /** Also resolves if the subscriber does not exist. */
     removeSubscriber(tenantId: string, id: string): Promise<void>;
   };
-  /** Undefined where the deletion of files is switched off; rows from before that are passed over. */
+  /** Undefined if the deletion of files is disabled; earlier rows are skipped. */
   files: FileService | undefined;
 }
 
 export interface FileService {
-  /** Undefined when the file is gone. */
+  /** Undefined if the file does not exist. */
   read(urn: string): Promise<{ recordId?: string | null | undefined } | undefined>;
-  /** A file that is gone already is no error. */
+  /** Also resolves if the file does not exist. */
   remove(urn: string): Promise<void>;
 }
 
 export interface Delivered {
-  /** `skipped`: there was nothing to send. */
+  /** `skipped`: there was nothing to deliver. */
   outcome: 'accepted' | 'skipped';
   /** Of `subscribe`: the form's subscriber. */
   subscriberId?: string;
@@ -64,12 +64,12 @@ export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
 export interface DeliveryOptions extends DeliveryPlatform {
   definitions: DefinitionSource;
-  /** The answers of a form; null when its row is gone. */
+  /** The form data; null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
   urns: Urns;
 }
 
-/** Resolves when the target has accepted; rejects with the platform client's error. */
+/** Resolves when the service has accepted the row; rejects with the platform client's error. */
 export function createDelivery(options: DeliveryOptions): Deliver {
   return async (row) => {
     const { kind } = row;
@@ -123,7 +123,7 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     const { subscriberId } = await options.notifications.subscribe(request);
     return { outcome: 'accepted', subscriberId };
   } catch (error) {
-    // A service that makes no subscriber without a channel says so: then there is none to remove.
+    // The service creates no subscriber without a channel, so there is none to remove.
     const none = !form && error instanceof PlatformError && error.upstreamStatus === 400;
     if (none) return { outcome: 'skipped' };
     throw error;
@@ -137,7 +137,7 @@ async function removeSubscriber(row: OutboxRow, { notifications }: DeliveryOptio
   return { outcome: 'accepted' };
 }
 
-/** A file that another record owns is left alone, whoever named it in the form (reference behaviour, defect 8). */
+/** Removes only files that belong to this form, whatever files the form named (reference behaviour, defect 8). */
 async function removeFiles(row: OutboxRow, { files, urns }: DeliveryOptions): Promise<Delivered> {
   if (!files) return { outcome: 'skipped' };
   const owner = urns.form(row.formId);

@@ -1,6 +1,6 @@
-// One stream of deliveries to one service: claims rows while there is room, has them delivered side by side, and records
-// the outcomes many at a time. No transaction is open while a request runs. It never drops a row: what is not recorded is
-// claimed again when its claim has run out.
+// One stream of deliveries to one service: claims rows while there is capacity, delivers them concurrently, and records the
+// outcomes in batches. No transaction is open during a request. No row is lost: a row whose outcome is not recorded is
+// claimed again when its claim expires.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
@@ -9,7 +9,6 @@ import type { Deliver } from './delivery.ts';
 import { createDispatch, type Dispatch } from './dispatch.ts';
 import { DeadlineError, type FailureReport } from './failure.ts';
 import type { Gate } from './gate.ts';
-import { createLatch } from './latch.ts';
 import type { OutboxMetrics } from './metrics.ts';
 import { createRecorder, type Recorder } from './recorder.ts';
 import type { Place } from './statements.ts';
@@ -21,16 +20,16 @@ export type LaneName = (typeof lanes)[number];
 
 /** Times in milliseconds. */
 export interface LanePace {
-  /** Deliveries under way at once, at most. */
+  /** Maximum number of concurrent deliveries. */
   capacity: number;
-  /** Rows that are claimed and wait for their delivery, at most. */
+  /** Maximum number of claimed rows that wait for their delivery. */
   ahead: number;
-  /** How long a claimed row is left alone by other relays; longer than any delivery. */
+  /** How long other processes leave a claimed row alone; longer than any delivery. */
   lease: number;
-  /** After this a delivery counts as failed, whatever its request still does; shorter than the lease. */
+  /** After this time a delivery counts as failed, even if its request still runs; shorter than the lease. */
   deadline: number;
   poll: { min: number; max: number };
-  /** Next try of a row that failed because of the service, and of one that the service refuses. */
+  /** Backoff after a failure of the service, and after the service refused the row. */
   retry: { service: Backoff; row: Backoff };
   /** Refusals of a row by the service until it is quarantined. */
   refusals: number;
@@ -46,17 +45,17 @@ export interface LaneOptions {
   report: FailureReport;
   metrics: OutboxMetrics;
   clock: Clock;
-  /** Called when rows were accepted: rows that waited for them may be due in any lane. */
+  /** Called when rows were accepted: rows of other lanes that waited for them may be due. */
   onAccepted(): void;
 }
 
 export interface Lane {
   nudge(): void;
-  /** Claims no more, and resolves when what is under way is recorded. */
+  /** Stops claiming, and resolves when running deliveries are recorded. */
   stop(): Promise<void>;
 }
 
-/** A walk goes on where the one before ended for so long; then it begins at the oldest row again. Milliseconds. */
+/** Milliseconds for which scans continue from the previous position; then they begin at the oldest row again. */
 const longWalk = 1_000;
 
 export function startLane(options: LaneOptions): Lane {
@@ -93,8 +92,7 @@ export function startLane(options: LaneOptions): Lane {
       dispatch.add(rows);
       if (rows.length === room || !wasWhole) continue;
       idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
-      // A look that found little is not repeated at once, whoever asks, and one that was dear (much that waits for
-      // something else) still less.
+      // Wait before the next scan even if nudged, and longer after an expensive scan (many rows that wait for others).
       const rest = Math.min(pace.poll.min, 50);
       await sleep(rest);
       await latch.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - rest);
@@ -116,11 +114,11 @@ export function startLane(options: LaneOptions): Lane {
 interface WalkedLook extends Look {
   /** Milliseconds. */
   took: number;
-  /** Whether it began at the oldest row. */
+  /** Whether the scan began at the oldest row. */
   wasWhole: boolean;
 }
 
-/** Looks for rows to claim, and remembers where to go on. */
+/** Scans for rows to claim, and remembers the position for the next scan. */
 function createLook(options: LaneOptions): (limit: number) => Promise<WalkedLook> {
   let after: Place | undefined;
   let began = 0;
@@ -134,7 +132,7 @@ function createLook(options: LaneOptions): (limit: number) => Promise<WalkedLook
   };
 }
 
-/** How many rows to claim now. Small gaps are left to grow: one claim of many rows is cheaper than many of one. */
+/** How many rows to claim now. Waits for larger gaps: one claim of many rows is cheaper than many claims of one. */
 function roomOf({ gate, pace }: LaneOptions, busy: number): number {
   const state = gate.state();
   if (state === 'shut') return 0;
@@ -191,4 +189,34 @@ async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
     timer = setTimeout(() => reject(new DeadlineError()), ms);
   });
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
+}
+
+/** A wait that a nudge ends. A nudge while nobody waits counts for the next wait. */
+interface Latch {
+  /** Resolves after `ms` milliseconds, or as soon as it is nudged, or at once if it was nudged since the last wait. */
+  wait(ms: number): Promise<void>;
+  nudge(): void;
+}
+
+function createLatch(): Latch {
+  let nudged = false;
+  let wake: (() => void) | undefined;
+  return {
+    async wait(ms) {
+      if (!nudged && ms > 0)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      wake = undefined;
+      nudged = false;
+    },
+    nudge() {
+      nudged = true;
+      wake?.();
+    },
+  };
 }

@@ -1,7 +1,8 @@
 // Reads and writes registers in the configuration service, with the service's own account. Each method makes as few calls
 // as the contract allows; changes.ts decides their order. Only reads for anonymous callers are cached.
 import type { Configuration } from '../../platform/configuration.ts';
-import { asked } from './failure.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { createRegisterList, type ListOptions } from './list-store.ts';
 import {
   definitionIn,
@@ -101,4 +102,23 @@ function createWrites(configuration: Configuration) {
         await configuration.remove(registerNamespace, name, context);
       }),
   };
+}
+
+/** Rejections that are the client's fault. Any other 4xx is a fault between the two services. */
+const rejections = new Set([400, 409, 413, 422]);
+
+async function asked<T>(calls: () => Promise<T>): Promise<T> {
+  try {
+    return await calls();
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    if (error.kind === 'rejected' && error.upstreamStatus !== undefined && rejections.has(error.upstreamStatus)) {
+      const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
+      throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
+    }
+    // For the client, an open circuit, a timeout and a refused token are the same failure.
+    const { headers } = error;
+    const detail = 'The configuration service failed or denied access.';
+    throw new Problem('dependency-failed', detail, { cause: error, headers });
+  }
 }

@@ -1,9 +1,9 @@
-// What the relay knows of the requests of its process.
+// How the outbox dispatcher notices the requests of its process.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createTraffic } from './traffic.ts';
+import { createTraffic } from './relay.ts';
 
 it('a process serves while more requests come in a second than those of probes', async () => {
   let time = 0;

@@ -1,0 +1,50 @@
+// Loaded into a process with `--import`: records which modules of this repository run functions between two commands on a
+// Unix socket (TRACE_SOCKET). V8 counts the calls. The evaluation of a module does not count, so imports alone leave no
+// trace; nor does a function that was called before the recording and continues after an await.
+import { Session } from 'node:inspector';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+interface Coverage {
+  result: { url: string; functions: { ranges: { startOffset: number; count: number }[] }[] }[];
+}
+
+const root = `${pathToFileURL(join(import.meta.dirname, '../..')).href}/`;
+const session = new Session();
+session.connect();
+
+function start(): string {
+  session.post('Profiler.enable');
+  session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+  return '[]';
+}
+
+/** The modules that ran since `start`, as a JSON array. The callbacks of a session in its own thread run at once. */
+function take(): string {
+  let modules: string[] = [];
+  session.post('Profiler.takePreciseCoverage', (_error: Error | null, coverage: object) => {
+    modules = modulesOf(coverage as Coverage);
+  });
+  session.post('Profiler.stopPreciseCoverage');
+  return JSON.stringify(modules);
+}
+
+function modulesOf({ result }: Coverage): string[] {
+  return result
+    .filter(({ url }) => /^(?:src|reconciler)\//.test(url.slice(root.length)) && url.startsWith(root))
+    .filter(({ functions }) =>
+      functions.some(({ ranges: [whole] }) => whole && whole.startOffset > 0 && whole.count > 0),
+    )
+    .map(({ url }) => url.slice(root.length))
+    .sort();
+}
+
+const server = createServer((socket) => {
+  socket.on('error', () => undefined);
+  socket.on('data', (command: Buffer) => socket.end(command.toString() === 'start' ? start() : take()));
+});
+// A worker process of the recorded one inherits the socket's name, and is not recorded.
+server.on('error', () => undefined);
+server.listen(process.env.TRACE_SOCKET);
+server.unref();

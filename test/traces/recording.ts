@@ -1,0 +1,44 @@
+// Starts and ends recordings in a process that has loaded recorder.ts.
+import { randomUUID } from 'node:crypto';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface Recording {
+  /** What the process to record needs in its environment. */
+  env: Record<string, string>;
+  start(): Promise<void>;
+  /** The modules that ran functions since `start`, relative to the repository and sorted. */
+  take(): Promise<string[]>;
+  /** The modules that run functions during `work`. */
+  during(work: () => Promise<unknown>): Promise<string[]>;
+}
+
+export function createRecording(): Recording {
+  const path = join(tmpdir(), `trace-${randomUUID()}.sock`);
+  const send = async (command: string) => {
+    for (let attempt = 0; ; attempt += 1)
+      try {
+        const socket = createConnection(path);
+        socket.write(command);
+        return JSON.parse(await text(socket)) as string[];
+      } catch (error) {
+        // The process may not listen yet.
+        if (attempt === 100) throw error;
+        await sleep(50);
+      }
+  };
+  const recording: Recording = {
+    env: { NODE_OPTIONS: `--import=${import.meta.resolve('./recorder.ts')}`, TRACE_SOCKET: path },
+    start: async () => void (await send('start')),
+    take: () => send('take'),
+    async during(work) {
+      await recording.start();
+      await work();
+      return recording.take();
+    },
+  };
+  return recording;
+}

@@ -1,0 +1,53 @@
+// How the section about traces is read and written.
+import { expect, test } from 'vitest';
+import { documentedModules, withTrace } from './trace-page.ts';
+
+const page = `# Page
+
+## Traces
+
+### One
+
+About one, see \`src/forms/start.ts\`.
+
+| module | what it does |
+| --- | --- |
+| \`src/forms/b.ts\` | Second by name |
+| \`src/forms/a.ts\` | Goes |
+
+HTTP: none.
+
+Shared: none.
+
+### Two
+
+Nothing yet.
+
+## After
+`;
+
+test('a trace is written under its heading, in the order and with the words that were there', () => {
+  const modules = ['src/forms/b.ts', 'src/forms/c.ts', 'src/platform/events.ts', 'src/service/http/http-app.ts'];
+  const written = withTrace(page, { name: 'One', modules });
+  expect(written).toContain(`About one, see \`src/forms/start.ts\`.
+
+| module | what it does |
+| --- | --- |
+| \`src/forms/b.ts\` | Second by name |
+| \`src/forms/c.ts\` |  |
+
+HTTP: \`src/service/http/http-app.ts\`.
+
+Shared: \`src/platform/events.ts\`.
+
+### Two`);
+  expect(withTrace(written, { name: 'One', modules })).toBe(written);
+});
+
+test('a trace without a list gets one, and other sections stay', () => {
+  const written = withTrace(page, { name: 'Two', modules: ['reconciler/run.ts'] });
+  expect(documentedModules(written, 'Two')).toEqual(['reconciler/run.ts']);
+  expect(written).toContain('| `src/forms/a.ts` | Goes |');
+  expect(written.endsWith('\n## After\n')).toBe(true);
+  expect(() => withTrace(page, { name: 'Three', modules: [] })).toThrow('no heading');
+});

@@ -1,0 +1,70 @@
+// The section "Traces" of docs/ARCHITECTURE.md: which modules take part in a request. Reads it, and writes what was recorded.
+
+/** A part of the section, under a heading of its own. */
+export interface Trace {
+  /** Its heading. */
+  name: string;
+  /** Paths relative to the repository. */
+  modules: readonly string[];
+}
+
+export interface ModuleGroups {
+  /** Of the processes: what a reader follows for this request. */
+  own: string[];
+  /** src/service/http, the same for every request. */
+  http: string[];
+  /** The rest of src/service, and src/platform. */
+  shared: string[];
+}
+
+const isHttp = (path: string) => path.startsWith('src/service/http/');
+const isShared = (path: string) => !isHttp(path) && /^src\/(?:service|platform)\//.test(path);
+
+export function groupsOf(modules: readonly string[]): ModuleGroups {
+  return {
+    own: modules.filter((path) => !isHttp(path) && !isShared(path)),
+    http: modules.filter(isHttp),
+    shared: modules.filter(isShared),
+  };
+}
+
+/** The text below a heading of the third level, up to the next heading. Undefined without the heading. */
+function textOf(page: string, name: string): string | undefined {
+  const [, text] = page.split(`\n### ${name}\n`);
+  return text?.split(/\n##/)[0];
+}
+
+/** The modules that the page names for a trace, in its order. */
+export function documentedModules(page: string, name: string): string[] {
+  return [...(textOf(page, name) ?? '').matchAll(/`((?:src|reconciler)\/[\w/.-]+\.ts)`/g)].map(([, path = '']) => path);
+}
+
+/** The page with the modules of a trace replaced. What it says of a module that stays is kept, and so is the order. */
+export function withTrace(page: string, { name, modules }: Trace): string {
+  const text = textOf(page, name);
+  if (text === undefined) throw new Error(`The page has no heading “### ${name}”`);
+  const introduction = text.split('\n| module |')[0]?.split('\nHTTP:')[0]?.trimEnd();
+  return page.replace(text, () => `${introduction}\n\n${moduleText(text, modules)}\n`);
+}
+
+function moduleText(before: string, modules: readonly string[]): string {
+  const known = new Map(
+    [...before.matchAll(/^\| `([^`]+)` \| (.*) \|$/gm)].map(([, path = '', does = '']) => [path, does]),
+  );
+  const order = [...known.keys()];
+  const rank = (path: string) => (order.includes(path) ? order.indexOf(path) : order.length);
+  const { own, http, shared } = groupsOf(modules);
+  const rows = own
+    .toSorted((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+    .map((path) => `| \`${path}\` | ${known.get(path) ?? ''} |`);
+  const list = (paths: string[]) => paths.map((path) => `\`${path}\``).join(', ') || 'none';
+  return [
+    '| module | what it does |',
+    '| --- | --- |',
+    ...rows,
+    '',
+    `HTTP: ${list(http)}.`,
+    '',
+    `Shared: ${list(shared)}.`,
+  ].join('\n');
+}
