@@ -25,11 +25,11 @@ await runMain(name, async () => {
   if (args.help) return console.log(help);
   const config = parseConfig(configSchema);
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
-  // A person sees the progress and the summary; what goes wrong is logged in either case.
+  // On a terminal, progress and summary replace all log messages but warnings and errors.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
   warnOfMisspelt(configSchema, process.env, log);
   const stop = new AbortController();
-  // SIGHUP: nobody is at the terminal, or reads the log, any more.
+  // SIGHUP: the terminal was closed.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   const result = await reconcile({
     config,

@@ -1,6 +1,6 @@
-// Tells each resource what became of its client: a status where it differs from the one in the cluster, and Events of the
-// transitions. It never writes a status twice, and stops when the API server fails rather than fail a thousand times. A
-// status or an Event that the API server refuses holds up no other.
+// Reports the outcome to each resource: a status if it differs from the one in the cluster, and Events for transitions.
+// Never writes a status twice, and stops at the first failure of the API server. A status or an Event that the API server
+// rejects does not stop the others.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -32,7 +32,7 @@ export interface TellOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Requests at a time: a thousand changes take seconds, and the API server is not flooded. */
+/** Concurrent requests: enough for a thousand changes in seconds, without flooding the API server. */
 const parallel = 8;
 
 export function makeReports(
@@ -46,7 +46,7 @@ export function makeReports(
   });
 }
 
-/** How many resources have a condition: `Ready=True` → n. */
+/** Number of resources by condition, such as `Ready=True`. */
 export function countConditions(reports: readonly Report[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { type, status } of reports.flatMap((report) => report.status.conditions))
@@ -54,7 +54,7 @@ export function countConditions(reports: readonly Report[]): Record<string, numb
   return counts;
 }
 
-/** Rejects with what `renewLease` rejects with. */
+/** Rejects if `renewLease` does, with the same reason. */
 export async function tellAll(reports: readonly Report[], options: TellOptions): Promise<Told> {
   const told: Told = { statuses: 0, events: 0, failures: [] };
   const state = { statusFailed: false, eventFailed: false };
@@ -91,7 +91,7 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
       const isDone = await attempt('statusFailed', report, async () => {
         isOutdated = (await cluster.applyStatus(resource, status)) === 'outdated';
       });
-      // What it tells of is no longer there: the next sync tells what is.
+      // The resource no longer exists or has changed: the next sync reports its state.
       if (!isDone || isOutdated) return;
       told.statuses += 1;
     }
@@ -107,12 +107,12 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
   return told;
 }
 
-/** A refused status or Event is tried again when the resource has changed. */
+/** A rejected status or Event is retried when the resource has changed. */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }
 
-/** Waits for all of them, and then rejects with the first failure: nothing goes on behind the caller's back. */
+/** Waits for all of them, then rejects with the first failure, so that nothing continues in the background. */
 async function allOf(work: Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected');
   if (failed) throw failed.reason;

@@ -16,53 +16,53 @@ import type { CoreClientResource } from './resource.ts';
 import type { SyncResult } from './status.ts';
 import { type Written, writePlan } from './writes.ts';
 
-/** What one sync did, or with `dryRun` would do. */
+/** The result of one sync; with `dryRun`, what it would be. */
 export interface ClientsOutcome {
-  /** How many clients, by what became of them. */
+  /** Number of clients by outcome. */
   counts: Record<string, number>;
-  /** How many resources have a condition now: `Ready=True` → n. */
+  /** Number of resources by condition, such as `Ready=True`. */
   conditions: Record<string, number>;
-  /** What failed of the infrastructure, one short line each, fit for a log: such a run has failed. */
+  /** Failures of the infrastructure, one short line each, for the log. A run with any has failed. */
   failures: string[];
-  /** Clients and statuses that were quarantined; absent for none. */
+  /** Number of clients and statuses that were quarantined; absent if none. */
   quarantined?: number;
-  /** Why resources were not looked at. */
+  /** Why resources were not read. */
   skipped?: string;
 }
 
 export interface SyncOptions {
-  /** Finds out and logs what would change, and writes nothing. */
+  /** Logs what would change, and writes nothing. */
   dryRun: boolean;
-  /** Lets more than half of the owned clients, or all of them, be removed at once. */
+  /** Allows one sync to remove more than half of the owned clients. */
   allowPrune: boolean;
   /** Called before every write. If it rejects, because the run has lost its lease, so does the sync, at once. */
   renewLease(): Promise<void>;
-  /** Aborted when the sync is to end early: statuses that are not written by then follow in the next one. */
+  /** Aborted to end the sync early: the next one writes the missing statuses. */
   signal?: AbortSignal | undefined;
 }
 
 export interface ClientSync {
-  /** Rejects only with what `renewLease` rejects with. */
+  /** Rejects only if `renewLease` does, with the same reason. */
   sync(options: SyncOptions): Promise<ClientsOutcome>;
 }
 
 export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** Looked for at each sync, which closes it; undefined where there is no Kubernetes. */
+  /** Called at each sync, which closes the result; undefined if there is no Kubernetes. */
   findCluster(): Promise<Cluster | undefined>;
   urns: Pick<Urns, 'prefix' | 'service'>;
-  /** Public URL of the builder without trailing slash; undefined where there is none. */
+  /** Public URL of the builder without trailing slash; undefined if there is none. */
   builderUrl: string | undefined;
   allowInsecureRedirectUris: boolean;
-  /** Whose clients these are in the record of the core configuration; the cluster's namespace unless told. */
+  /** The owner of these clients in the record of the core configuration; defaults to the cluster's namespace. */
   owner?: string | undefined;
-  /** Where refusals are kept; without it everything is tried again in each sync. */
+  /** Stores refusals; without it, each sync retries everything. */
   refusalBook?: RefusalBook | undefined;
   clock: Clock;
   log: Logger;
 }
 
-/** One sync under way. */
+/** A running sync. */
 interface Sync extends ClientSyncOptions, SyncOptions {
   outcome: ClientsOutcome;
   refusals: Refusals;
@@ -78,7 +78,7 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
       const book = options.refusalBook ?? noRefusals;
       const refusals = await book.open();
       await syncAll({ ...options, ...asked, outcome, refusals, reserved });
-      // Of resources that were not looked at, nothing is known.
+      // Nothing is known about resources that were not read.
       if (!asked.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
         outcome.quarantined = await book.settle(refusals);
       return outcome;

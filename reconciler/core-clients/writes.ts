@@ -1,6 +1,6 @@
-// Carries a plan out at the configuration service, in an order that a crash between any two steps does not hurt: what is
-// ours is recorded before it is written, and forgotten after it was removed. The first failure of the service ends it; a
-// client that the service refuses harms no other.
+// Applies a plan at the configuration service, in an order that survives a crash between any two steps: a client is recorded
+// as ours before it is written, and its record is removed after the client. Stops at the first failure of the service. A
+// client that the service rejects does not stop the others.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -25,10 +25,10 @@ export interface WriteOptions {
   log: Logger;
 }
 
-/** Bytes of one update: many services take no more than a megabyte. */
+/** Largest update in bytes: many services accept no more than a megabyte. */
 const updateLimit = 256 * 1_024;
 
-/** Rejects with what `renewLease` rejects with. */
+/** Rejects if `renewLease` does, with the same reason. */
 export async function writePlan(plan: Plan, options: WriteOptions): Promise<Written> {
   const written: Written = { results: new Map(), pruned: [], failure: undefined };
   try {
@@ -73,10 +73,10 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
 const writeOf = (entry: ClientEntry) =>
   ({ kind: 'core-client', subject: entry.id, version: hashEntry(entry) }) as const;
 
-/** False for a client that the service refuses to remove; it stays ours. */
+/** False if the service rejects the removal; the client stays ours. */
 async function prune(id: string, { store, document, refusals, log }: WriteOptions): Promise<boolean> {
   const what = { kind: 'core-client', subject: id, version: 'removal' } as const;
-  // What is recorded and no longer there needs no removal.
+  // A recorded client that no longer exists needs no removal.
   if (!document.clients.has(id)) return true;
   if (refusals.isKnown(what)) return false;
   try {
@@ -91,7 +91,7 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
   return true;
 }
 
-/** One update. Where the service refuses it, one for each client, so that only those fail that are refused. */
+/** One update. If the service rejects it, one for each client, so that only the rejected ones fail. */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
   const { store, renewLease, refusals, log } = options;
   await renewLease();

@@ -204,7 +204,7 @@ function createFormServices(base: Base, pool: RequestPool) {
   const codeLifetime = config.CODE_LIFETIME;
   return {
     forms,
-    answers: createDataStore(pool),
+    formData: createDataStore(pool),
     changes: createChangeStore(pool, countSuppressedNotices(metrics)),
     access: createFormAccess({ forms, definitions, clock }),
     idempotency: createIdempotencyStore(pool),

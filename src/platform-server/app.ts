@@ -1,16 +1,16 @@
 // The platform server's route table: the routes of all its services, each with its guards.
 import type { Route } from '../service/http/http-app.ts';
+import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
 import { type ConfigurationRouteOptions, configurationRoutes } from './configuration/routes.ts';
 import { type DirectoryRouteOptions, directoryRoutes } from './directory/routes.ts';
 import { type EventRouteOptions, eventRoutes } from './events/routes.ts';
 import { type SubscriptionRouteOptions, subscriptionRoutes } from './notifications/routes.ts';
 import { type SubscriberRouteOptions, subscriberRoutes } from './notifications/subscriber-routes.ts';
-import { type RootRouteOptions, rootRoutes } from './root-routes.ts';
 import { type TenantRouteOptions, tenantRoutes } from './tenants/routes.ts';
 
 export interface PlatformRoutesOptions {
-  root: RootRouteOptions;
+  about: Pick<AboutOptions, 'checks' | 'clock'>;
   directory: DirectoryRouteOptions;
   tenants: TenantRouteOptions;
   configuration: ConfigurationRouteOptions;
@@ -18,9 +18,13 @@ export interface PlatformRoutesOptions {
   notifications: SubscriptionRouteOptions & SubscriberRouteOptions;
 }
 
+const name = 'Platform server';
+const description = 'Configuration, directory, tenants, notifications and events for clusters that have none.';
+const api = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
+
 export function platformRoutes(options: PlatformRoutesOptions): Route[] {
   const routes = [
-    ...rootRoutes(options.root),
+    ...aboutRoutes({ ...options.about, name, description, api }),
     ...directoryRoutes(options.directory),
     ...tenantRoutes(options.tenants),
     ...configurationRoutes(options.configuration),
@@ -28,6 +32,5 @@ export function platformRoutes(options: PlatformRoutesOptions): Route[] {
     ...subscriptionRoutes(options.notifications),
     ...subscriberRoutes(options.notifications),
   ];
-  const description = 'Configuration, directory, tenants, notifications and events for clusters that have none.';
-  return [...routes, ...documentRoutes({ title: 'Platform server', version: '1', description, routes })];
+  return [...routes, ...documentRoutes({ title: name, version: '1', description, routes })];
 }

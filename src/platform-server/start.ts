@@ -11,6 +11,7 @@ import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
@@ -167,7 +168,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
   const verifier = verifierOf('configuration-service');
   return {
-    root: { databaseUrl: config.DATABASE_URL, clock },
+    about: { checks: createHealthChecks(config), clock },
     directory: { store: base.directory, tenants, urnPrefix: config.URN_PREFIX },
     tenants: { bearer: bearerOf('tenant-service'), store: base.tenantStore, urns },
     configuration: {
@@ -189,6 +190,12 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
       codes: createCodes({ pool, key: config.CODE_KEY, clock }),
     },
   };
+}
+
+/** Every service of this process depends on the database only. */
+function createHealthChecks({ DATABASE_URL }: PlatformServerConfig) {
+  const db = () => canConnect(DATABASE_URL);
+  return { db, directory: db, tenant: db, configuration: db, notification: db, event: db };
 }
 
 /** Definitions that no other definition can replace: those of the configuration that this process itself reads. */

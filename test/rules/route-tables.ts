@@ -60,7 +60,7 @@ export function tokenHandlerApiRoutes(): Route[] {
 
 export function platformServerRoutes(): Route[] {
   return platformRoutes({
-    root: {},
+    about: {},
     directory: {},
     tenants: signedIn('tenant-service'),
     configuration: {

@@ -1,5 +1,5 @@
-// Sends codes and verifies them, at the notification service and within this service's own budgets. It takes no
-// failure of that service for a wrong code, and never asks it about a code that was used, or an empty one.
+// Sends and verifies codes at the notification service, within this service's budgets. A failure of that service never
+// counts as a wrong code. It is never asked about a used or an empty code.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -26,16 +26,16 @@ export interface VerificationOptions {
   store: CodeStore;
   hashes: CodeHashes;
   notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
-  /** The id of the form's subscriber, who is made if there is none yet. */
+  /** Returns the id of the form's subscriber, and creates the subscriber if needed. */
   ensureSubscriber(form: Form, traceparent: string | undefined): Promise<string>;
-  /** Milliseconds that the notification service's codes live. */
+  /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
 }
 
-/** How often a request looks again at another one's check of the same code: for longer than a check takes. */
+/** How often a request polls a concurrent check of the same code; in total longer than a check takes. */
 const looks = 45;
-/** Milliseconds between two looks, doubled up to half a second. */
+/** Milliseconds between two polls, doubled up to half a second. */
 const pause = { first: 25, cap: 500 };
 
 export function createVerification(options: VerificationOptions): Verification {
@@ -77,14 +77,10 @@ export function createVerification(options: VerificationOptions): Verification {
   async function check(form: Form, to: Channel | undefined, code: string, traceparent?: string): Promise<boolean> {
     // Without a subscriber no code was ever sent.
     if (!form.subscriberId || !to) return false;
-    const place = {
-      tenantId: form.tenantId,
-      subscriberId: form.subscriberId,
-      channel: to.channel,
-      address: to.address,
-    };
     try {
-      return await options.notifications.checkCode({ ...place, code, traceparent });
+      const { tenantId, subscriberId } = form;
+      const { channel, address } = to;
+      return await options.notifications.checkCode({ tenantId, subscriberId, channel, address, code, traceparent });
     } catch (error) {
       if (error instanceof PlatformError && error.kind === 'rejected') return false;
       throw error;
@@ -99,8 +95,11 @@ export function createVerification(options: VerificationOptions): Verification {
     if ('waitMs' in reservation) throw tooManySends(reservation.waitMs);
     try {
       const subscriberId = form.subscriberId ?? (await options.ensureSubscriber(form, traceparent));
-      const place = { tenantId: form.tenantId, subscriberId, channel: to.channel, address: to.address };
-      await options.notifications.sendCode({ ...place, reason, traceparent });
+      const { channel, address } = to;
+      await options.notifications.sendCode({
+        ...{ tenantId: form.tenantId, subscriberId, channel, address },
+        ...{ reason, traceparent },
+      });
     } catch (error) {
       await store.refundSend(reservation.id, keysOf(form, to));
       throw error;

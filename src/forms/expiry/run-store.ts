@@ -1,5 +1,5 @@
-// The records of the reconciler's runs, as the run writes them and the form service reads them. It keeps counts and
-// moments, nothing of any form.
+// The records of the reconciler's runs, which a run writes and the form service reads. They hold counts and times, and no
+// data of forms.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface RunRecord {
@@ -7,30 +7,30 @@ export interface RunRecord {
   generation: string;
   started: Date;
   finished: Date;
-  /** `stopped`: asked to end before it was through. */
+  /** `stopped`: asked to end early. */
   outcome: 'succeeded' | 'failed' | 'stopped';
-  /** Whether each part succeeded; null when the run left it out. */
+  /** Whether each step succeeded; null if the run skipped it. */
   expirySucceeded: boolean | null;
   clientsSucceeded: boolean | null;
-  /** Forms and rows by what became of them. */
+  /** Forms and rows by outcome. */
   counts: Record<string, number>;
-  /** Resources by condition: `Ready=True` → n; null when the run did not look. */
+  /** Resources by condition, such as `Ready=True`; null if the run did not read them. */
   conditions: Record<string, number> | null;
   /** When the draft that waits longest for its lock should have been locked. */
   oldestOverdue: Date | null;
-  /** Locked forms whose deletion is more than a day overdue; null when the run did not look. */
+  /** Locked forms whose deletion is more than a day overdue; null if the run did not measure it. */
   overdueDeletions: number | null;
 }
 
-/** What there is to tell of all runs. */
+/** A summary of all runs. */
 export interface RunHistory {
   last: RunRecord;
-  /** The end of the last run in which each part succeeded. */
+  /** The end of the last run in which each step succeeded. */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
-  /** Of the last run that looked. */
+  /** Of the last run that read them. */
   conditions: Record<string, number> | null;
-  /** Of the last run that came to look at the end of its expiry. */
+  /** Of the last run that measured it. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
 }

@@ -10,17 +10,17 @@ import type { Verification } from '../codes/verification.ts';
 import type { Findings } from '../definitions/json-schema.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { Approach, FormAccess, Reached } from './access.ts';
-import { formAnswers, savedAnswers } from './answers.ts';
 import { describeAction } from './catalogue.ts';
-import type { AnswersText, DataStore, Save } from './data-store.ts';
+import type { DataStore, FormDataText, Save } from './data-store.ts';
 import { entityTag } from './form.ts';
 import { type FormGuards, mayUpdateData } from './guards.ts';
 import { intakeRole, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf, revisionsOf } from './request.ts';
+import { formDataResponse, savedDataResponse } from './responses.ts';
 import { codeQuery, type createDataBody, formParams, updateQuery } from './schema.ts';
 
 export interface DataRoutesOptions extends FormGuards {
-  answers: DataStore;
+  formData: DataStore;
   access: FormAccess;
   codes: Pick<CodeStore, 'hasSession'>;
   hashes: Pick<CodeHashes, 'code'>;
@@ -31,23 +31,23 @@ export interface DataRoutesOptions extends FormGuards {
 }
 
 const path = '/form/v1/forms/:formId/data';
-const etag = { ETag: 'Names these answers; for If-Match' };
+const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
 
 export function readDataRoute(options: DataRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'get',
     path,
-    summary: 'Read the answers of a form',
+    summary: 'Read the data of a form',
     description: `${describeAction('read-data')} A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,
     guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
     headers: { 'X-Form-Code': 'The code that the applicant received; preferred to the query parameter' },
     answers: {
-      200: { description: 'The answers', schema: formAnswers, headers: etag },
+      200: { description: 'The form data', schema: formDataResponse, headers: etag },
       400: { description: 'An intake application gave no code' },
-      403: { description: 'The caller may not read these answers, or the code is wrong, expired or used' },
+      403: { description: 'The caller may not read this form data, or the code is wrong, expired or used' },
       404: { description: 'There is no such form in the tenant' },
       409: { description: 'The form is locked' },
       410: { description: 'The form was deleted' },
@@ -56,7 +56,7 @@ export function readDataRoute(options: DataRoutesOptions): Route {
     async handle({ params, query }, request, response) {
       const approach = approachOf(response, params.formId);
       const code = codeOf(request, query.code);
-      sendAnswers(response, await read(options, approach, code, response.locals.traceparent));
+      sendFormData(response, await read(options, approach, code, response.locals.traceparent));
     },
   });
 }
@@ -66,23 +66,24 @@ async function read(
   approach: Approach,
   code: string | undefined,
   traceparent: string | undefined,
-): Promise<AnswersText> {
-  const { answers, access, hashes, verification, clock } = options;
+): Promise<FormDataText> {
+  const { formData, access, hashes, verification, clock } = options;
   const { caller, tenantId, formId } = approach;
   const account = accountOf(caller);
   const inSession = () =>
     code === undefined || !caller.roles.has(intakeRole)
       ? undefined
-      : answers.readInSession({ tenantId, formId, now: clock(), ...account, codeHash: hashes.code(formId, code) });
+      : formData.readInSession({ tenantId, formId, now: clock(), ...account, codeHash: hashes.code(formId, code) });
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const found = await inSession();
     if (found) return found;
     const { form, role } = await access.reach('read-data', approach);
     if (role === 'intake') {
-      if (code === undefined) throw new Problem('code-required', 'Reading the answers takes the applicant’s code.');
+      if (code === undefined)
+        throw new Problem('code-required', 'Reading the form data requires the applicant’s code.');
       await verification.verify({ form, account, code, traceparent });
     } else {
-      const open = await answers.read({ tenantId, formId, now: clock() }, statusesOf('read-data', role));
+      const open = await formData.read({ tenantId, formId, now: clock() }, statusesOf('read-data', role));
       if (open) return open;
     }
   }
@@ -94,32 +95,32 @@ export function updateDataRoute(options: DataRoutesOptions): Route {
   return route({
     method: 'put',
     path,
-    summary: 'Save the answers of a draft',
+    summary: 'Save the data of a draft',
     description: `${describeAction('update-data')} Members that are sent replace the stored ones; others stay. An intake application without an open read session must send both members.`,
     guards: [bearer, tenant, mayUpdateData(access)],
     params: formParams,
     query: updateQuery,
     body: options.dataBody,
-    headers: { 'If-Match': 'Save only over these answers; without it the last save wins' },
+    headers: { 'If-Match': 'Save only over this version of the form data; without it the last save wins' },
     answers: {
-      200: { description: 'The answers as saved', schema: savedAnswers, headers: etag },
+      200: { description: 'The form data as saved', schema: savedDataResponse, headers: etag },
       400: { description: 'The body is not valid, or a member is missing' },
       403: { description: 'The caller may not change this form' },
       404: { description: 'There is no such form in the tenant' },
       409: { description: 'The form is locked, or it is no draft' },
       410: { description: 'The form was deleted' },
-      412: { description: 'The answers have changed since they were read' },
+      412: { description: 'The form data has changed since it was read' },
     },
     handle({ params, query, bodyText }, request, response) {
       const sent = { data: bodyText('data'), files: bodyText('files'), revisions: revisionsOf(request) };
-      return saveAnswers(options, approachOf(response, params.formId), sent, query.validate, response);
+      return saveFormData(options, approachOf(response, params.formId), sent, query.validate, response);
     },
   });
 }
 
 type Sent = Pick<Save, 'data' | 'files' | 'revisions'>;
 
-async function saveAnswers(
+async function saveFormData(
   options: DataRoutesOptions,
   approach: Approach,
   sent: Sent,
@@ -128,15 +129,15 @@ async function saveAnswers(
 ): Promise<void> {
   const { reached } = response.locals;
   const findings = validates ? await findProblems(options, approach, sent.data, reached) : undefined;
-  sendAnswers(response, await save(options, approach, sent, reached), findings);
+  sendFormData(response, await save(options, approach, sent, reached), findings);
 }
 
 async function save(
-  { answers, access, codes, clock }: DataRoutesOptions,
+  { formData, access, codes, clock }: DataRoutesOptions,
   approach: Approach,
   sent: Sent,
   reached: Reached | undefined,
-): Promise<AnswersText> {
+): Promise<FormDataText> {
   const { caller, tenantId, formId } = approach;
   const { data, files, revisions } = sent;
   const account = accountOf(caller);
@@ -148,7 +149,7 @@ async function save(
     anonymousOnly: true,
     session: isWhole ? undefined : account,
   });
-  const saved = caller.roles.has(intakeRole) ? await answers.save(asIntake()) : undefined;
+  const saved = caller.roles.has(intakeRole) ? await formData.save(asIntake()) : undefined;
   if (saved) return saved;
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? reached : undefined;
@@ -157,7 +158,7 @@ async function save(
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, ...account, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
-    const done = await answers.save(
+    const done = await formData.save(
       role === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },
     );
     if (done) return done;
@@ -167,19 +168,19 @@ async function save(
 
 /** What a submit would reject. Runs before the save, so that nothing is saved if the validation itself fails. */
 async function findProblems(
-  { access, answers, validator }: DataRoutesOptions,
+  { access, formData, validator }: DataRoutesOptions,
   approach: Approach,
   data: string | undefined,
   reached: Reached | undefined,
 ): Promise<Findings> {
   const { form } = reached ?? (await access.reach('update-data', approach));
   const definition = await access.definitionOf(form);
-  const text = data ?? (await answers.peek(approach))?.data;
+  const text = data ?? (await formData.peek(approach))?.data;
   return validator.validate(approach, definition, text ?? '{}');
 }
 
 /** Sends the text as the database returned it, without parsing it. */
-function sendAnswers(response: Response, { body, revision }: AnswersText, findings?: Findings): void {
+function sendFormData(response: Response, { body, revision }: FormDataText, findings?: Findings): void {
   const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
@@ -192,7 +193,7 @@ function problemMembers({ errors, truncated }: Findings): string {
 }
 
 function stale(): Problem {
-  return new Problem('stale', 'The answers have changed since they were read.');
+  return new Problem('stale', 'The form data has changed since it was read.');
 }
 
 /** Without a session, the response may disclose only what the caller sent. */

@@ -4,7 +4,7 @@ import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { FormStatus } from './catalogue.ts';
 
 /** Form data as the text of a response: `{"data":…,"files":…}`. */
-export interface AnswersText {
+export interface FormDataText {
   body: string;
   revision: string;
 }
@@ -35,16 +35,16 @@ export interface Save extends FormKey {
 
 export interface DataStore {
   /** Reads a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
-  readInSession(key: FormKey & SessionKey & { codeHash: Buffer }): Promise<AnswersText | undefined>;
+  readInSession(key: FormKey & SessionKey & { codeHash: Buffer }): Promise<FormDataText | undefined>;
   /** Reads a form that has one of these statuses. */
-  read(key: FormKey, statuses: readonly FormStatus[]): Promise<AnswersText | undefined>;
+  read(key: FormKey, statuses: readonly FormStatus[]): Promise<FormDataText | undefined>;
   /** Saves a draft. Undefined if a condition is not met; the caller finds out which one. */
-  save(save: Save): Promise<AnswersText | undefined>;
+  save(save: Save): Promise<FormDataText | undefined>;
   /** The form data that a submit validates, and its revision. Sets no lastAccessed. */
   peek(key: Omit<FormKey, 'now'>): Promise<{ data: string; revision: string } | undefined>;
 }
 
-const answers = `concat('{"data":', f.data, ',"files":', f.files, '}') AS body, f.revision`;
+const formData = `concat('{"data":', f.data, ',"files":', f.files, '}') AS body, f.revision`;
 const openSession = `u.form_id = f.id AND u.session_until > $3`;
 
 const readInSessionSql = `
@@ -52,12 +52,12 @@ UPDATE forms f SET last_accessed = $3
 FROM used_codes u
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.anonymous_applicant AND f.status <> 'Locked'
   AND ${openSession} AND u.code_hash = $4 AND u.issuer = $5 AND u.subject = $6
-RETURNING ${answers}`;
+RETURNING ${formData}`;
 
 const readSql = `
 UPDATE forms f SET last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = ANY($4)
-RETURNING ${answers}`;
+RETURNING ${formData}`;
 
 /** Both members are given, so only the revision is returned. */
 const replaceSql = `
@@ -73,17 +73,17 @@ WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
   AND ($6::bigint[] IS NULL OR f.revision = ANY($6)) AND (f.anonymous_applicant OR NOT $7)
   AND ($8::text IS NULL OR EXISTS (
     SELECT FROM used_codes u WHERE ${openSession} AND u.issuer = $8 AND u.subject = $9))
-RETURNING ${answers}`;
+RETURNING ${formData}`;
 
 export function createDataStore(pool: SharedPool): DataStore {
   return {
     async readInSession({ formId, tenantId, now, codeHash, issuer, subject }) {
       const values = [formId, tenantId, now, codeHash, issuer, subject];
-      return (await pool.query<AnswersText>({ tenant: tenantId, member: formId }, readInSessionSql, values)).rows[0];
+      return (await pool.query<FormDataText>({ tenant: tenantId, member: formId }, readInSessionSql, values)).rows[0];
     },
     async read({ formId, tenantId, now }, statuses) {
       return (
-        await pool.query<AnswersText>({ tenant: tenantId, member: formId }, readSql, [formId, tenantId, now, statuses])
+        await pool.query<FormDataText>({ tenant: tenantId, member: formId }, readSql, [formId, tenantId, now, statuses])
       ).rows[0];
     },
     async save({ formId, tenantId, now, data, files, revisions, anonymousOnly, session }) {
@@ -91,7 +91,7 @@ export function createDataStore(pool: SharedPool): DataStore {
       const values = [formId, tenantId, now, data, files, revisions, anonymousOnly];
       if (data === undefined || files === undefined) {
         const more = [session?.issuer, session?.subject];
-        return (await pool.query<AnswersText>(claim, saveSql, [...values, ...more])).rows[0];
+        return (await pool.query<FormDataText>(claim, saveSql, [...values, ...more])).rows[0];
       }
       const [row] = (await pool.query<{ revision: string }>(claim, replaceSql, values)).rows;
       return row && { body: `{"data":${data},"files":${files}}`, revision: row.revision };

@@ -1,7 +1,7 @@
 // Listing and reading forms, rule by rule, over HTTP.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
-import { form as formAnswer, formList } from './answers.ts';
+import { formList, form as formResponse } from './responses.ts';
 
 let forms: TestForms;
 let start: Date;
@@ -199,7 +199,7 @@ describe('the applicant’s addresses', () => {
     };
     const one = await forms.ask('GET', `/${id}`, { as: 'admin' });
     expect(one.body).toMatchObject({ applicant: masked });
-    formAnswer.parse(one.body);
+    formResponse.parse(one.body);
     expect((await list()).results.find((form) => form.id === id)).toMatchObject({ applicant: masked });
     for (const as of ['intake', 'clerk', 'assessor'] as const) {
       const { status, body, text } = await forms.ask('GET', `/${id}`, { as });

@@ -9,7 +9,6 @@ import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
 import type { IdempotencyStore } from '../idempotency/store.ts';
 import type { Approach, FormAccess } from './access.ts';
-import { operationAnswer, sentCode } from './answers.ts';
 import {
   describeAction,
   type MoveOperation,
@@ -23,10 +22,11 @@ import type { DataStore } from './data-store.ts';
 import { formView } from './form.ts';
 import type { FormGuards } from './guards.ts';
 import { accountOf, approachOf } from './request.ts';
+import { operationResponse, sentCode } from './responses.ts';
 import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
 
 export interface OperationRoutesOptions extends FormGuards {
-  answers: Pick<DataStore, 'peek'>;
+  formData: Pick<DataStore, 'peek'>;
   changes: ChangeStore;
   access: FormAccess;
   idempotency: IdempotencyStore;
@@ -51,13 +51,13 @@ export function operateFormRoute(options: OperationRoutesOptions): Route {
     query: tenantQuery,
     body: operationBody,
     bodyLimit: smallBody,
-    headers: { 'Idempotency-Key': 'Of submit: a repeat with the same key gets the first answer for 24 hours' },
+    headers: { 'Idempotency-Key': 'Of submit: a repeat with the same key gets the first response for 24 hours' },
     answers: {
-      200: { description: 'Done', schema: operationAnswer },
+      200: { description: 'Done', schema: operationResponse },
       202: { description: 'The code is on its way', schema: sentCode },
       400: {
         description:
-          'The body is not valid or, of submit, the answers are not: at most 20 failing pointers, `truncated` if there are more',
+          'The body is not valid or, for submit, the form data is not: at most 20 failing pointers, `truncated` if there are more',
       },
       403: { description: 'The caller may not do this with this form' },
       404: { description: 'There is no such form in the tenant' },
@@ -127,7 +127,7 @@ async function submitOnce(
   approach: Approach,
   claim: IdempotencyClaim | undefined,
 ): Promise<object> {
-  const { access, answers, validator, changes, idempotency, clock } = options;
+  const { access, formData, validator, changes, idempotency, clock } = options;
   const { caller, tenantId, formId } = approach;
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const reached = await access.reach('submit', approach).catch(async (error: unknown) => {
@@ -136,7 +136,7 @@ async function submitOnce(
       throw error;
     });
     if (!('form' in reached)) return reached;
-    const found = await answers.peek({ tenantId, formId });
+    const found = await formData.peek({ tenantId, formId });
     if (!found) continue;
     const definition = await access.definitionOf(reached.form);
     const findings = await validator.validate(approach, definition, found.data);
@@ -154,7 +154,7 @@ async function submitOnce(
 
 function invalidData({ errors, truncated }: Findings): Problem {
   const members = truncated ? { truncated } : {};
-  return new Problem('invalid-request', 'The answers do not fit the form definition.', { errors, members });
+  return new Problem('invalid-request', 'The form data does not match the form definition.', { errors, members });
 }
 
 function isNotDraft(error: unknown): boolean {

@@ -103,7 +103,7 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
     return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
   // A read conflicts with nothing: a clerk has no access to a submitted form, nor an assessor to a draft.
   if (action === 'read-data')
-    return new Problem('forbidden', `The caller may not read the answers of a form that is ${status}.`);
+    return new Problem('forbidden', `The caller may not read the data of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
 }
 

@@ -13,7 +13,6 @@ import type { DefinitionSource } from '../definitions/source.ts';
 import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
 import type { IdempotencyStore } from '../idempotency/store.ts';
 import type { FormAccess } from './access.ts';
-import { createdForm, form as formAnswer, formList } from './answers.ts';
 import { describeAction } from './catalogue.ts';
 import type { ChangeStore, NewForm } from './change-store.ts';
 import {
@@ -28,6 +27,7 @@ import {
 import type { FormGuards } from './guards.ts';
 import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
 import { accountOf, approachOf, codeOf } from './request.ts';
+import { createdForm, formList, form as formResponse } from './responses.ts';
 import { codeQuery, createBody, cursorOf, formParams, listQuery, smallBody, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
 
@@ -60,7 +60,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     query: tenantQuery,
     body: createBody,
     bodyLimit: smallBody,
-    headers: { 'Idempotency-Key': 'The same key and body get the same answer for 24 hours' },
+    headers: { 'Idempotency-Key': 'The same key and body get the same response for 24 hours' },
     answers: {
       201: { description: 'The draft', schema: createdForm, headers: { Location: 'Path of the form' } },
       400: { description: 'The body is not valid, or an intake application names no channel of the applicant' },
@@ -151,7 +151,7 @@ export function listFormsRoute({ bearer, tenant, forms }: Pick<FormRoutesOptions
     async handle({ query: { criteria, after, top, includeData } }, _request, response) {
       const page = await forms.list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
       response.json({
-        results: page.forms.map(({ form, answers }) => ({ ...formView(form, { administrator: true }), ...answers })),
+        results: page.forms.map(({ form, formData }) => ({ ...formView(form, { administrator: true }), ...formData })),
         page: {
           after: after?.text ?? null,
           next: page.next ? cursorOf(page.next) : null,
@@ -166,13 +166,13 @@ export function readFormRoute({ bearer, tenant, access }: Pick<FormRoutesOptions
   return route({
     method: 'get',
     path: `${collection}/:formId`,
-    summary: 'Read a form without its answers',
+    summary: 'Read a form without its data',
     description: describeAction('read'),
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
     answers: {
-      200: { description: 'The form', schema: formAnswer },
+      200: { description: 'The form', schema: formResponse },
       403: { description: 'The caller may not read this form' },
       404: { description: 'There is no such form in the tenant' },
       410: { description: 'The form was deleted' },

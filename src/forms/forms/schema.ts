@@ -194,5 +194,5 @@ export const listQuery = z.object({
   criteria: criteriaText,
   top: z.coerce.number().int().min(1).max(100).default(25).meta({ description: 'Forms on a page, 1 to 100' }),
   after: cursor,
-  includeData: flag.meta({ description: 'With data and files; such a page ends early at 8 MiB of answers' }),
+  includeData: flag.meta({ description: 'With data and files; such a page ends early at 8 MiB of form data' }),
 });

@@ -33,7 +33,7 @@ export interface FormPosition {
 export interface ListedForm {
   form: Form;
   /** Present if the query asked for form data. */
-  answers?: { data: unknown; files: unknown };
+  formData?: { data: unknown; files: unknown };
 }
 
 export interface FormList {
@@ -105,7 +105,7 @@ export function toForm(row: FormRow): Form {
   };
 }
 
-const answersLimit = 8 * 1_048_576;
+const formDataLimit = 8 * 1_048_576;
 
 export function createFormStore(pool: SharedPool): FormStore {
   return {
@@ -134,7 +134,7 @@ export function createFormStore(pool: SharedPool): FormStore {
       return rows[0]?.id;
     },
     async list({ tenantId, criteria, after, top, includeData }) {
-      const values: unknown[] = [tenantId, top + 1, answersLimit, includeData];
+      const values: unknown[] = [tenantId, top + 1, formDataLimit, includeData];
       const bind = (value: unknown) => `$${values.push(value)}`;
       const conditions = [
         ...criteriaSql(criteria, bind),
@@ -197,7 +197,7 @@ function toList(rows: ListRow[], top: number, includeData: boolean): FormList {
   return {
     forms: shown.map((row) => ({
       form: toForm(row),
-      ...(includeData && { answers: { data: row.data, files: row.files } }),
+      ...(includeData && { formData: { data: row.data, files: row.files } }),
     })),
     ...(last && found > shown.length && { next: { created: last.created, id: last.id } }),
   };

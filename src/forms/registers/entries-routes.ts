@@ -44,7 +44,7 @@ export function entriesRoute(options: EntriesRouteOptions): Route {
       401: { description: 'No valid bearer, and the register is not open or does not exist' },
       404: missing,
       429: {
-        description: 'This address has read too often',
+        description: 'Too many reads from this address',
         headers: { 'Retry-After': 'Seconds', RateLimit: 'Draft 7' },
       },
     },
@@ -69,8 +69,8 @@ export function entriesRoute(options: EntriesRouteOptions): Route {
 }
 
 /**
- * RFC 9110 section 13.1.2. Not Express' own check: that takes a request's `Cache-Control: no-cache`, which fetch adds to
- * every conditional request, for a wish to have the content again.
+ * RFC 9110 section 13.1.2. Express' own check would send the content again for `Cache-Control: no-cache`, which fetch adds
+ * to every conditional request.
  */
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   const given = ifNoneMatch?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
@@ -82,7 +82,7 @@ interface Rendered {
   etag: string;
 }
 
-/** Remembers what it made of entries for as long as those are cached. The ETag is strong: it is the content's hash. */
+/** Caches the JSON text of entries for as long as the entries are cached. The strong ETag is the hash of the content. */
 function createRenderer(): (entries: readonly unknown[]) => Rendered {
   const known = new WeakMap<object, Rendered>();
   return (entries) => {

@@ -1,17 +1,17 @@
-// A page of a tenant's registers in as few calls as the contract allows: one for all definitions beside one for each
-// 1,000 registers. Where those are too large for one answer, the registers of the page are read one by one instead.
+// Reads a page of a tenant's registers in as few calls as the contract allows: one for all definitions, and one for each
+// 1,000 registers. If those are too large for one response, the registers of the page are read one by one instead.
 import { LRUCache } from 'lru-cache';
 import type { Configuration, Place } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { definitionsIn, entriesOf, registerNamespace } from './register.ts';
 import { createRegisterPage, type RegisterPage } from './register-page.ts';
 
-/** The contract's largest page of a list. */
+/** The largest page that the contract allows. */
 const largestPage = 1_000;
-/** What the entries on a page may take, in bytes of JSON: answers stay small enough to hold in memory. */
+/** Largest size of the entries on a page, in bytes of JSON, so that a response fits into memory. */
 const maxPageBytes = 8 * 1_048_576;
 const readsAtOnce = 8;
-/** For so long a tenant whose registers were too large is not asked for all of them again. */
+/** Milliseconds for which the registers of a tenant that were too large are read one by one. */
 const rememberMs = 600_000;
 
 export interface ListOptions {
@@ -32,7 +32,7 @@ export function createRegisterList(
     return configuration.list(registerNamespace, { ...context, top: largestPage, includeActive: true, after });
   }
 
-  /** Undefined where the registers are too large for one answer. */
+  /** Undefined if the registers are too large for one response. */
   async function listFirst(context: TenantPlace) {
     if (tooLarge.has(context.tenantId)) return undefined;
     try {

@@ -22,7 +22,7 @@ const description = z
   .max(10_000, 'must have at most 10000 characters')
   .meta({ examples: [example.description] });
 
-/** For documents: what validates in its place is quicker and names the failing item. */
+/** For the OpenAPI document only: the actual validation is faster and names the failing item. */
 const entriesShape = z
   .union([z.array(z.string()), z.array(z.record(z.string(), z.unknown()))])
   .meta({ description: 'All strings or all objects; at most 10,000 and 1 MiB of JSON', examples: [example.entries] });
@@ -46,7 +46,7 @@ const entries = z
 const namespace = z
   .literal(registerNamespace, `must be ${registerNamespace}`)
   .optional()
-  .meta({ description: 'May be left out; nothing else is possible' });
+  .meta({ description: 'Optional; no other value is allowed' });
 
 export const createBody = z
   .strictObject({ namespace, name, description: description.default(''), entries: entries.default([]) })
@@ -69,7 +69,7 @@ const tenantId = z
 
 export const tenantQuery = z.object({ tenantId });
 
-/** A page starts after a name. Its cursor says nothing else, and it stays right while registers come and go. */
+/** The cursor of a page is the name before it, so it stays valid while registers are created and deleted. */
 export function encodeCursor(lastName: string): string {
   return Buffer.from(JSON.stringify([lastName])).toString('base64url');
 }

@@ -1,5 +1,5 @@
-// What clients of the older platform ask a service about itself: `GET /` and `GET /health` on the main port.
-// Kubernetes' probes are elsewhere (operations-app); neither of these says anything that is not public.
+// `GET /` and `GET /health` on the main port, for clients of the older platform. They return only public information.
+// Kubernetes' probes use the metrics port instead (operations-app).
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { anonymous, type Route, route } from '../http/http-app.ts';
@@ -7,23 +7,23 @@ import { anonymous, type Route, route } from '../http/http-app.ts';
 export interface AboutOptions {
   name: string;
   description: string;
-  /** Root of the API, such as `/form/v1`. */
-  api: string;
-  /** What the service depends on, by the older platform's names (access, directory, tenant, configuration, event, db) and ours. */
+  /** Root of the API, such as `/form/v1`; a list where a process serves several. */
+  api: string | readonly string[];
+  /** One check for each dependency, by the older platform's names (access, directory, tenant, configuration, event, db) and ours. */
   checks: Record<string, () => Promise<boolean>>;
   clock?: Clock;
 }
 
-/** Milliseconds after which a check that has not answered counts as failed. */
+/** Milliseconds after which an unfinished check counts as failed. */
 const checkLimit = 2_000;
-/** Milliseconds for which answers are kept: anybody may ask, and each question costs others a request. */
+/** Milliseconds for which results are cached: anyone may ask, and each check costs other services a request. */
 const healthAge = 120_000;
 
 const link = z.object({ href: z.string() });
 const aboutSchema = z.object({
   name: z.string(),
   description: z.string(),
-  _links: z.object({ self: link, health: link, api: link, docs: link }),
+  _links: z.object({ self: link, health: link, api: link.or(z.array(link)), docs: link }),
 });
 
 export function aboutRoutes(options: AboutOptions): Route[] {
@@ -42,7 +42,7 @@ export function aboutRoutes(options: AboutOptions): Route[] {
         const _links = {
           self: href('/'),
           health: href('/health'),
-          api: href(options.api),
+          api: typeof options.api === 'string' ? href(options.api) : options.api.map(href),
           docs: href('/swagger/docs/v1'),
         };
         response.json({ name, description, _links });
@@ -51,8 +51,8 @@ export function aboutRoutes(options: AboutOptions): Route[] {
     route({
       method: 'get',
       path: '/health',
-      summary: 'Whether what the service depends on answers',
-      description: 'Always 200; the values tell. Answers are up to two minutes old.',
+      summary: 'Whether each dependency of the service responds',
+      description: 'Always 200. The values are up to two minutes old.',
       guards: [anonymous],
       answers: { 200: { description: 'One boolean for each dependency', schema: z.record(z.string(), z.boolean()) } },
       async handle(_input, _request, response) {
@@ -62,8 +62,8 @@ export function aboutRoutes(options: AboutOptions): Route[] {
   ];
 }
 
-/** Asks each check at most once in two minutes, however often it is called. */
-export function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
+/** Runs each check at most once in two minutes. */
+function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
   let asked = Number.NEGATIVE_INFINITY;
   let answer: Promise<Record<string, boolean>> | undefined;
   return () => {
@@ -77,7 +77,7 @@ export function createHealth(checks: AboutOptions['checks'], clock: Clock): () =
   };
 }
 
-/** Whether a check answers true in time. */
+/** Whether a check resolves with true in time. */
 async function passes(check: () => Promise<boolean>): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => resolve(false), checkLimit);

@@ -29,12 +29,12 @@ export interface ClientRouteOptions {
 }
 
 const refusals = {
-  400: { description: 'A place in the request is not valid' },
+  400: { description: 'The request is not valid' },
   401: { description: 'No valid bearer token for this service' },
   403: { description: 'The caller lacks the role token-handler-admin, or names another tenant' },
 };
 const outages = {
-  502: { description: 'The access or configuration service failed' },
+  502: { description: 'The identity provider or the configuration service failed' },
   503: { description: 'The database cannot be reached' },
 };
 const unknownClient = { description: 'The tenant has no such client' };
@@ -61,7 +61,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
-    summary: 'Registers a client at the access service, in place of an earlier registration',
+    summary: 'Registers a client at the identity provider, replacing an earlier registration',
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,

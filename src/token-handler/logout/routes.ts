@@ -1,6 +1,6 @@
-// Logout: by the person, which is a plain link and may go on to the access service, and by the access service itself
-// (OpenID Connect Back-Channel Logout 1.0). Tokens are discarded and not revoked: Keycloak would end the single sign-on
-// session with a refresh token, and that stays unless the client says otherwise.
+// Logout by the person, a plain link that may continue at the identity provider, and by the identity provider (OpenID
+// Connect Back-Channel Logout 1.0). Tokens are discarded, not revoked: revoking a refresh token would make Keycloak end the
+// single sign-on session, which stays unless the client asks for its end.
 import type { Request } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
@@ -36,13 +36,13 @@ export function logoutRoute(parts: LogoutParts): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
-    summary: "Ends the session, and the access service's too where the client says so",
+    summary: "Ends the session, and the identity provider's if the client asks for it",
     guards: [anonymous, browserSession],
     params: clientParams,
     query: logoutQuery,
     answers: {
-      302: { description: 'To the root of the site, to returnTo, or to the access service' },
-      400: { description: 'returnTo is no path of the same origin' },
+      302: { description: 'To the root of the site, to returnTo, or to the identity provider' },
+      400: { description: 'returnTo is not a path on the same origin' },
       503: { description: 'The session store cannot be reached' },
     },
     async handle({ query }, request, response) {
@@ -57,9 +57,9 @@ export function logoutRoute(parts: LogoutParts): Route {
   });
 }
 
-/** Undefined where the session of the access service stays. The person is logged out here already, come what may. */
+/** Undefined if the identity provider's session stays. The person is logged out here already, even if this fails. */
 async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundSession, request: Request) {
-  // Another site's link or image logs nobody out of everything.
+  // A link or image of another site must not end the single sign-on session.
   if (request.headers['sec-fetch-site'] === 'cross-site') return undefined;
   const { idToken } = tokens;
   if (idToken === undefined || !session.site) return undefined;
@@ -69,7 +69,7 @@ async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundS
     if (!client?.keycloakLogout) return undefined;
     const registration = await parts.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
-    // Of a client that was registered anew, the access service knows the ID token's audience no more, and asks the person.
+    // If the client was registered again, the identity provider no longer knows the ID token's audience. It asks the person.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
     return (await parts.relyingParty.endSessionUrl(registration, hint))?.href;
@@ -79,7 +79,7 @@ async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundS
   }
 }
 
-/** Bytes of a logout token's form. */
+/** Largest body of a logout token's form, in bytes. */
 const longestForm = 65_536;
 
 export function backchannelRoute(parts: LogoutParts): Route {
@@ -87,14 +87,14 @@ export function backchannelRoute(parts: LogoutParts): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId/backchannel-logout',
-    summary: 'Ends the sessions that a logout token of the access service names',
+    summary: 'Ends the sessions that a logout token of the identity provider names',
     guards: [anonymous, backchannelLimit],
     params: clientParams,
     answers: {
       200: { description: 'Ended, or there were none' },
       400: { description: 'The logout token is refused' },
       429: { description: 'Too many requests from this address' },
-      503: { description: 'The session store, the database or the keys of the access service cannot be had' },
+      503: { description: 'The session store, the database or the keys of the identity provider are unavailable' },
     },
     async handle({ params }, request, response) {
       try {

@@ -19,8 +19,8 @@ export interface SessionRouteOptions extends SessionGuards {
 }
 
 const refusals = {
-  401: { description: 'Neither a session, for this tenant, nor a valid bearer token' },
-  403: { description: 'The bearer lacks the role token-handler-admin, or CSRF protection refuses' },
+  401: { description: 'Neither a session of this tenant nor a valid bearer token' },
+  403: { description: 'The bearer token lacks the role token-handler-admin, or CSRF protection rejects the request' },
   503: { description: 'The session store cannot be reached' },
 };
 
@@ -43,7 +43,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       const all = await sessions.ofUser(session.tenantId, session.user.id);
       const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
       if (!own) throw new Problem('unauthenticated', 'The session has ended.');
-      // A script may have lost the cookie, and cannot go on without it.
+      // Restores the cookie that scripts need for CSRF protection.
       issueCsrfCookie(response, session, request.secure);
       const others = all.filter((one) => one.session.handle !== session.handle);
       response.json([own, ...others].map((one) => present(one, sessions)));

@@ -1,5 +1,5 @@
-// Sign-in and its callback: begins an attempt at the access service, and turns its answer into a session. It never
-// redirects a browser to another origin because a request says so.
+// Sign-in and its callback: starts an attempt at the identity provider, and turns its response into a session. Never
+// redirects a browser to another origin that a request names.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -35,12 +35,12 @@ export interface SignInParts {
 }
 
 const answers = {
-  302: { description: 'Where the browser goes on', headers: { Location: 'Address' } },
-  400: { description: 'A place in the request is not valid, or the browser has no such attempt' },
+  302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
+  400: { description: 'The request is not valid, or this browser did not start the sign-in' },
   404: { description: 'Unknown tenant or client' },
   409: { description: 'The client is not registered (registration-required)' },
   429: { description: 'Too many requests from this address', headers: { 'Retry-After': 'Seconds' } },
-  502: { description: 'The access or configuration service failed' },
+  502: { description: 'The identity provider or the configuration service failed' },
   503: { description: 'The session store or the database cannot be reached' },
 };
 
@@ -49,7 +49,7 @@ export function authRoute(parts: SignInParts): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
-    summary: 'Starts a sign-in at the access service',
+    summary: 'Starts a sign-in at the identity provider',
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: authQuery,
@@ -89,7 +89,7 @@ interface Beginning {
   place: Place;
 }
 
-/** Answers where the browser has to go. */
+/** Returns the address to redirect the browser to. */
 async function begin(parts: SignInParts, { request, client, registration, place }: Beginning): Promise<string> {
   const browser = request.session.attempts ?? parts.attempts.nameBrowser();
   const begun = await parts.attempts.begin(browser, place);
@@ -108,7 +108,7 @@ export function callbackRoute(parts: SignInParts): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
-    summary: 'Takes the answer of the access service and opens the session',
+    summary: 'Receives the response of the identity provider and opens the session',
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
@@ -134,13 +134,13 @@ interface Answered {
   client: Client;
   registration: Registration;
   error: string | undefined;
-  /** Not every access service names itself in an error; one that names another is not believed. */
+  /** Not every identity provider sends its issuer with an error. An error with another issuer is rejected. */
   iss: string | undefined;
   request: Request;
   response: Response;
 }
 
-/** Answers where the browser has to go. */
+/** Returns the address to redirect the browser to. */
 async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
   const { taken, tenant, client, registration, error, iss, request, response } = answered;
   const { place } = taken;
@@ -148,7 +148,7 @@ async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
   const landing = landingUrl(site, { returnTo: place.returnTo, successRedirectUrl: client.successRedirectUrl });
   if (taken.kind === 'late') return startAgain(parts, answered);
   if (taken.kind === 'used') {
-    // A page that is loaded again. Its code is not redeemed a second time.
+    // The page was reloaded. Its code is not redeemed a second time.
     if (await isSignedIn(parts, request, place)) return landing;
     throw unknownState();
   }
@@ -158,7 +158,7 @@ async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
   const checks = { state: url.searchParams.get('state') ?? '', ...taken.secrets };
   const begun = parts.clock().getTime();
   const redeemed = await parts.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // Of the right issuer: the one of an error counts as well (RFC 9207 section 2.4).
+    // The client checked the issuer, also of an error (RFC 9207 section 2.4).
     const refusal = answeredError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;
@@ -170,16 +170,17 @@ async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
   return landing;
 }
 
-/** Where an error of the access service leads: on to the site, or to another attempt. */
+/** Returns where an error of the identity provider leads: to the site, or to another attempt. */
 function takeError(parts: SignInParts, answered: Answered, error: string): Promise<string> | string {
   const { taken, client } = answered;
   const verdict = judgeError(error);
   if (verdict === 'passing') return startAgain(parts, answered);
-  if (verdict === 'failed') throw new Problem('dependency-failed', 'The access service could not sign the person in.');
+  if (verdict === 'failed')
+    throw new Problem('dependency-failed', 'The identity provider could not sign the person in.');
   return refusalUrl(new URL(taken.place.callbackUrl).origin, client.failureRedirectUrl, error);
 }
 
-/** Once, so that nobody goes round in circles. */
+/** Starts another attempt, once, to avoid a redirect loop. */
 function startAgain(parts: SignInParts, { taken, request, client, registration }: Answered): Promise<string> {
   const { place } = taken;
   if (place.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
@@ -193,7 +194,7 @@ async function isSignedIn({ sessions }: SignInParts, request: Request, place: Pl
 }
 
 function unknownState(): Problem {
-  return invalidRequest([{ pointer: '/query/state', detail: 'is of no sign-in that this browser began' }]);
+  return invalidRequest([{ pointer: '/query/state', detail: 'belongs to no sign-in that this browser started' }]);
 }
 
 async function requestTenant(parts: SignInParts, request: Request, given: string | undefined): Promise<Tenant> {
@@ -204,7 +205,7 @@ async function requestTenant(parts: SignInParts, request: Request, given: string
   return tenant;
 }
 
-/** A domain that is kept to one tenant finishes no sign-in of another. */
+/** Rejects the callback of another tenant's sign-in on a domain that is reserved for one tenant. */
 async function checkDomain(parts: SignInParts, request: Request, place: Place): Promise<void> {
   const named = tenantHeader(request, parts.tenantHeader);
   if (named === undefined || (await findTenant(parts.tenants, named))?.id === place.tenantId) return;

@@ -38,26 +38,28 @@ export const form = z
   })
   .meta({ id: 'Form' });
 
-const answers = {
+const formData = {
   data: z.record(z.string(), z.unknown()),
   files: z.record(z.string(), z.string()).meta({ description: 'File URNs by name' }),
 };
 
-export const formAnswers = z.strictObject(answers).meta({ id: 'FormAnswers' });
+export const formDataResponse = z.strictObject(formData).meta({ id: 'FormData' });
 
-export const savedAnswers = z
+export const savedDataResponse = z
   .strictObject({
-    ...answers,
+    ...formData,
     problems: problems
       .optional()
-      .meta({ description: 'With validate=true: what a submit would refuse, at most 20 places' }),
+      .meta({ description: 'With validate=true: what a submit would refuse, at most 20 problems' }),
     truncated: z.literal(true).optional().meta({ description: 'There may be more problems' }),
   })
-  .meta({ id: 'SavedAnswers' });
+  .meta({ id: 'SavedFormData' });
 
 export const formList = z
   .strictObject({
-    results: z.array(z.strictObject({ ...form.shape, data: answers.data.optional(), files: answers.files.optional() })),
+    results: z.array(
+      z.strictObject({ ...form.shape, data: formData.data.optional(), files: formData.files.optional() }),
+    ),
     page: z.strictObject({
       after: z.string().nullable().meta({ description: 'The cursor that was given' }),
       next: z.string().nullable().meta({ description: 'The cursor of the next page, null on the last' }),
@@ -66,7 +68,7 @@ export const formList = z
   })
   .meta({ id: 'FormList' });
 
-export const operationAnswer = z.union([
+export const operationResponse = z.union([
   z
     .strictObject({ id: z.uuid(), status: z.literal(operations.submit.move.to), submitted: timestamp })
     .meta({ description: 'submit' }),
