@@ -1,5 +1,6 @@
 // Starts and ends recordings in a process that has loaded recorder.ts.
 import { randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,8 +13,8 @@ export interface Recording {
   start(): Promise<void>;
   /** The modules that ran functions since `start`, relative to the repository and sorted. */
   take(): Promise<string[]>;
-  /** The modules that run functions during `work`. */
-  during(work: () => Promise<unknown>): Promise<string[]>;
+  /** Removes the socket that an ended process leaves. */
+  discard(): void;
 }
 
 export function createRecording(): Recording {
@@ -30,15 +31,10 @@ export function createRecording(): Recording {
         await sleep(50);
       }
   };
-  const recording: Recording = {
+  return {
     env: { NODE_OPTIONS: `--import=${import.meta.resolve('./recorder.ts')}`, TRACE_SOCKET: path },
     start: async () => void (await send('start')),
     take: () => send('take'),
-    async during(work) {
-      await recording.start();
-      await work();
-      return recording.take();
-    },
+    discard: () => rmSync(path, { force: true }),
   };
-  return recording;
 }
