@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 
@@ -13,9 +13,9 @@ describe('a process', () => {
 
   function run(name: string, body: string, env: NodeJS.ProcessEnv = {}) {
     const path = join(folder, `${name}.ts`);
-    const imports = ['run-main', 'serve', 'config', 'process-fields', 'http-app', 'log', 'metrics'];
+    const imports = ['run-main', 'serve', 'config', 'process-fields', '../http/http-app', 'log', 'metrics'];
     const lines = imports.map(
-      (file) => `import * as ${file.replace('-', '')} from '${join(import.meta.dirname, file)}.ts';`,
+      (file) => `import * as ${basename(file).replace('-', '')} from '${join(import.meta.dirname, file)}.ts';`,
     );
     const zod = `import { z } from '${join(import.meta.dirname, '../../../node_modules/zod/index.js')}';`;
     writeFileSync(path, `${lines.join('\n')}\n${zod}\nawait runmain.runMain('${name}', async () => {\n${body}\n});\n`);
