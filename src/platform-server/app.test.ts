@@ -24,7 +24,7 @@ const addressOf = ({ path }: Route) =>
   `${platform.url}${path.replace(/:(\w+)/g, (_whole, name: string) => values[name] ?? 'x')}`;
 
 const routes = platformServerRoutes();
-const documentation = ['/openapi.json', '/swagger/docs/v1', '/docs'];
+const documentation = ['/openapi.json', '/swagger/docs/v1', '/docs', '/problems/:slug'];
 
 beforeAll(async () => {
   platform = await startTestPlatform();

@@ -178,11 +178,7 @@ function revisionRoute({ guards, store }: ConfigurationRouteOptions): Route {
     summary: 'The value of one revision',
     guards: [bearer, mayRead, tenantOrCore],
     params: revisionParams,
-    answers: {
-      200: { description: 'The bare value' },
-      ...refusals,
-      404: { description: 'The revision does not exist' },
-    },
+    answers: { 200: { description: 'The bare value' }, ...refusals, 404: { description: 'No such revision' } },
     async handle({ params }, _request, response) {
       const found = await store.revision(keyOf(params, response), params.revision);
       if (!found) throw new Problem('not-found', 'The revision does not exist.');
