@@ -3,8 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
 
-/** Milliseconds for sockets and processes that were told to close. */
-const patience = 3_000;
+/** Milliseconds for sockets and processes that were told to close, and for timers that fire once. */
+const patience = 20_000;
 
 let before: Map<string, number>;
 beforeAll(() => {
