@@ -34,10 +34,16 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
     slots.push({
       // An adversary that comes again makes other choices.
       seed: `${seed}:${slots.length}`,
-      adversaries: random.shuffle(chosen).slice(0, random.integer(2, 3)),
+      adversaries: compatible(random.shuffle(chosen).slice(0, random.integer(2, 3))),
       milliseconds: 2 * milliseconds,
     });
   return slots;
+}
+
+/** Without those that need the database where others of the group take it away. */
+function compatible(group: Adversary[]): Adversary[] {
+  const hasFault = group.some(({ excuses }) => excuses !== undefined);
+  return hasFault ? group.filter(({ needsDatabase }) => !needsDatabase) : group;
 }
 
 /** Those that excuse failures come together, so that they excuse little of what the others do. */

@@ -18,6 +18,8 @@ export interface Adversary {
   about: string;
   /** A failure of an honest user that is documented while this adversary works. */
   excuses?(failure: Failure): boolean;
+  /** It works on the database itself, so it cannot work while another adversary cuts connections to it. */
+  needsDatabase?: boolean;
   /** Milliseconds after its end in which honest users may still notice it; 300 unless told. */
   recovery?: number;
   run(attack: Attack): Promise<void>;

@@ -7,6 +7,7 @@ import { anyReplica, send, swarm, untilAborted } from './hostile-client.ts';
 export const rowLocks: Adversary = {
   name: 'row-locks',
   about: 'one locked form and 24 saves to it at once',
+  needsDatabase: true,
   async run({ addresses, random, signal }) {
     const token = addresses.tokens.hostileIntake;
     const channels = [{ channel: 'email', address: `${random.word(10)}@example.net` }];
