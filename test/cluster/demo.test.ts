@@ -55,7 +55,7 @@ async function demo(): Promise<string> {
 
 describe('a release with bundled.enabled', () => {
   it('lets the demo pass through the ingress by its host name', async () => {
-    expect(await demo()).toContain('The session is over');
+    expect(await demo()).toContain('The session has ended');
   });
 
   it('passes helm test through the ingress: sign-in as far as the redirect, and a register without a token', async () => {
@@ -247,7 +247,7 @@ describe('pods that are killed', () => {
     const read = await fetch(`${world.url}/form/v1/forms/${id}/data`, { headers: admin });
     const kept = (await read.json()) as { data: { number: number } };
     expect(kept.data.number).toBeGreaterThanOrEqual(acknowledged);
-    expect(await demo()).toContain('The session is over');
+    expect(await demo()).toContain('The session has ended');
   }, 300_000);
 });
 
@@ -273,6 +273,6 @@ describe('with a HTTPRoute in place of the Ingress', () => {
     expect(await world.kubectl('get', 'ingress', '-o', 'name')).toBe('ingress.networking.k8s.io/test-parts\n');
     await answers(`${world.url}/form/v1/forms`, 401);
     await answers(`${world.url}/token-handler/sessions`, 401);
-    expect(await demo()).toContain('The session is over');
+    expect(await demo()).toContain('The session has ended');
   }, 400_000);
 });
