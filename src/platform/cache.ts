@@ -126,11 +126,20 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
     return entry;
   }
 
+  /** Nearly every read finds one, so this path is short. */
+  const freshEntry = (key: string, limit: number) => {
+    const known = entries.get(key, { allowStale: true });
+    return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
+  };
+
   return {
-    get: async (key, load, options) =>
-      (await read(key, load, options?.permission ? times.permission : times.stale)).value,
+    async get(key, load, options) {
+      const limit = options?.permission ? times.permission : times.stale;
+      const entry = freshEntry(key, limit) ?? (await read(key, load, limit));
+      return entry.value;
+    },
     async find(key, load, pick) {
-      const known = await read(key, load, times.stale);
+      const known = freshEntry(key, times.stale) ?? (await read(key, load, times.stale));
       const picked = pick(known.value);
       if (picked !== undefined) return picked;
       const entry = Math.abs(now() - known.checkedAt) < times.retry ? known : await refresh(key, load);

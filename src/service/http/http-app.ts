@@ -11,7 +11,7 @@ import { issueMessage } from './issue-message.ts';
 import { createJsonBodyReader, type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
-import { beginRequest, type HttpResponse, queryOf } from './request-context.ts';
+import { beginRequest, type HttpResponse, queryOf, setPendingHeaders } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
@@ -28,6 +28,11 @@ export interface Guard {
 /** A guard that needs nothing of Express, so that a listener beside the app can run it too. */
 export interface PlainGuard extends Guard {
   check(request: IncomingMessage, response: HttpResponse): void | Promise<void>;
+}
+
+/** A guard that decides without waiting. Its type excludes a promise, which nobody would await. */
+export interface SyncGuard extends PlainGuard {
+  check(request: IncomingMessage, response: HttpResponse): undefined;
 }
 
 /** Says on a route's line that anybody may call it. */
@@ -122,7 +127,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   const allow = allowOrigins(options.corsOrigins);
   // One layer, not two: the router's way through a layer costs as much as these functions.
   app.use((request, response, next) => {
-    begin(request, response);
+    setPendingHeaders(begin(request, response));
     checkFraming(request);
     allow(request, response, next);
   });

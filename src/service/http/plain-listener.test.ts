@@ -9,6 +9,7 @@ import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { anonymous, documentedRoute } from './http-app.ts';
 import { createPlainListener, type PlainHandler } from './plain-listener.ts';
 import { Problem } from './problem.ts';
+import { writeHead } from './request-context.ts';
 
 let server: Server;
 let log: CapturedLog;
@@ -49,7 +50,10 @@ describe('a plain listener', () => {
   });
 
   it('gives a request the id, headers, log line and duration of every other request', async () => {
-    const port = await start(async (_request, response) => void response.end('fine'));
+    const port = await start(async (_request, response) => {
+      writeHead(response, 200, {});
+      response.end('fine');
+    });
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const { headers } = await send(port, 'GET /things/secret/x?y', 'X-Request-Id: one', `traceparent: ${traceparent}`);
     expect(Object.fromEntries(headers)).toMatchObject({

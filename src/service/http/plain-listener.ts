@@ -8,7 +8,7 @@ import { checkFraming } from './request-framing.ts';
 export interface PlainHandler {
   /** The pattern of the request's route, for its log line and its duration. */
   routeOf(request: IncomingMessage): string;
-  /** May reject with a Problem, which becomes the response. */
+  /** Sends the head with `writeHead` (request-context.ts). May reject with a Problem, which becomes the response. */
   serve(request: IncomingMessage, response: HttpResponse): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import type { Metrics } from '../operations/metrics.ts';
 import { databaseProblem } from '../postgres/postgres.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { invalidRequest, Problem, problemBody } from './problem.ts';
-import type { HttpResponse } from './request-context.ts';
+import { type HttpResponse, setPendingHeaders } from './request-context.ts';
 
 export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
 
@@ -32,6 +32,7 @@ export function problemHandler(metrics: Metrics): ErrorRequestHandler {
 function writeProblem(problem: Problem, request: IncomingMessage, response: HttpResponse): void {
   // `instance` is the path without the query: a query may carry a code.
   const body = Buffer.from(JSON.stringify(problemBody(problem, pathOf(request.url))));
+  setPendingHeaders(response);
   response.statusCode = problem.status;
   // The failed handler may have set another reason phrase.
   response.statusMessage = STATUS_CODES[problem.status] ?? '';

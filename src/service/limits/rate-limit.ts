@@ -3,9 +3,9 @@
 // while it is away, each process counts alone.
 import type { Clock } from '../clock.ts';
 import { networkOf } from '../http/client-address.ts';
-import type { PlainGuard } from '../http/http-app.ts';
+import type { PlainGuard, SyncGuard } from '../http/http-app.ts';
 import { Problem } from '../http/problem.ts';
-import type { HttpResponse } from '../http/request-context.ts';
+import { addHeader, type HttpResponse } from '../http/request-context.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import type { Redis } from '../redis/redis.ts';
@@ -126,24 +126,33 @@ function withSeconds(limit: RateLimit): RateLimit {
  * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. The response says
  * how many requests are left, in the headers of draft-ietf-httpapi-ratelimit-headers-07; of several limits, the last one.
  */
-export function rateLimit(limiter: RateLimiter, keyOf: (response: HttpResponse) => string): PlainGuard {
+export function rateLimit(limiter: LocalRateLimiter, keyOf: KeyOf): SyncGuard;
+export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard;
+export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard {
   const { name, most } = limiter;
   const seconds = Math.ceil(limiter.window / 1_000);
   const policy = `${most};w=${seconds}`;
+  const judge = (response: HttpResponse, { isAllowed, remaining, reset }: Counted) => {
+    addHeader(response, 'ratelimit-policy', policy);
+    addHeader(response, 'ratelimit', `limit=${most}, remaining=${remaining}, reset=${reset}`);
+    if (isAllowed) return;
+    const headers = { 'Retry-After': String(reset) };
+    throw new Problem('too-many-requests', `More than ${most} requests in ${seconds} s.`, { headers });
+  };
   return {
     name: `rateLimit(${name})`,
-    async check(_request, response) {
-      const { isAllowed, remaining, reset } = await limiter.count(keyOf(response));
-      response.setHeader('RateLimit-Policy', policy);
-      response.setHeader('RateLimit', `limit=${most}, remaining=${remaining}, reset=${reset}`);
-      if (isAllowed) return;
-      const headers = { 'Retry-After': String(reset) };
-      throw new Problem('too-many-requests', `More than ${most} requests in ${seconds} s.`, { headers });
+    check(_request, response) {
+      const counted = limiter.count(keyOf(response));
+      return counted instanceof Promise ? counted.then((later) => judge(response, later)) : judge(response, counted);
     },
   };
 }
 
+type KeyOf = (response: HttpResponse) => string;
+
 /** 429 for an address, or an IPv6 network, with more requests than it may make. */
+export function addressLimit(limiter: LocalRateLimiter): SyncGuard;
+export function addressLimit(limiter: RateLimiter): PlainGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard {
   const limit = rateLimit(limiter, ({ locals }) => networkOf(locals.forwarded.address));
   return { ...limit, name: `addressLimit(${limiter.name})` };

@@ -196,13 +196,15 @@ describe('an invalid client', () => {
 describe('the reads', () => {
   const configurationCalls = () => proxy.calls.filter((line) => line.includes('token-handler')).length;
 
-  it('ask once a minute, for the tenant and for core', async () => {
+  it('happen once a minute for core, and once for the tenant unless the client is a core client', async () => {
     await write({ clients: { a: {} } });
     await write({ clients: { b: {} } }, test.tenant.id);
-    for (let read = 0; read < 10; read += 1) await catalog.find(test.tenant, 'a');
+    for (let read = 0; read < 10; read += 1) await catalog.find(test.tenant, 'b');
+    expect(configurationCalls()).toBe(2);
+    await catalog.find(test.otherTenant, 'a');
     expect(configurationCalls()).toBe(2);
     now += 61_000;
-    await catalog.find(test.tenant, 'a');
+    await catalog.find(test.tenant, 'b');
     await expect.poll(configurationCalls).toBe(4);
   });
 

@@ -56,23 +56,20 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const read = (place: { core: true } | { tenantId: string }) =>
     configuration.latest(clientsNamespace, clientsName, place, permission);
 
-  async function both(tenant: Pick<Tenant, 'id'>): Promise<{ core: Entries; own: Entries }> {
-    // One after the other, because both are cached for nearly every request.
-    const core = await read(corePlace);
-    const own = await read({ tenantId: tenant.id });
-    return { core: entriesOf(core, undefined), own: entriesOf(own, tenant.id) };
-  }
+  const coreEntries = async () => entriesOf(await read(corePlace), undefined);
+  const ownEntries = async ({ id }: Pick<Tenant, 'id'>) => entriesOf(await read({ tenantId: id }), id);
 
   return {
     async list(tenant) {
-      const { core, own } = await both(tenant);
+      const [core, own] = await Promise.all([coreEntries(), ownEntries(tenant)]);
       const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
     async find(tenant, clientId) {
-      const { core, own } = await both(tenant);
+      const core = entriesOf(await read(corePlace), undefined);
       // An id that core uses is core's, even if its entry there is invalid.
-      return core.has(clientId) ? core.get(clientId) : own.get(clientId);
+      if (core.has(clientId)) return core.get(clientId);
+      return entriesOf(await read({ tenantId: tenant.id }), tenant.id).get(clientId);
     },
   };
 }

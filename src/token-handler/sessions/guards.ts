@@ -1,5 +1,5 @@
 // The guards of routes that a browser calls with its session: the session itself, its tenant, and CSRF protection.
-import type { PlainGuard } from '../../service/http/http-app.ts';
+import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { checkCsrf } from './csrf.ts';
@@ -48,9 +48,11 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
 }
 
 /** For routes behind `liveSession`. Throws Problem `forbidden` for a request that the session's own site did not send. */
-export const csrf: PlainGuard = {
+export const csrf: SyncGuard = {
   name: 'csrf',
-  check: (request, response) => checkCsrf(request, sessionOf(response).session),
+  check(request, response) {
+    checkCsrf(request, sessionOf(response).session);
+  },
 };
 
 /** Only for routes behind `liveSession`. */

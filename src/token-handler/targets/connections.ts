@@ -74,7 +74,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
   sweep.unref();
 
   return {
-    async share(origin, claim, waiter) {
+    share(origin, claim, waiter) {
       let connections = shared.get(origin);
       if (!connections) {
         const options = { ...common, connect, connections: limits.perUpstream, bodyTimeout: longestPause };

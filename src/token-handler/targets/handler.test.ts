@@ -1,7 +1,7 @@
 // The steps of the target handler, each by itself, and their order. Requests over the wire are in `routes.test.ts`.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import type { PlainGuard } from '../../service/http/http-app.ts';
+import type { SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { Client } from '../clients/client.ts';
@@ -48,9 +48,9 @@ function recording(failing?: string): { options: TargetHandlerOptions; trace: Tr
     trace.steps.push(name);
     if (name === failing) throw new Problem('forbidden', name);
   };
-  const guard = (name: string): PlainGuard => ({
+  const guard = (name: string): SyncGuard => ({
     name,
-    async check(_request, response) {
+    check(_request, response) {
       step(name);
       const accessToken = async () => {
         step('access token');

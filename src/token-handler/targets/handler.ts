@@ -2,7 +2,7 @@
 // any method but TRACE, any body, WebSocket handshakes included. The handler is the list of its steps, in the order of the
 // specification. A step that rejects the request throws a Problem.
 import type { IncomingMessage } from 'node:http';
-import type { PlainGuard } from '../../service/http/http-app.ts';
+import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import { upgradeOf } from '../../service/http/upgrades.ts';
@@ -18,11 +18,11 @@ import { pathPrefixOf } from './target-path.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
 export interface TargetGuards {
-  addressLimit: PlainGuard;
+  addressLimit: SyncGuard;
   liveSession: PlainGuard;
   sessionTenant: PlainGuard;
-  csrf: PlainGuard;
-  sessionLimit: PlainGuard;
+  csrf: SyncGuard;
+  sessionLimit: SyncGuard;
 }
 
 export interface TargetHandlerOptions {
@@ -38,11 +38,11 @@ export type TargetHandler = (request: IncomingMessage, response: HttpResponse) =
 export function createTargetHandler(options: TargetHandlerOptions): TargetHandler {
   const { guards, catalog, upstreams, requestHeaders, forward } = options;
   return async (request, response) => {
-    await guards.addressLimit.check(request, response);
+    guards.addressLimit.check(request, response);
     await guards.liveSession.check(request, response);
     await guards.sessionTenant.check(request, response);
-    await guards.csrf.check(request, response);
-    await guards.sessionLimit.check(request, response);
+    guards.csrf.check(request, response);
+    guards.sessionLimit.check(request, response);
     checkMethod(request);
     checkNoServiceWorker(request);
     checkRequestLength(request);

@@ -1,10 +1,10 @@
 // Proxies one request to its upstream and the response back, streamed both ways: what one side does not take is not read
-// from the other. It reads no bodies, follows no redirects, and repeats a request only if it never reached the upstream.
+// from the other. It follows no redirects, and repeats a request only if it never reached the upstream.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
-import type { HttpResponse } from '../../service/http/request-context.ts';
+import { type HttpResponse, writeHead } from '../../service/http/request-context.ts';
 import { cut, ignore, keepOpen } from './client-socket.ts';
 import { ConnectionLease } from './connection-lease.ts';
 import { Download } from './download.ts';
@@ -13,13 +13,7 @@ import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './pr
 import type { Forward, Outgoing, ProxyOptions } from './proxy-options.ts';
 import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
 import { RequestWatch, type Watched } from './request-watch.ts';
-import {
-  isEventStream,
-  type ResponseHeaders,
-  responseHeaders,
-  responseTrailers,
-  sendHead,
-} from './response-headers.ts';
+import { isEventStream, type ResponseHeaders, responseHeaders, responseTrailers } from './response-headers.ts';
 import { noticeLeaving, openTunnel } from './tunnel.ts';
 
 export function createProxy(options: ProxyOptions): Forward {
@@ -112,7 +106,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#download = new Download(response, this.#outgoing.method === 'HEAD' ? undefined : passedOn['content-length']);
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
-    sendHead(response, status, passedOn);
+    writeHead(response, status, passedOn);
     // A small body is written together with its head. A slow body must not delay its head.
     process.nextTick(this.#flushHead);
   }

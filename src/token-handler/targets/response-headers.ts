@@ -1,7 +1,6 @@
-// Chooses and sends the headers of an upstream's response that go back to the client. It drops cookies, which only the token
-// handler sets, and hop-by-hop headers, and keeps documents from running scripts in the frontend's origin. Standard headers
-// of every response (`request-context.ts`) are already set; an upstream's header of the same name replaces them.
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+// Chooses the headers of an upstream's response that go back to the client. It drops cookies, which only the token
+// handler sets, and hop-by-hop headers, and keeps documents from running scripts in the frontend's origin.
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { checkResponse, mayHaveTrailers } from './framing.ts';
 import { isInert } from './media-type.ts';
 import { connectionNames } from './request-headers.ts';
@@ -53,6 +52,7 @@ export function responseHeaders(
     if (name === 'trailer' && !mayHaveTrailers(status, headers, request)) continue;
     passedOn[name] = value;
   }
+  if (status >= 200) restrictDocument(passedOn, status);
   return passedOn;
 }
 
@@ -61,21 +61,8 @@ export function isEventStream(passedOn: ResponseHeaders): boolean {
   return String(passedOn['content-type']).startsWith('text/event-stream');
 }
 
-/** Sends status and headers, and adds a policy for documents. Throws an Error for a header that Node does not send. */
-export function sendHead(response: ServerResponse, status: number, headers: ResponseHeaders): void {
-  restrictDocument(headers, status);
-  try {
-    response.writeHead(status, headers);
-  } catch (error) {
-    // The problem that is sent instead must not have headers of the upstream.
-    for (const name of Object.keys(headers)) response.removeHeader(name);
-    response.setHeader('Cache-Control', 'no-store');
-    throw error;
-  }
-}
-
 /**
- * A policy for documents. A document from a target has the frontend's origin: its scripts (of an uploaded file, say)
+ * Adds a policy to documents. A document from a target has the frontend's origin: its scripts (of an uploaded file, say)
  * could read the CSRF token and call every target. So the browser runs none.
  */
 function restrictDocument(passedOn: ResponseHeaders, status: number): void {

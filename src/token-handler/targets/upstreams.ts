@@ -52,21 +52,23 @@ export function createUpstreams({ directory, urnPrefix, allowed }: UpstreamsOpti
     throw notAllowed('The operator does not allow the host of this target.');
   }
 
-  return { find: async (urn) => upstreamAt(urn, await resolve(directory, urn)) };
+  return {
+    async find(urn) {
+      try {
+        return upstreamAt(urn, await directory.resolve(urn));
+      } catch (error) {
+        throw error instanceof PlatformError ? problemOf(error) : error;
+      }
+    },
+  };
 }
 
-async function resolve(directory: Pick<Directory, 'resolve'>, urn: string): Promise<string> {
-  try {
-    return await directory.resolve(urn);
-  } catch (error) {
-    if (error instanceof PlatformError && error.reason === 'unusable')
-      throw notAllowed('Upstreams have http or https URLs, without credentials, query and fragment.', error);
-    const isAbsent = error instanceof PlatformError && (error.reason === 'absent' || error.kind === 'rejected');
-    if (!isAbsent) throw error;
-    throw new Problem('upstream-unresolved', 'The directory has no entry for the upstream of this target.', {
-      cause: error,
-    });
-  }
+function problemOf(error: PlatformError): Problem | PlatformError {
+  if (error.reason === 'unusable')
+    return notAllowed('Upstreams have http or https URLs, without credentials, query and fragment.', error);
+  if (error.reason !== 'absent' && error.kind !== 'rejected') return error;
+  const detail = 'The directory has no entry for the upstream of this target.';
+  return new Problem('upstream-unresolved', detail, { cause: error });
 }
 
 function notAllowed(detail: string, cause?: unknown): Problem {
