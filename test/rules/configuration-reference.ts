@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
 /** A process and what it reads of its environment. */
@@ -74,7 +75,18 @@ The platform calls the identity provider "the access service"; hence the names o
 
 \`npm run docs\` writes this page from the schemas in \`src/*/config.ts\` and \`reconciler/config.ts\`. A test fails if they differ.`;
 
-const ending = `## Addresses of the platform's services
+const ending = `## Renamed settings
+
+This version accepts these old names with a warning in the log, also in \`env\` of the chart; the next version ignores them.
+Setting both names is an error.
+
+| old name | new name |
+| --- | --- |
+${Object.entries(renamedSettings)
+  .map(([oldName, name]) => `| \`${oldName}\` | \`${name}\` |`)
+  .join('\n')}
+
+## Addresses of the platform's services
 
 A process that calls the platform looks up the URLs of its services in the directory. The variable
 \`DIR_<NAMESPACE>_<SERVICE>[_<API>]\` replaces the directory's entry for one service or one API. Its name is in capitals, with

@@ -2,6 +2,7 @@
 // It refuses to guess: an unreadable secret file or a malformed value stops the process before it listens.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { oldNamesOf } from './renamed-settings.ts';
 
 export interface ConfigProblem {
   name: string;
@@ -76,21 +77,29 @@ export function orderRule(shorter: string, longer: string, { mayEqual = false } 
 }
 
 function readVariable(name: string, env: NodeJS.ProcessEnv, problems: ConfigProblem[]): string | undefined {
-  const file = env[`${name}_FILE`];
-  const value = env[name] || undefined;
-  if (!file) return value;
-  if (value !== undefined) {
-    problems.push({ name, problem: `is given twice, by itself and by ${name}_FILE` });
-    return undefined;
-  }
+  const values = [name, ...oldNamesOf(name)].filter((one) => env[one]);
+  const files = [name, ...oldNamesOf(name)].map((one) => `${one}_FILE`).filter((one) => env[one]);
+  const [variable, ...others] = [...values, ...files];
+  if (variable === undefined) return undefined;
+  const given = env[variable] ?? '';
   try {
-    const content = readFileSync(file, 'utf8').trimEnd();
-    if (content === '') problems.push({ name, problem: `${name}_FILE names an empty file` });
-    return content || undefined;
+    if (others.length > 0) throw new Error(`is set more than once: ${[variable, ...others].join(', ')}`);
+    return values.length > 0 ? given : readSecretFile(variable, given);
   } catch (error) {
-    problems.push({ name, problem: `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code})` });
+    problems.push({ name, problem: (error as Error).message });
     return undefined;
   }
+}
+
+function readSecretFile(variable: string, path: string): string {
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8').trimEnd();
+  } catch (error) {
+    throw new Error(`${variable} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  if (content === '') throw new Error(`${variable} names an empty file`);
+  return content;
 }
 
 function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {

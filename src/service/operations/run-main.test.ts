@@ -13,7 +13,16 @@ describe('a process', () => {
 
   function run(name: string, body: string, env: NodeJS.ProcessEnv = {}) {
     const path = join(folder, `${name}.ts`);
-    const imports = ['run-main', 'serve', 'config', 'process-fields', '../http/http-app', 'log', 'metrics'];
+    const imports = [
+      'run-main',
+      'serve',
+      'config',
+      'process-fields',
+      '../http/http-app',
+      'log',
+      'metrics',
+      'run-service',
+    ];
     const lines = imports.map(
       (file) => `import * as ${basename(file).replace('-', '')} from '${join(import.meta.dirname, file)}.ts';`,
     );
@@ -38,7 +47,7 @@ describe('a process', () => {
     const measured = metrics.createMetrics();
     const app = httpapp.createHttpApp({ log: created, metrics: measured, routes: [slow], trustedProxies: 0, corsOrigins: [], bodyLimit: 1024 });
     const running = await serve.serve({ app, host: HOST, port: PORT, metrics: measured, metricsPort: METRICS_PORT, ready: {}, drainDeadline: DRAIN_DEADLINE, drainDelay: DRAIN_DELAY, log: created, close: async () => created.info('released') });
-    serve.stopOnSignals(running, created);`;
+    runservice.stopOnSignals(running, created);`;
   const env = { PORT: '0', METRICS_PORT: '0', HOST: '127.0.0.1', DRAIN_DELAY: 'PT0S' };
 
   const failure =
