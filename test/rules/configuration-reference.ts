@@ -58,8 +58,8 @@ export function configurationReference(described: readonly ConfiguredProcess[]):
 const introduction = `# Configuration
 
 Every process reads its settings from environment variables when it starts. If a value is invalid, or two settings contradict
-each other, the process exits before it listens. It prints every problem with the name of the variable, one per line, and
-never prints a value. The process ignores unknown variables. It logs a warning if the name of one is nearly that of a setting.
+each other, the process exits before it listens. It logs all problems in one line, each with the name of the variable and
+without the value; on a terminal it prints them as text. The process ignores unknown variables. It logs a warning if the name of one is nearly that of a setting.
 
 - Every variable \`NAME\` can be replaced by \`NAME_FILE\`, the path of a file that contains the value, such as a mounted
   secret. The process drops white space at the end of the file. Setting both variables is an error.
