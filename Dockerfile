@@ -28,7 +28,7 @@ USER 65532:65532
 ENTRYPOINT ["/bin/sh", "-c", "mkdir -p /tmp/app && cp -R /app/package.json /app/src /app/reconciler /tmp/app && ln -sfn /app/node_modules /tmp/app/node_modules && exec node --watch --watch-preserve-output --max-semi-space-size=8 --heap-growing-percent=30 /tmp/app/src/image/main.ts \"$@\"", "formgate"]
 
 FROM ${RUN_IMAGE}
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 ARG SOURCE=https://github.com/formgate/formgate
 LABEL org.opencontainers.image.title="Formgate" \

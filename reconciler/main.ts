@@ -1,8 +1,8 @@
 // The reconciler's process: one run, one summary, an exit code.
 import { parseConfig } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
-import { warnOfMisspelt } from '../src/service/operations/misspelt.ts';
 import { runMain } from '../src/service/operations/run-main.ts';
+import { warnOfVariables } from '../src/service/operations/variable-warnings.ts';
 import { configSchema } from './config.ts';
 import { help, parseRunArguments, type RunArguments, UsageError } from './options.ts';
 import { reconcile } from './start.ts';
@@ -27,7 +27,7 @@ await runMain(name, async () => {
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
   // On a terminal, progress and summary replace all log messages but warnings and errors.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
-  warnOfMisspelt(configSchema, process.env, log);
+  warnOfVariables(configSchema, process.env, log);
   const stop = new AbortController();
   // SIGHUP: the terminal was closed.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());

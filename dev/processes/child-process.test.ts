@@ -79,6 +79,9 @@ it('a child that is killed is reported and restarted', async () => {
 it('a child that cannot start is an error with its last log line, and is not restarted', async () => {
   await writeFile(main, "throw new Error('DATABASE_URL is missing')");
   await expect(start().ready).rejects.toThrow('The server did not start: Error: DATABASE_URL is missing');
+  const line = '{"problems":["A: is required","B: is required"],"msg":"invalid configuration"}';
+  await writeFile(main, `console.log('${line}'); process.exit(1)`);
+  await expect(start().ready).rejects.toThrow(/: invalid configuration: A: is required; B: is required/);
   expect(deaths).toEqual([]);
 });
 

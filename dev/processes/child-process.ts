@@ -125,8 +125,8 @@ async function lastWords(file: string): Promise<string> {
   // Node prints a stack trace below an uncaught error.
   const line = lines.findLast((one) => one.startsWith('{') || /Error\b.*: /.test(one)) ?? lines.at(-1) ?? '';
   try {
-    const { msg, err }: { msg?: string; err?: { message?: string } } = JSON.parse(line);
-    return [msg, err?.message].filter(Boolean).join(': ');
+    const { msg, reason, problems, err } = JSON.parse(line);
+    return [msg, reason, problems?.join('; '), err?.message].filter(Boolean).join(': ');
   } catch {
     return line || 'its log is empty';
   }

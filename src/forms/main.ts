@@ -1,19 +1,6 @@
 // The form service's process.
-import { parseConfig } from '../service/operations/config.ts';
-import { createLogger } from '../service/operations/log.ts';
-import { warnOfMisspelt } from '../service/operations/misspelt.ts';
-import { runMain } from '../service/operations/run-main.ts';
-import { stopOnSignals } from '../service/operations/serve.ts';
+import { runService } from '../service/operations/run-service.ts';
 import { configSchema } from './config.ts';
 import { startForms } from './start.ts';
 
-const name = 'form-service';
-
-await runMain(name, async () => {
-  const config = parseConfig(configSchema);
-  const log = createLogger({ name, level: config.LOG_LEVEL });
-  warnOfMisspelt(configSchema, process.env, log);
-  const running = await startForms({ config, log, env: process.env });
-  stopOnSignals(running, log);
-  return running;
-});
+await runService('form-service', configSchema, startForms);

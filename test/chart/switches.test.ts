@@ -270,8 +270,8 @@ describe('values that cannot work', () => {
     for (const problem of [
       'access.url: set the base URL of the identity provider',
       'directory.url: set the base URL of the directory service, or set platformServer.enabled',
-      'DATABASE_URL of forms: set value or existingSecret.name, or set bundled.enabled',
-      'CLIENT_SECRET of tokenHandler: set value or existingSecret.name',
+      'forms.database: set value or existingSecret.name, or set bundled.enabled',
+      'tokenHandler.account.secret: set value or existingSecret.name',
       'redis: set one of url, sentinels and clusterNodes, or set bundled.enabled',
     ])
       expect(words).toContain(problem);

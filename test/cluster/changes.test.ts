@@ -155,7 +155,7 @@ describe('an upgrade', () => {
     [
       'a secret that is too short',
       { forms: { codeKey: { existingSecret: { name: 'mistakes', key: 'short' } } } },
-      /Configuration is not usable: CODE_KEY: must have at least 32 characters/,
+      /CODE_KEY: must have at least 32 characters/,
     ],
     [
       'a database that cannot be reached',

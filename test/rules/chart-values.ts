@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
 export interface DescribedValue {
@@ -124,7 +125,10 @@ function settingsSchema({ schema, setByChart, callsPlatform }: ChartPart): objec
     type: 'object',
     additionalProperties: false,
     properties: Object.fromEntries(
-      settings.map(([name, field]) => [name, { type: 'string', description: (field as z.ZodType).description }]),
+      settings.flatMap(([name, field]) => [
+        [name, { type: 'string', description: (field as z.ZodType).description }],
+        ...oldNamesOf(name).map((oldName) => [oldName, { type: 'string', description: `Old name of ${name}` }]),
+      ]),
     ),
     ...(callsPlatform && { patternProperties: { '^DIR_[A-Z0-9_]+$': { type: 'string', pattern: '^https?://' } } }),
   };

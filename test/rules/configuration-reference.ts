@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
+import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
 /** A process and what it reads of its environment. */
@@ -57,8 +58,8 @@ export function configurationReference(described: readonly ConfiguredProcess[]):
 const introduction = `# Configuration
 
 Every process reads its settings from environment variables when it starts. If a value is invalid, or two settings contradict
-each other, the process exits before it listens. It prints every problem with the name of the variable, one per line, and
-never prints a value. The process ignores unknown variables. It logs a warning if the name of one is nearly that of a setting.
+each other, the process exits before it listens. It logs all problems in one line, each with the name of the variable and
+without the value; on a terminal it prints them as text. The process ignores unknown variables. It logs a warning if the name of one is nearly that of a setting.
 
 - Every variable \`NAME\` can be replaced by \`NAME_FILE\`, the path of a file that contains the value, such as a mounted
   secret. The process drops white space at the end of the file. Setting both variables is an error.
@@ -74,7 +75,18 @@ The platform calls the identity provider "the access service"; hence the names o
 
 \`npm run docs\` writes this page from the schemas in \`src/*/config.ts\` and \`reconciler/config.ts\`. A test fails if they differ.`;
 
-const ending = `## Addresses of the platform's services
+const ending = `## Renamed settings
+
+This version accepts these old names with a warning in the log, also in \`env\` of the chart; the next version ignores them.
+Setting both names is an error.
+
+| old name | new name |
+| --- | --- |
+${Object.entries(renamedSettings)
+  .map(([oldName, name]) => `| \`${oldName}\` | \`${name}\` |`)
+  .join('\n')}
+
+## Addresses of the platform's services
 
 A process that calls the platform looks up the URLs of its services in the directory. The variable
 \`DIR_<NAMESPACE>_<SERVICE>[_<API>]\` replaces the directory's entry for one service or one API. Its name is in capitals, with

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { events } from '../../src/forms/outbox/event-catalogue.ts';
+import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import { chartParts, describedValues, withSettings, withValuesTable } from './chart-values.ts';
 import { configurationReference, processes } from './configuration-reference.ts';
 import { errorPage } from './error-reference.ts';
@@ -25,3 +26,7 @@ writeFileSync(join(root, 'docs/form-statuses.md'), formStatusPage);
 writeFileSync(join(root, 'docs/routes.md'), routesReference(routedProcesses));
 rewrite('charts/formgate/README.md', (readme) => withValuesTable(readme, values));
 rewrite('charts/formgate/values.schema.json', (schema) => withSettings(schema, chartParts));
+writeFileSync(
+  join(root, 'charts/formgate/files/renamed-settings.json'),
+  `${JSON.stringify(renamedSettings, undefined, 2)}\n`,
+);

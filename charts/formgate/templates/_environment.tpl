@@ -117,31 +117,31 @@ dict root, source, name (of the variable), given (key in the Secret …-given), 
 {{- $redis := printf "%s-redis" (include "formgate.fullname" .) -}}
 {{- $bundled := .Values.bundled.enabled -}}
 forms:
-  DATABASE_URL: {{ toJson (dict "source" .Values.forms.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
-  CLIENT_SECRET: {{ toJson (dict "source" .Values.forms.account.secret) }}
-  CODE_KEY: {{ toJson (dict "source" .Values.forms.codeKey "generated" "FORMS_CODE_KEY") }}
+  DATABASE_URL: {{ toJson (dict "path" "forms.database" "source" .Values.forms.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
+  CLIENT_SECRET: {{ toJson (dict "path" "forms.account.secret" "source" .Values.forms.account.secret) }}
+  CODE_KEY: {{ toJson (dict "path" "forms.codeKey" "source" .Values.forms.codeKey "generated" "FORMS_CODE_KEY") }}
 tokenHandler:
-  DATABASE_URL: {{ toJson (dict "source" .Values.tokenHandler.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "TOKEN_HANDLER_DATABASE_URL") nil)) }}
-  CLIENT_SECRET: {{ toJson (dict "source" .Values.tokenHandler.account.secret) }}
-  KEY_RING: {{ toJson (dict "source" .Values.tokenHandler.keyRing "generated" "TOKEN_HANDLER_KEY_RING") }}
-  REDIS_URL: {{ toJson (dict "source" .Values.redis.url "bundled" ($bundled | ternary (dict "name" $redis "key" "REDIS_URL") nil)) }}
-  REDIS_PASSWORD: {{ toJson (dict "source" .Values.redis.password) }}
-  REDIS_SENTINEL_PASSWORD: {{ toJson (dict "source" .Values.redis.sentinelPassword) }}
+  DATABASE_URL: {{ toJson (dict "path" "tokenHandler.database" "source" .Values.tokenHandler.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "TOKEN_HANDLER_DATABASE_URL") nil)) }}
+  CLIENT_SECRET: {{ toJson (dict "path" "tokenHandler.account.secret" "source" .Values.tokenHandler.account.secret) }}
+  KEY_RING: {{ toJson (dict "path" "tokenHandler.keyRing" "source" .Values.tokenHandler.keyRing "generated" "TOKEN_HANDLER_KEY_RING") }}
+  REDIS_URL: {{ toJson (dict "path" "redis.url" "source" .Values.redis.url "bundled" ($bundled | ternary (dict "name" $redis "key" "REDIS_URL") nil)) }}
+  REDIS_PASSWORD: {{ toJson (dict "path" "redis.password" "source" .Values.redis.password) }}
+  REDIS_SENTINEL_PASSWORD: {{ toJson (dict "path" "redis.sentinelPassword" "source" .Values.redis.sentinelPassword) }}
 {{- if .Values.reconciler.enabled }}
 reconciler:
-  DATABASE_URL: {{ toJson (dict "source" .Values.forms.database "given" "FORMS_DATABASE_URL" "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
+  DATABASE_URL: {{ toJson (dict "path" "forms.database" "source" .Values.forms.database "given" "FORMS_DATABASE_URL" "bundled" ($bundled | ternary (dict "name" $postgres "key" "FORMS_DATABASE_URL") nil)) }}
 {{- $own := .Values.reconciler.account }}
 {{- if or $own.clientId $own.secret.value $own.secret.existingSecret.name }}
-  CLIENT_SECRET: {{ toJson (dict "source" $own.secret) }}
+  CLIENT_SECRET: {{ toJson (dict "path" "reconciler.account.secret" "source" $own.secret) }}
 {{- else }}
-  CLIENT_SECRET: {{ toJson (dict "source" .Values.forms.account.secret "given" "FORMS_CLIENT_SECRET") }}
+  CLIENT_SECRET: {{ toJson (dict "path" "forms.account.secret" "source" .Values.forms.account.secret "given" "FORMS_CLIENT_SECRET") }}
 {{- end }}
 {{- end }}
 {{- if .Values.platformServer.enabled }}
 platformServer:
-  DATABASE_URL: {{ toJson (dict "source" .Values.platformServer.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "PLATFORM_SERVER_DATABASE_URL") nil)) }}
-  SMTP_URL: {{ toJson (dict "source" .Values.platformServer.smtp) }}
-  CODE_KEY: {{ toJson (dict "source" .Values.platformServer.codeKey "generated" "PLATFORM_SERVER_CODE_KEY") }}
+  DATABASE_URL: {{ toJson (dict "path" "platformServer.database" "source" .Values.platformServer.database "bundled" ($bundled | ternary (dict "name" $postgres "key" "PLATFORM_SERVER_DATABASE_URL") nil)) }}
+  SMTP_URL: {{ toJson (dict "path" "platformServer.smtp" "source" .Values.platformServer.smtp) }}
+  CODE_KEY: {{ toJson (dict "path" "platformServer.codeKey" "source" .Values.platformServer.codeKey "generated" "PLATFORM_SERVER_CODE_KEY") }}
 {{- end }}
 {{- end -}}
 

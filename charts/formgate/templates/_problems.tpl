@@ -14,11 +14,11 @@
 {{- range $variable, $secret := $secrets -}}
 {{- $given := and $secret.source.existingSecret.name $secret.source.value -}}
 {{- if $given -}}
-{{- $problems = append $problems (printf "%s of %s: set either value or existingSecret.name, not both" $variable $part) -}}
+{{- $problems = append $problems (printf "%s: set either value or existingSecret.name, not both" $secret.path) -}}
 {{- end -}}
 {{- $isOptional := hasPrefix "REDIS_" $variable -}}
 {{- if not (or $isOptional $secret.source.existingSecret.name $secret.source.value $secret.bundled $secret.generated) -}}
-{{- $problems = append $problems (printf "%s of %s: set value or existingSecret.name%s" $variable $part (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
+{{- $problems = append $problems (printf "%s: set value or existingSecret.name%s" $secret.path (eq $variable "DATABASE_URL" | ternary ", or set bundled.enabled" "")) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -59,6 +59,6 @@
 {{- end -}}
 {{- end -}}
 {{- if $problems -}}
-{{- fail (printf "invalid values:\n  - %s" (join "\n  - " $problems)) -}}
+{{- fail (printf "invalid values:\n  - %s" (join "\n  - " (uniq $problems))) -}}
 {{- end -}}
 {{- end -}}

@@ -13,7 +13,7 @@ async function start(options: Partial<AboutOptions> = {}): Promise<string> {
 }
 
 describe('GET /', () => {
-  it('answers name, description and links as the older platform does', async () => {
+  it('returns name, description and links in the format of the older platform', async () => {
     const url = await start();
     expect(await (await fetch(url)).json()).toEqual({
       name: 'Form service',
@@ -29,7 +29,7 @@ describe('GET /', () => {
 });
 
 describe('GET /health', () => {
-  it('answers 200 and one boolean for each dependency, whatever their state', async () => {
+  it('returns 200 with one boolean for each dependency, even if some fail', async () => {
     const checks = {
       access: async () => true,
       directory: async () => false,
@@ -45,7 +45,7 @@ describe('GET /health', () => {
     ]);
   });
 
-  it('asks the dependencies at most once in two minutes, however often and at once it is asked', async () => {
+  it('checks each dependency at most once in two minutes, even for concurrent requests', async () => {
     let asked = 0;
     let now = new Date('2026-09-01T12:00:00Z');
     const checks = {

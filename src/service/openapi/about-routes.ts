@@ -1,5 +1,5 @@
 // `GET /` and `GET /health` on the main port, for clients of the older platform. They return only public information.
-// Kubernetes' probes use the metrics port instead (operations-app).
+// Kubernetes' probes use the metrics port instead.
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { anonymous, type Route, route } from '../http/http-app.ts';
@@ -7,7 +7,7 @@ import { anonymous, type Route, route } from '../http/http-app.ts';
 export interface AboutOptions {
   name: string;
   description: string;
-  /** Root of the API, such as `/form/v1`; a list where a process serves several. */
+  /** Root of the API, such as `/form/v1`; a list if the process serves several. */
   api: string | readonly string[];
   /** One check for each dependency, by the older platform's names (access, directory, tenant, configuration, event, db) and ours. */
   checks: Record<string, () => Promise<boolean>>;
@@ -64,16 +64,16 @@ export function aboutRoutes(options: AboutOptions): Route[] {
 
 /** Runs each check at most once in two minutes. */
 function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
-  let asked = Number.NEGATIVE_INFINITY;
-  let answer: Promise<Record<string, boolean>> | undefined;
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let results: Promise<Record<string, boolean>> | undefined;
   return () => {
     const now = clock().getTime();
-    if (answer && now < asked + healthAge) return answer;
-    asked = now;
-    answer = Promise.all(
+    if (results && now < checkedAt + healthAge) return results;
+    checkedAt = now;
+    results = Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await passes(check)] as const),
     ).then((pairs) => Object.fromEntries(pairs));
-    return answer;
+    return results;
   };
 }
 

@@ -18,7 +18,7 @@ afterAll(async () => {
   await app.close();
 });
 
-describe('the page of the API', () => {
+describe('the page /docs', () => {
   async function open(options: { colorScheme?: 'light' | 'dark'; width?: number } = {}) {
     const context = await browser.newContext({
       colorScheme: options.colorScheme ?? 'light',
@@ -31,7 +31,7 @@ describe('the page of the API', () => {
     return { page, close: () => context.close() };
   }
 
-  it('allows nothing but its own stylesheet and loads without a complaint of the browser', async () => {
+  it('allows only its own stylesheet and loads without a browser warning', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     const complaints: string[] = [];
@@ -48,7 +48,7 @@ describe('the page of the API', () => {
     await context.close();
   });
 
-  it('shows every call with what it takes and answers, and escapes what it shows', async () => {
+  it('shows the parameters, bodies and responses of every call, and escapes them', async () => {
     const { page, close } = await open();
     const headings = await page.locator('article h3 .method').allTextContents();
     expect(headings).toHaveLength(routes.length);
@@ -82,7 +82,7 @@ describe('the page of the API', () => {
     await close();
   });
 
-  it('can be walked by keyboard: the first tab stop skips to the calls', async () => {
+  it('can be used by keyboard: the first tab stop skips to the calls', async () => {
     const { page, close } = await open();
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the calls');

@@ -1,11 +1,11 @@
-// The API page, rendered once from the OpenAPI document. It has no scripts and loads nothing, so its
+// Renders the page /docs from the OpenAPI document. The page has no scripts and loads nothing, so its
 // Content-Security-Policy allows only its own stylesheet.
 import { docsStylesheet } from './docs-stylesheet.ts';
-import { html, Markup, prose } from './html.ts';
+import { html, type Markup, page, prose } from './html.ts';
 import { pagePolicy } from './page-stylesheet.ts';
 import { constraintsOf, type JsonSchema, schemaMarkup } from './schema-markup.ts';
 
-/** What of an OpenAPI 3.1 document is shown. */
+/** The shown parts of an OpenAPI 3.1 document. */
 export interface ShownDocument {
   info: { title: string; version: string; description?: string };
   paths?: Record<string, Record<string, Operation>>;
@@ -48,18 +48,7 @@ export function docsPage(document: ShownDocument): string {
   const { info, components } = document;
   const calls = callsOf(document);
   const schemas = Object.entries(components?.schemas ?? {});
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${info.title}: API</title>
-<link rel="icon" href="data:,">
-<style>${new Markup(docsStylesheet)}</style>
-</head>
-<body>
-<a class="skip" href="#calls">Skip to the calls</a>
+  const body = html`<a class="skip" href="#calls">Skip to the calls</a>
 <header>
 <h1>${info.title} <span class="quiet">version ${info.version}</span></h1>
 <p>${info.description !== undefined && prose(info.description)}</p>
@@ -71,10 +60,8 @@ export function docsPage(document: ShownDocument): string {
 ${calls.map(callSection)}
 <h2>Types</h2>
 ${schemas.map(schemaSection)}
-</main>
-</body>
-</html>
-`.text;
+</main>`;
+  return page({ title: `${info.title}: API`, styles: docsStylesheet, body });
 }
 
 function callsOf({ paths = {} }: ShownDocument): Call[] {
@@ -98,7 +85,7 @@ const needsOf: Record<string, string> = {
   session: 'the session cookie',
 };
 
-/** What one has to show, in words. An empty requirement takes a call without anything. */
+/** The credentials of a call in words. An empty requirement accepts a call without credentials. */
 function needs(security: Record<string, unknown>[] | undefined): string {
   const named = (security ?? []).flatMap((requirement) => Object.keys(requirement));
   if (named.length === 0) return 'Needs no access token.';
@@ -115,7 +102,7 @@ ${description !== undefined && html`<p>${prose(description)}</p>`}
 <p class="quiet">${needs(security)}</p>
 ${parameters && parameters.length > 0 && parametersTable(parameters, id)}
 ${requestBody && html`<h4>Body</h4>${contentMarkup(requestBody.content)}`}
-${responses && html`<h4>Answers</h4><dl class="answers">${Object.entries(responses).map(answerMarkup)}</dl>`}
+${responses && html`<h4>Responses</h4><dl class="responses">${Object.entries(responses).map(responseMarkup)}</dl>`}
 </article>
 `;
 }
@@ -128,8 +115,8 @@ function parametersTable(parameters: Parameter[], id: string): Markup {
 }
 
 function parameterRow(parameter: Parameter): Markup {
-  const { name, in: place, required, schema, description } = parameter;
-  return html`<tr><th scope="row"><code>${name}</code></th><td>${place}${required && ', required'}</td>
+  const { name, in: location, required, schema, description } = parameter;
+  return html`<tr><th scope="row"><code>${name}</code></th><td>${location}${required && ', required'}</td>
 <td>${schema !== undefined && parameterType(schema)}</td><td>${description !== undefined && prose(description)}</td></tr>`;
 }
 
@@ -138,12 +125,12 @@ function parameterType(schema: JsonSchema): Markup {
   return html`${schemaMarkup(schema)}${constraints && `, ${constraints}`}`;
 }
 
-function answerMarkup([status, answer]: [string, NonNullable<Operation['responses']>[string]]): Markup {
-  const headers = Object.entries(answer.headers ?? {});
-  const problem = answer.content?.['application/problem+json']?.schema;
-  return html`<dt><code>${status}</code></dt><dd>${answer.description !== undefined && prose(answer.description)}${problem !== undefined && html` (${schemaMarkup(problem)})`}
+function responseMarkup([status, response]: [string, NonNullable<Operation['responses']>[string]]): Markup {
+  const headers = Object.entries(response.headers ?? {});
+  const problem = response.content?.['application/problem+json']?.schema;
+  return html`<dt><code>${status}</code></dt><dd>${response.description !== undefined && prose(response.description)}${problem !== undefined && html` (${schemaMarkup(problem)})`}
 ${headers.length > 0 && html`<p>Headers:</p><ul>${headers.map(headerItem)}</ul>`}
-${answer.content && problem === undefined && contentMarkup(answer.content)}</dd>`;
+${response.content && problem === undefined && contentMarkup(response.content)}</dd>`;
 }
 
 function headerItem([name, header]: [string, Header]): Markup {

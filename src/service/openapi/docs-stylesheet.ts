@@ -1,4 +1,4 @@
-// The stylesheet of the API's page, from a phone's width up.
+// The stylesheet of the page /docs.
 import { pageStylesheet } from './page-stylesheet.ts';
 
 export const docsStylesheet = `${pageStylesheet}html { scroll-padding-top: 1rem; }
@@ -27,7 +27,7 @@ table { width: 100%; border-collapse: collapse; }
 th, td { text-align: left; padding: .45rem .75rem .45rem 0; border-bottom: 1px solid var(--line); vertical-align: top; font-weight: 400; }
 thead th { font-size: .875rem; color: var(--quiet); font-weight: 600; }
 tr:last-child > * { border-bottom: 0; }
-dl.answers { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .5rem 1rem; margin: 0; }
+dl.responses { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .5rem 1rem; margin: 0; }
 dt { font-weight: 700; }
 dd { margin: 0; overflow-wrap: anywhere; }
 dd p { margin: .25rem 0 0; }

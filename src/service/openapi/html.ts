@@ -1,6 +1,6 @@
-// A template tag that escapes. Every value that is not markup of ours goes through it.
+// Builds HTML pages. Every value that is not Markup is escaped.
 
-/** Markup that is safe to put in a page as it is. */
+/** Safe HTML, which is not escaped again. */
 export class Markup {
   readonly text: string;
 
@@ -9,20 +9,45 @@ export class Markup {
   }
 }
 
+/** A whole page. `styles` is its only stylesheet; `bodyClass` the class of its body. */
+export function page({ title, styles, body, bodyClass }: PageContent): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<style>${new Markup(styles)}</style>
+</head>
+<body${bodyClass !== undefined && html` class="${bodyClass}"`}>
+${body}
+</body>
+</html>
+`.text;
+}
+
+interface PageContent {
+  title: string;
+  styles: string;
+  body: Markup;
+  bodyClass?: string;
+}
+
 type Value = Markup | string | number | undefined | false | readonly Markup[];
 
-/** Literal parts stay, values are escaped unless they are Markup; undefined and false leave nothing. */
+/** A template tag: escapes values unless they are Markup, and omits undefined and false. */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Markup {
   const texts = parts.map((part, index) => part + (index < values.length ? render(values[index]) : ''));
   return new Markup(texts.join(''));
 }
 
-/** The same markup between items, as `join` does with texts. */
 export function joinMarkup(items: readonly Markup[], separator: string): Markup {
   return new Markup(items.map(({ text }) => text).join(escapeText(separator)));
 }
 
-/** A description as it is written for OpenAPI: of CommonMark, code between backticks is shown, all else is text. */
+/** The text of an OpenAPI description. Of CommonMark, it supports only code between backticks. */
 export function prose(text: string): Markup {
   return new Markup(
     text

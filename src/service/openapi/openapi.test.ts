@@ -14,7 +14,11 @@ afterAll(() => app.close());
 
 interface DocumentShape {
   openapi: string;
-  paths: Record<string, Record<string, { security?: unknown; responses: Record<string, { content?: object }> }>>;
+  servers: unknown;
+  paths: Record<
+    string,
+    Record<string, { operationId: string; security?: unknown; responses: Record<string, { content?: object }> }>
+  >;
 }
 const fetchDocument = async (path = '/openapi.json') => (await (await fetch(app.url + path)).json()) as DocumentShape;
 
@@ -26,7 +30,7 @@ describe('the OpenAPI document', () => {
     expect([result.valid, document.openapi]).toEqual([true, '3.1.0']);
   });
 
-  it('has every route of the table, and nothing else', async () => {
+  it('contains exactly the routes of the table', async () => {
     const { paths } = await fetchDocument();
     const documented = Object.entries(paths).flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method} ${path}`),
@@ -35,30 +39,38 @@ describe('the OpenAPI document', () => {
     expect(documented.sort()).toEqual(served.sort());
   });
 
-  it('asks for a bearer token exactly where the route does', async () => {
+  it('requires a bearer token exactly where the route does', async () => {
     const { paths } = await fetchDocument();
     expect(paths['/form/v1/forms/{formId}']?.get?.security).toEqual([{ bearer: [] }]);
     expect(paths['/form/v1/forms']?.post?.security).toBeUndefined();
   });
 
-  it('answers failures as problems', async () => {
+  it('describes failures as problems', async () => {
     const { paths } = await fetchDocument();
     expect(paths['/form/v1/forms/{formId}']?.get?.responses['404']?.content).toEqual({
       'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
     });
   });
 
-  it('names the answers that every route of a kind may give, without the routes saying so', async () => {
+  it('lists the responses that follow from guards and inputs of a route', async () => {
     const { paths } = await fetchDocument();
     expect(Object.keys(paths['/form/v1/forms/{formId}']?.get?.responses ?? {})).toEqual(
-      expect.arrayContaining(['400', '401', 'default']),
+      expect.arrayContaining(['400', '401', '502', '503', 'default']),
     );
     const create = paths['/form/v1/forms']?.post?.responses;
     expect(Object.keys(create ?? {})).toEqual(expect.arrayContaining(['400', '413', '415', 'default']));
     expect(create).not.toHaveProperty('401');
   });
 
-  it('is the same at the address of the older platform', async () => {
+  it('names the server, and every operation with an id of its own', async () => {
+    const { paths, servers } = await fetchDocument();
+    expect(servers).toEqual([{ url: '/' }]);
+    const ids = Object.values(paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
+    expect(ids).toContain('getFormV1FormsFormId');
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('is the same at the path of the older platform', async () => {
     expect(await fetchDocument('/swagger/docs/v1')).toEqual(await fetchDocument());
   });
 });

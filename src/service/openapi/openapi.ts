@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document, generated from the route table and the schemas that validate, and a page to browse it.
+// Generates the OpenAPI 3.1 document from the route table and its schemas, and serves it as JSON and as a page.
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { type Answer, anonymous, type Credential, type Route, route } from '../http/http-app.ts';
@@ -31,18 +31,26 @@ export function createOpenApi(options: OpenApiOptions): Document {
   for (const route of options.routes) {
     const path = route.path.replace(/[:*](\w+)/g, '{$1}');
     const methods = route.method === 'all' ? anyMethod : [route.method];
-    const operations = Object.fromEntries(methods.map((method) => [method, operation(route)]));
+    const operations = Object.fromEntries(
+      methods.map((method) => [method, { operationId: operationId(method, path), ...operation(route) }]),
+    );
     paths[path] = { ...paths[path], ...operations };
   }
   return createDocument({
     openapi: '3.1.0',
     info: { title: options.title, version: options.version, description: options.description },
+    servers: [{ url: '/' }],
     paths,
     components: { securitySchemes: usedSchemes(options.routes) },
   });
 }
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
+
+/** `getFormV1FormsFormId` of `get` and `/form/v1/forms/{formId}`. */
+function operationId(method: string, path: string): string {
+  return `${method}${path}`.replace(/[^A-Za-z0-9]+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
+}
 
 function operation(route: Route): ZodOpenApiOperationObject {
   const headers = Object.entries(route.headers ?? {}).map(([name, description]) => [
@@ -71,23 +79,31 @@ function operation(route: Route): ZodOpenApiOperationObject {
   };
 }
 
-/** What every route of its kind may answer, so that no route has to say it: a route's own words come before these. */
+/** Responses that follow from a route's guards and inputs. A response that the route declares itself takes precedence. */
 function impliedAnswers(route: Route): Record<number, Answer> {
   const { handle, params, query, body } = route;
   if (!handle) return {};
   const credentials = credentialsOf(route);
   return {
-    ...((params ?? query ?? body) && { 400: { description: 'The request is not valid: `errors` name every place' } }),
+    ...((params ?? query ?? body) && {
+      400: { description: 'The request is invalid: `errors` lists the invalid fields' },
+    }),
     ...(credentials.length > 0 &&
       !credentials.includes('none') && {
         401: {
           description: 'The caller is not authenticated',
-          ...(credentials.includes('bearer') && { headers: { 'WWW-Authenticate': 'What is wrong with the bearer' } }),
+          ...(credentials.includes('bearer') && {
+            headers: { 'WWW-Authenticate': 'Why the bearer token was rejected' },
+          }),
         },
       }),
+    ...(credentials.includes('bearer') && {
+      502: { description: 'A service that this one depends on failed' },
+      503: { description: 'The service, or a store that it needs, is busy or unavailable' },
+    }),
     ...(body && {
       413: { description: 'The body is too large' },
-      415: { description: 'The body is not sent as application/json' },
+      415: { description: 'The body is not `application/json`' },
     }),
   };
 }
@@ -109,7 +125,7 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
   };
 }
 
-/** Any one of the requirements is enough; an empty one says that a call without a credential is taken as well. */
+/** A call must meet one of the requirements; an empty one accepts a call without credentials. */
 function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {
   const credentials = credentialsOf(route);
   if (credentials.every((credential) => credential === 'none')) return {};
@@ -135,9 +151,8 @@ function response(status: number, answer: Answer) {
 }
 
 /**
- * Routes that serve the document of `options.routes` at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a
- * page at `/docs`, and the problem types at `/problems/<slug>`. The document is made for the first request, so that no
- * process waits for it when it starts.
+ * Serves the document at `/openapi.json` and at the older platform's `/swagger/docs/v1`, a page at `/docs`, and the problem
+ * types at `/problems/<slug>`. The first request creates the document, so that the process starts faster.
  */
 export function documentRoutes(options: OpenApiOptions): Route[] {
   let made: { json: string; page: string } | undefined;

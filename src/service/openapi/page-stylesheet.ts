@@ -1,5 +1,4 @@
-// The stylesheet that all pages of the product share (light and dark colours, type, links, visible focus), and the policy
-// that goes with a page's stylesheet. Pages add their own rules.
+// The stylesheet that all pages share (light and dark colours, type, links, visible focus). Pages add their own rules.
 import { createHash } from 'node:crypto';
 
 export const pageStylesheet = `

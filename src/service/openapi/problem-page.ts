@@ -1,11 +1,10 @@
-// The page of a problem type at /problems/<slug>, for people, and the same as JSON for programs that ask for it. Like the
-// API page it has no scripts and loads nothing.
+// Serves a problem type at /problems/<slug>, as a page without scripts or as JSON.
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { anonymous, type Route, route } from '../http/http-app.ts';
 import { Problem } from '../http/problem.ts';
 import { findProblemType, type ProblemType, problemUrn } from '../http/problem-types.ts';
-import { html, Markup, prose } from './html.ts';
+import { html, page, prose } from './html.ts';
 import { pagePolicy, pageStylesheet } from './page-stylesheet.ts';
 
 const stylesheet = `${pageStylesheet}body { max-width: 45rem; }
@@ -43,26 +42,13 @@ function sendProblemType(slug: string, request: Request, response: Response): vo
 }
 
 function problemPage(slug: string, { status, title, meaning, action }: ProblemType): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}: problem ${slug}</title>
-<link rel="icon" href="data:,">
-<style>${new Markup(stylesheet)}</style>
-</head>
-<body>
-<main>
+  const body = html`<main>
 <h1>${title}</h1>
 <p class="quiet">HTTP status ${status}, type <code>${problemUrn(slug)}</code></p>
 <h2>What it means</h2>
 <p>${prose(meaning)}</p>
 <h2>What to do</h2>
 <p>${prose(action)}</p>
-</main>
-</body>
-</html>
-`.text;
+</main>`;
+  return page({ title: `${title}: problem ${slug}`, styles: stylesheet, body });
 }

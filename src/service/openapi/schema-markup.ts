@@ -1,4 +1,4 @@
-// JSON Schema in words: what a value is, what an object holds. It shows; it does not validate.
+// Describes a JSON Schema in words, for the page /docs.
 import { html, joinMarkup, type Markup, prose } from './html.ts';
 
 export type JsonSchema = boolean | SchemaObject;
@@ -40,11 +40,11 @@ export function schemaMarkup(schema: JsonSchema): Markup {
   return html`${plainText(schema)}`;
 }
 
-/** What a value has to keep to beyond its type. */
+/** The constraints of a value besides its type. */
 export function constraintsOf(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return '';
   const { format, pattern, default: absent } = schema;
-  // A format says what its pattern says.
+  // A format implies its pattern.
   return [
     pattern !== undefined && format === undefined && `pattern ${pattern}`,
     absent !== undefined && `default ${JSON.stringify(absent)}`,
@@ -90,7 +90,7 @@ function countOf({ minItems, maxItems }: SchemaObject): string {
 }
 
 function between(least: number | undefined, most: number | undefined, unit: string): string {
-  // Whole numbers carry the bounds of a double, which tell nobody anything.
+  // The schema of a whole number has the bounds of a double.
   const from = least === undefined || Math.abs(least) === Number.MAX_SAFE_INTEGER ? undefined : least;
   const to = most === undefined || Math.abs(most) === Number.MAX_SAFE_INTEGER ? undefined : most;
   if (from !== undefined && to !== undefined) return `${from} to ${to}${unit}`;

@@ -116,7 +116,7 @@ describe('the configuration', () => {
   it('refuses a variable that is given both by itself and by file', () => {
     const env = { ...needed, CLIENT_SECRET_FILE: file('other', 'another-long-secret-value') };
     expect(problemsOf(everything, env)).toEqual({
-      CLIENT_SECRET: 'is given twice, by itself and by CLIENT_SECRET_FILE',
+      CLIENT_SECRET: 'is set more than once: CLIENT_SECRET, CLIENT_SECRET_FILE',
     });
   });
 

@@ -1,31 +1,28 @@
-// Reads a process's configuration from its environment, once, and reports every problem at once.
-// It refuses to guess: an unreadable secret file or a malformed value stops the process before it listens.
+// Reads a process's configuration from its environment and reports all problems together. An unreadable secret file or an
+// invalid value stops the process before it listens.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { oldNamesOf } from './renamed-settings.ts';
 
 export interface ConfigProblem {
   name: string;
   problem: string;
 }
 
-/** Carries every problem of a configuration; its message is printable as it is and never holds a value. */
+/** Lists every problem of a configuration. It never holds a value. */
 export class ConfigError extends Error {
   readonly problems: ConfigProblem[];
 
   constructor(problems: ConfigProblem[]) {
-    const lines = problems.map(({ name, problem }) => `${name}: ${problem}`);
-    // One fits beside its heading, where a pod's status has room for a line.
-    super(
-      `Configuration is not usable:${lines.length === 1 ? ` ${lines[0]}` : lines.map((line) => `\n  ${line}`).join('')}`,
-    );
+    super(['invalid configuration:', ...problems.map(({ name, problem }) => `${name}: ${problem}`)].join('\n  '));
     this.name = 'ConfigError';
     this.problems = problems;
   }
 }
 
 /**
- * Parses the environment by a schema whose keys are variable names. `NAME_FILE` may name a file that holds the value
- * of `NAME` (mounted secrets); giving both is a problem. An empty variable counts as absent.
+ * Parses the environment with a schema whose keys are variable names. `NAME_FILE` may name a file that contains the value
+ * of `NAME`, such as a mounted secret. An empty variable counts as not set. Throws ConfigError.
  */
 export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.ProcessEnv = process.env): z.infer<S> {
   const problems: ConfigProblem[] = [];
@@ -44,14 +41,14 @@ export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.Proces
   throw new ConfigError(problems);
 }
 
-/** A rule between settings; a problem of it is reported under the first of them. */
+/** A rule between settings; its problem is reported under the first of them. */
 export interface SettingsRule {
   names: [string, ...string[]];
   holds(values: never): boolean;
   problem: string;
 }
 
-/** The schema with rules, each judged where its settings are valid by themselves, and reported with all other problems. */
+/** Adds rules to a schema. A rule is checked if its settings are valid by themselves, even if others are invalid. */
 export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRule[]): S {
   return rules.reduce((ruled, { names, holds, problem }) => {
     const concerned = new Set<PropertyKey>(names);
@@ -63,7 +60,7 @@ export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRu
   }, schema);
 }
 
-/** `shorter`, a duration, must be below `longer`; or at most as long, where that makes sense. */
+/** The duration `shorter` must be shorter than `longer`, or with `mayEqual` not longer. */
 export function orderRule(shorter: string, longer: string, { mayEqual = false } = {}): SettingsRule {
   return {
     names: [shorter, longer],
@@ -76,21 +73,29 @@ export function orderRule(shorter: string, longer: string, { mayEqual = false } 
 }
 
 function readVariable(name: string, env: NodeJS.ProcessEnv, problems: ConfigProblem[]): string | undefined {
-  const file = env[`${name}_FILE`];
-  const value = env[name] || undefined;
-  if (!file) return value;
-  if (value !== undefined) {
-    problems.push({ name, problem: `is given twice, by itself and by ${name}_FILE` });
-    return undefined;
-  }
+  const values = [name, ...oldNamesOf(name)].filter((one) => env[one]);
+  const files = [name, ...oldNamesOf(name)].map((one) => `${one}_FILE`).filter((one) => env[one]);
+  const [variable, ...others] = [...values, ...files];
+  if (variable === undefined) return undefined;
+  const given = env[variable] ?? '';
   try {
-    const content = readFileSync(file, 'utf8').trimEnd();
-    if (content === '') problems.push({ name, problem: `${name}_FILE names an empty file` });
-    return content || undefined;
+    if (others.length > 0) throw new Error(`is set more than once: ${[variable, ...others].join(', ')}`);
+    return values.length > 0 ? given : readSecretFile(variable, given);
   } catch (error) {
-    problems.push({ name, problem: `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code})` });
+    problems.push({ name, problem: (error as Error).message });
     return undefined;
   }
+}
+
+function readSecretFile(variable: string, path: string): string {
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8').trimEnd();
+  } catch (error) {
+    throw new Error(`${variable} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  if (content === '') throw new Error(`${variable} names an empty file`);
+  return content;
 }
 
 function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
@@ -122,7 +127,7 @@ export function csv(defaultValue = '') {
     );
 }
 
-/** A secret of at least so many characters; the message never shows it. */
+/** A secret with a minimum length; the message never shows it. */
 export function secret(minLength: number) {
   return z.string().min(minLength, `must have at least ${minLength} characters`);
 }
@@ -151,12 +156,12 @@ export function integer(defaultValue: number, { min = 0, max = Number.MAX_SAFE_I
 const durationPattern = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 const durationUnits = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
 
-/** A century: added to today, anything longer soon leaves what dates can say. */
+/** A century: longer durations may exceed the range of dates. */
 const longestDuration = 36_525 * 86_400_000;
 
 /**
- * Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; undefined if it is none or exceeds a
- * century. Years and months are refused: their length depends on the calendar.
+ * Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; undefined if it is invalid or exceeds a
+ * century. Years and months are invalid, because their length depends on the calendar.
  */
 export function parseDuration(text: string): number | undefined {
   const match = durationPattern.exec(text);
@@ -165,7 +170,7 @@ export function parseDuration(text: string): number | undefined {
   return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** An ISO 8601 duration such as P15D or PT10M, as milliseconds; `max` is a duration too. */
+/** An ISO 8601 duration such as P15D or PT10M, as milliseconds. `max` is also a duration. */
 export function isoDuration(defaultValue: string, { max }: { max?: string } = {}) {
   const most = max === undefined ? longestDuration : (parseDuration(max) ?? 0);
   return z

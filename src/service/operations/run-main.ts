@@ -1,10 +1,10 @@
-// The frame of every main.ts: reads the configuration, starts the process, and logs why it could not. After an uncaught
-// exception the process finishes its running requests, and exits 1.
+// Runs a process and logs why it could not start. After an uncaught exception the process finishes its running requests
+// and exits with 1.
 import pino from 'pino';
 import { ConfigError } from './config.ts';
 import { createLogger, type Logger } from './log.ts';
+import { StartupError } from './startup-check.ts';
 
-/** A started service, as far as stopping it goes. */
 export interface Stoppable {
   /** Drains and stops. Repeated calls wait for the first. */
   close(): Promise<void>;
@@ -13,36 +13,43 @@ export interface Stoppable {
 }
 
 /**
- * Runs `start`, which returns the service to drain after an uncaught exception; without one, and before, an exception
- * exits 1 at once. A ConfigError is printed whole and exits 1 before anything listens.
+ * Runs `start`, which returns the service to drain after an uncaught exception. Without a service, and until `start` has
+ * returned it, an exception ends the process with 1. All problems of a configuration are logged in one line; on a terminal
+ * they are printed as text.
  */
 export async function runMain(name: string, start: () => Promise<Stoppable> | Promise<void>): Promise<void> {
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });
   let running: Stoppable | undefined;
   let uncaught = 0;
-  // An unhandled rejection arrives here too. Node would print the error with all its properties; those of a database
-  // error hold values. The logger takes name, message, code and stack.
+  // Unhandled rejections arrive here too. Node would print an error with all its properties, which may hold values of the
+  // database; the logger takes name, message, code and stack.
   process.on('uncaughtException', (error) => {
     process.exitCode = 1;
     uncaught += 1;
-    if (uncaught <= mostLogged) tryLog(log, error, 'uncaught exception');
+    if (uncaught <= mostLogged) tryLog(log, { err: error }, 'uncaught exception');
     if (!running) process.exit();
     if (uncaught === 1) drain(running);
   });
   try {
     running = (await start()) || undefined;
   } catch (error) {
-    if (error instanceof ConfigError) process.stderr.write(`${name}: ${error.message}\n`);
-    else tryLog(log, error, 'cannot start');
+    reportFailedStart(log, name, error);
     process.exit(1);
   }
 }
 
-/** Uncaught exceptions of one process that are logged: what is broken may throw for as long as it drains. */
+function reportFailedStart(log: Logger, name: string, error: unknown): void {
+  if (error instanceof ConfigError && process.stderr.isTTY) process.stderr.write(`${name}: ${error.message}\n`);
+  else if (error instanceof ConfigError)
+    tryLog(log, { problems: error.problems.map((one) => `${one.name}: ${one.problem}`) }, 'invalid configuration');
+  else tryLog(log, error instanceof StartupError ? { reason: error.message } : { err: error }, 'cannot start');
+}
+
+/** Most uncaught exceptions that one process logs: while it drains, what is broken may throw again and again. */
 const mostLogged = 10;
 
 function drain(running: Stoppable): void {
-  // What was thrown may have broken the drain as well.
+  // The exception may have broken the drain as well.
   setTimeout(() => process.exit(), running.longestStop);
   running.close().then(
     () => process.exit(),
@@ -51,10 +58,10 @@ function drain(running: Stoppable): void {
 }
 
 /** A log that cannot be written must not keep the process from ending. */
-function tryLog(log: Logger, error: unknown, message: string): void {
+function tryLog(log: Logger, facts: object, message: string): void {
   try {
-    log.fatal({ err: error }, message);
+    log.fatal(facts, message);
   } catch {
-    // Nowhere is left to say it.
+    // There is no other log.
   }
 }

@@ -114,27 +114,6 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 }
 
 /**
- * Stops the process on SIGTERM, SIGINT and SIGHUP (its terminal, or the reader of its log, is gone): exit 0 after a clean
- * drain, 1 when closing failed or after an uncaught exception. A second SIGTERM or SIGINT does not wait.
- */
-export function stopOnSignals(running: RunningService, log: Logger): void {
-  const stop = (signal: NodeJS.Signals) => {
-    log.info({ signal }, 'signal received');
-    running.close().then(
-      () => process.exit(),
-      (error: unknown) => {
-        log.error({ err: error }, 'stopping failed');
-        process.exit(1);
-      },
-    );
-  };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
-  // The reader of the log may go while it stops already.
-  process.on('SIGHUP', stop);
-}
-
-/**
  * Answers a function that closes the listener, waits for running requests, at most `deadline` milliseconds, and resolves
  * with whether all of them finished. Node alone would wait for kept-alive connections too: each is told
  * `Connection: close` with its last answer, or closed as soon as it is idle.

@@ -5,6 +5,9 @@ import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
+/** Why the process cannot start, for an operator. It is logged without a stack. */
+export class StartupError extends Error {}
+
 /** A setting of this process is wrong, and waiting does not help. The message tells the operator what to check. */
 export class WrongSetting extends Error {
   /** For the log; never a secret. */
@@ -48,7 +51,7 @@ export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOp
   const { patience, firstRetry, longestRetry } = { ...usualPace, ...pace };
   const count = countOutcomes(metrics);
   const stop = new AbortController();
-  let problem: string | undefined = `${what} has not answered yet`;
+  let problem: string | undefined = `${what} has not responded yet`;
   let isWrong = false;
   let isOver = false;
 

@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Logger } from '../operations/log.ts';
+import { StartupError } from '../operations/startup-check.ts';
 import { explainDatabaseFailure } from './database-failure.ts';
 
 const lockKey = 4_711_026;
@@ -33,7 +34,7 @@ export async function migrate(options: {
   try {
     await client.connect();
   } catch (error) {
-    throw new Error(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
+    throw new StartupError(`the database cannot be opened: ${explainDatabaseFailure(error)}`, { cause: error });
   }
   try {
     if (await isUpToDate(client, options.directory, limits)) return;
@@ -46,7 +47,7 @@ export async function migrate(options: {
     for (const file of applied) options.log.info({ migration: file }, 'migration applied');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined);
-    throw new Error(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
+    throw new StartupError(`the database cannot be migrated: ${explainDatabaseFailure(error)}`, { cause: error });
   } finally {
     await client.end();
   }

@@ -1,0 +1,45 @@
+// The main function of an HTTP service: reads the configuration, starts the service, and stops it on a signal.
+import type { z } from 'zod';
+import { parseConfig } from './config.ts';
+import { createLogger, type Logger } from './log.ts';
+import { runMain } from './run-main.ts';
+import type { RunningService } from './serve.ts';
+import { warnOfVariables } from './variable-warnings.ts';
+
+type Settings = z.ZodObject<{ LOG_LEVEL: z.ZodType<string> }>;
+
+export function runService<S extends Settings>(
+  name: string,
+  configSchema: S,
+  start: (options: { config: z.output<S>; log: Logger; env: NodeJS.ProcessEnv }) => Promise<RunningService>,
+): Promise<void> {
+  return runMain(name, async () => {
+    const config = parseConfig(configSchema);
+    const log = createLogger({ name, level: (config as { LOG_LEVEL: string }).LOG_LEVEL });
+    warnOfVariables(configSchema, process.env, log);
+    const running = await start({ config, log, env: process.env });
+    stopOnSignals(running, log);
+    return running;
+  });
+}
+
+/**
+ * Drains the service on SIGTERM, SIGINT and SIGHUP (its terminal or the reader of its log is gone), then exits with 0, or
+ * with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the process immediately.
+ */
+export function stopOnSignals(running: RunningService, log: Logger): void {
+  const stop = (signal: NodeJS.Signals) => {
+    log.info({ signal }, 'signal received');
+    running.close().then(
+      () => process.exit(),
+      (error: unknown) => {
+        log.error({ err: error }, 'stopping failed');
+        process.exit(1);
+      },
+    );
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+  // Not once: the reader of the log may go while the service is already stopping.
+  process.on('SIGHUP', stop);
+}
