@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { withoutCluster } from './test/kubernetes/cluster-of-run.ts';
+import { LongFilesFirst } from './test/support/long-files-first.ts';
 import { leftOut } from './test/support/system-parts.ts';
 
 export default defineConfig({
@@ -11,16 +12,16 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/leaks.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
-    maxWorkers: 3,
+    maxWorkers: 5,
+    sequence: { sequencer: LongFilesFirst },
     // Importing a file does nothing, and no module keeps anything: the files of a worker share what they import.
     isolate: false,
     // Shared with the processes that tests start, which inherit it.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/formgate') },
-    // The other files of a run may keep a machine busy for longer than the default of a second.
-    expect: { poll: { timeout: 10_000 } },
-    // A busy machine may cost a test its first try; what needed a second one is listed.
-    retry: 1,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // The other files of a run may keep a machine busy for longer than the default of a second. A long timeout costs
+    // nothing while the condition comes true.
+    expect: { poll: { timeout: 60_000 } },
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

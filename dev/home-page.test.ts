@@ -1,5 +1,5 @@
 // The start page, in a real browser.
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { accessibilityViolations, launchChromium } from '../test/support/chromium.ts';
 import { homePage } from './home-page.ts';
 import { renderPage } from './pages/layout.ts';
@@ -18,13 +18,13 @@ it.each([
   'the start page has no accessibility violation that axe finds, in %s at %i pixels, ready or not',
   async (colorScheme, width, isReady) => {
     const context = await browser.newContext({ colorScheme, viewport: { width, height: 800 }, bypassCSP: true });
+    onTestFinished(() => context.close());
     const page = await context.newPage();
     const parts = { postgres: true, 'form service': isReady };
     await page.setContent(renderPage(homePage({ publicUrl: 'http://localhost:8080', parts })));
     expect(await accessibilityViolations(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     expect(await page.locator('a').allTextContents()).toContain('API of the token handler');
-    await context.close();
   },
 );
 

@@ -37,7 +37,7 @@ describe('the lease', () => {
           ...store,
           // Only the run with the lease gets here; the other two must be skipped meanwhile.
           async definitions(db) {
-            await expect.poll(() => skipped, { timeout: 20_000 }).toBe(2);
+            await expect.poll(() => skipped).toBe(2);
             return store.definitions(db);
           },
         },
@@ -90,7 +90,7 @@ describe('the lease', () => {
       // It waits for the row that the release has locked.
       late = lease.renew().catch((error: unknown) => error);
       const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-      await expect.poll(async () => (await world.pool.query(waits)).rowCount, { timeout: 10_000 }).toBe(1);
+      await expect.poll(async () => (await world.pool.query(waits)).rowCount).toBe(1);
     });
     expect(await late).toBeInstanceOf(LeaseLostError);
     await release(await take());

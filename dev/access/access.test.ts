@@ -1,6 +1,6 @@
 // The embedded identity provider over HTTP: the claims of its tokens, and the requests that it rejects.
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
 
 let access: TestAccess;
@@ -72,17 +72,17 @@ describe('access tokens', () => {
 
   it('the subject of an account is the same in another run', async () => {
     const other = await startTestAccess();
+    onTestFinished(() => other.close());
     const [here, there] = await Promise.all([access, other].map((one) => one.serviceToken('demo', 'demo-intake')));
     expect(decodeJwt(here ?? '').sub).toBe(decodeJwt(there ?? '').sub);
-    await other.close();
   });
 
   it('the client ids and audiences follow the URN prefix', async () => {
     const other = await startTestAccess({ urnPrefix: 'urn:ads' });
+    onTestFinished(() => other.close());
     const { azp, aud } = decodeJwt(await other.serviceToken('core', 'form-service'));
     expect(azp).toBe('urn:ads:platform:form-service');
     expect(aud).toContain('urn:ads:platform:tenant-service');
-    await other.close();
   });
 });
 

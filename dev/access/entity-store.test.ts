@@ -1,7 +1,7 @@
 // The contract of both entity stores, and a restart on Postgres, which must lose nothing.
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { createMemoryEntityStore, type EntityStore } from './entity-store.ts';
@@ -113,6 +113,7 @@ it('a restart on Postgres forgets no registered client, no refresh token and no 
   await before.close();
 
   const after = await open();
+  onTestFinished(() => after.close());
   expect(await keysOf(after.issuer('demo'))).toEqual(keys);
   const refreshed = await tokenOf(after.issuer('demo'), {
     grant_type: 'refresh_token',
@@ -123,5 +124,4 @@ it('a restart on Postgres forgets no registered client, no refresh token and no 
   address.host = new URL(after.url).host;
   const read = await fetch(address, { headers: { Authorization: `Bearer ${client.registration_access_token}` } });
   expect(await read.json()).toMatchObject({ client_name: 'kept' });
-  await after.close();
 });

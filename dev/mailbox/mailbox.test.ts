@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import express from 'express';
 import nodemailer from 'nodemailer';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestMailbox } from '../../test/support/mailbox.ts';
 import { type Listening, listen } from '../listen.ts';
@@ -102,11 +102,11 @@ it('an unknown message is 404', async () => {
 
 it('a test mailbox waits for a message, and lists what it has when none arrives', async () => {
   const test = await startTestMailbox();
+  onTestFinished(() => test.close());
   const waiting = test.waitFor(({ subject }) => subject === 'Two');
   const transport = nodemailer.createTransport(test.url);
   for (const subject of ['One', 'Two'])
     await transport.sendMail({ from: 'a@example.com', to: 'b@example.com', subject, text: 'x' });
   expect((await waiting).to).toBe('b@example.com');
   await expect(test.waitFor(({ subject }) => subject === 'Three', 50)).rejects.toThrow('there are: ["Two","One"]');
-  await test.close();
 });

@@ -52,7 +52,7 @@ const isAlive = (pid: number) => {
   }
 };
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !(await holds()); await delay(20)) {
+  for (const deadline = Date.now() + 60_000; !(await holds()); await delay(20)) {
     if (Date.now() > deadline) throw new Error('It did not become true within 10 s.');
   }
 }

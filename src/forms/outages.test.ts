@@ -45,7 +45,7 @@ describe('while the notification service is away', () => {
       // With half an answer the code was checked, and is spent.
       await notifications.heal();
       if (fault === 'half an answer') return;
-      await expect.poll(async () => (await read(id, code)).status, { timeout: 15_000 }).toBe(200);
+      await expect.poll(async () => (await read(id, code)).status).toBe(200);
     },
   );
 
@@ -60,7 +60,7 @@ describe('while the notification service is away', () => {
     await notifications.break(503, { at: 1 });
     for (let nth = 0; nth < 3; nth += 1) expect([502, 503]).toContain((await send(id)).status);
     await notifications.heal();
-    await expect.poll(async () => (await send(id)).status, { timeout: 40_000, interval: 500 }).toBe(202);
+    await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
   }, 60_000);
 
   it('forms are created, saved, submitted and deleted all the same', async () => {
@@ -75,7 +75,7 @@ describe('while the notification service is away', () => {
   it('a form that is sent a code before the relay has subscribed it has one subscriber', async () => {
     await notifications.break(503, { at: 1, times: 2 });
     const id = await forms.draft();
-    await expect.poll(async () => (await send(id)).status, { timeout: 40_000, interval: 500 }).toBe(202);
+    await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
     const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
     const platform = new pg.Client({ connectionString: forms.platform.databaseUrl });
     await platform.connect();
@@ -110,7 +110,7 @@ describe('while the configuration service is away', () => {
   });
 
   it('creates work again without a restart when it is back', async () => {
-    await expect.poll(async () => (await create()).status, { timeout: 40_000, interval: 500 }).toBe(201);
+    await expect.poll(async () => (await create()).status, { interval: 500 }).toBe(201);
   }, 60_000);
 });
 

@@ -167,7 +167,7 @@ async function startCable(): Promise<{ url: string; cut(): Promise<void>; mend()
   };
 }
 
-describe('a database that is away', { timeout: 60_000 }, () => {
+describe('a database that is away', () => {
   it('answers 503 with a problem and stays ready; afterwards all works again, jobs included, without a restart', async () => {
     const cable = await startCable();
     const logged = captureLog('info');
@@ -206,7 +206,7 @@ describe('a database that is away', { timeout: 60_000 }, () => {
     expect((await call(`${away.metricsUrl}/metrics`)).status).toBe(200);
 
     await cable.mend();
-    await expect.poll(async () => (await call(home, { token })).status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(async () => (await call(home, { token })).status).toBe(200);
     const event = {
       namespace: 'n',
       name: 'e',
@@ -215,9 +215,7 @@ describe('a database that is away', { timeout: 60_000 }, () => {
       payload: {},
     };
     await expect
-      .poll(async () => (await call(`${away.url}/event/v1/events`, { method: 'POST', token, body: event })).status, {
-        timeout: 20_000,
-      })
+      .poll(async () => (await call(`${away.url}/event/v1/events`, { method: 'POST', token, body: event })).status)
       .toBe(200);
     await away.mailbox.waitFor(({ subject }) => subject === 'Back', 30_000);
     await away.close();

@@ -48,14 +48,14 @@ it('survives the loss of all its database connections, however often, while it r
   }
   expect(server.child.exitCode).toBeNull();
   await addJobs(10);
-  await expect.poll(waitingJobs, { timeout: 20_000 }).toBe(0);
+  await expect.poll(waitingJobs).toBe(0);
   expect(server.child.exitCode).toBeNull();
   expect(server.output()).not.toContain('"level":"fatal"');
 });
 
 it('runs its job worker without a failure while its database works', async () => {
   await addJobs(10);
-  await expect.poll(waitingJobs, { timeout: 20_000 }).toBe(0);
+  await expect.poll(waitingJobs).toBe(0);
   // The library's cron starts with it, and would log each of its failures.
   expect(server.output()).not.toContain('"msg":"a job failed"');
 });

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import pino from 'pino';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { createMetrics } from '../service/operations/metrics.ts';
 import { createPool } from '../service/postgres/postgres.ts';
@@ -53,13 +53,13 @@ describe('the job worker', () => {
       "SELECT graphile_worker.add_job('never', run_at => now() + interval '6 hours', job_key => 'planned')",
     );
     const worker = await start();
-    await expect.poll(async () => (await jobs()).route?.minutes, { timeout: 10_000 }).toBeLessThanOrEqual(5);
+    onTestFinished(() => worker.close());
+    await expect.poll(async () => (await jobs()).route?.minutes).toBeLessThanOrEqual(5);
     const found = await jobs();
     expect(found['deliver:1:t:s2']?.minutes).toBeLessThanOrEqual(5);
     expect(found['deliver:1:t:s2']?.attempts).toBeLessThan(25);
     expect(found['deliver:1:t:s1']?.minutes).toBeGreaterThan(300);
     expect(found.planned?.minutes).toBeGreaterThan(300);
-    await worker.close();
   });
 
   it('frees jobs that a dead process had locked, and not those that a living process runs', async () => {
@@ -80,7 +80,7 @@ describe('the job worker', () => {
     await pool.query(
       "UPDATE graphile_worker._private_jobs SET locked_by = 'pool-dead', locked_at = now(), run_at = now() WHERE key = 'orphan'",
     );
-    await expect.poll(async () => (await jobs()).orphan, { timeout: 10_000 }).toBeUndefined();
+    await expect.poll(async () => (await jobs()).orphan).toBeUndefined();
     expect(runs).toBe(1);
     release();
     await worker.close();
@@ -105,9 +105,9 @@ describe('the job worker', () => {
         return Promise.reject(new Error('no upkeep'));
       },
     });
+    onTestFinished(() => worker.close());
     await expect.poll(() => failed).toBe(true);
     await pool.query("SELECT graphile_worker.add_job('after')");
-    await expect.poll(() => done, { timeout: 10_000 }).toBe(true);
-    await worker.close();
+    await expect.poll(() => done).toBe(true);
   });
 });

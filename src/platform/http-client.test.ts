@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { Agent } from 'undici';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../test/support/captured-log.ts';
 import {
@@ -145,11 +145,11 @@ describe('a failing service', () => {
 
   it('that redirects is PlatformError failed and the token goes nowhere else', async () => {
     const elsewhere = await startFaultServer(fine);
+    onTestFinished(() => elsewhere.close());
     const account = { token: async () => 'secret-token', renew: async () => 'secret-token' };
     server.behave((response) => response.writeHead(302, { location: `${elsewhere.url}/x` }).end());
     await expect(get(createClient({ account }))).rejects.toMatchObject({ kind: 'failed', upstreamStatus: 302 });
     expect(elsewhere.requests).toHaveLength(0);
-    await elsewhere.close();
   });
 });
 
@@ -400,11 +400,11 @@ describe('the circuit', () => {
 
   it('of one service does not stop calls to another', async () => {
     const failing = await startFaultServer(status(500));
+    onTestFinished(() => failing.close());
     const other = createClient({ service: 'events', baseUrl: async () => failing.url });
     for (let call = 0; call < 10; call += 1) await get(other).catch(() => undefined);
     await expect(get(other)).rejects.toMatchObject({ kind: 'open' });
     await expect(get()).resolves.toEqual({ ok: true });
-    await failing.close();
   });
 
   it('writes one line when it opens and none for the calls that it refuses', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
@@ -194,27 +194,27 @@ describe('the platform clients, wired from one configuration', () => {
   it('preload the tenants, and never reject when they cannot', async () => {
     await platform.preload();
     const lost = create({ DIRECTORY_URL: 'http://127.0.0.1:9' });
+    onTestFinished(() => lost.close());
     await lost.preload();
     await expect(lost.tenants.byRealm('demo')).rejects.toMatchObject({ service: 'directory', kind: 'unreachable' });
-    await lost.close();
   });
 
   it('say that the account is denied, of the access service, when its secret is wrong', async () => {
     const wrong = create({ CLIENT_SECRET: 'not the secret' });
+    onTestFinished(() => wrong.close());
     await expect(wrong.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
       service: 'access',
       kind: 'denied',
     });
-    await wrong.close();
   });
 
   it('find a service where a DIR_ variable says, before the directory', async () => {
     const moved = create({ DIR_PLATFORM_EVENT_SERVICE_V1: 'http://127.0.0.1:9/event/v1' });
+    onTestFinished(() => moved.close());
     await expect(moved.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
       service: 'events',
       kind: 'unreachable',
     });
-    await moved.close();
   });
 
   it('by default call answers fresh for 60 s and give a call 10 s', () => {

@@ -1,5 +1,5 @@
 // The token handler as a whole: its route table, and what it says about itself.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { tokenHandlerApiRoutes } from '../../test/rules/route-tables.ts';
 import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';
 import { call } from '../../test/support/platform.ts';
@@ -69,6 +69,7 @@ describe('the document', () => {
 
   it('has a page that loads, and in which axe finds no accessibility violation', async () => {
     const browser = await launchChromium();
+    onTestFinished(() => browser.close());
     for (const [colorScheme, width] of [['light', 1200] as const, ['dark', 360] as const]) {
       const viewport = { width, height: 800 };
       const page = await (await browser.newContext({ colorScheme, viewport, bypassCSP: true })).newPage();
@@ -79,7 +80,6 @@ describe('the document', () => {
       expect(await accessibilityViolations(page)).toEqual([]);
       expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     }
-    await browser.close();
   });
 });
 

@@ -15,7 +15,7 @@ let forms: FormProcess;
 beforeAll(async () => {
   world = await startFormWorld();
   forms = await spawn();
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 10_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
 });
 afterAll(() => world.close());
 
@@ -27,7 +27,7 @@ const spawn = () => world.spawn(env);
 async function expireClaims(): Promise<void> {
   const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
   await vi.waitFor(async () => expect((await world.pool.query(running)).rowCount).toBe(0), {
-    timeout: 10_000,
+    timeout: 60_000,
     interval: 10,
   });
   await world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
@@ -67,7 +67,7 @@ async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
       return step - 1;
     }
     await restart();
-    await drained(world.pool, 30_000);
+    await drained(world.pool);
     await expectConsistency();
     await judge(await forms.ask(method, path, { ...asked, ...(headers && { headers }) }), context);
     await drained(world.pool);
@@ -288,7 +288,7 @@ describe('the relay, killed before and after each of its statements', { timeout 
     for (let crashes = 0; ; crashes += 1) {
       await expireClaims();
       const relay = world.launch({ ...env, CRASH_RELAY_AT: String((crashes % 3) + 1) });
-      if (!(await drained(world.pool, 30_000, relay.hasEnded))) {
+      if (!(await drained(world.pool, 60_000, relay.hasEnded))) {
         expect(await relay.ended).toBe('SIGKILL');
         continue;
       }

@@ -1,6 +1,6 @@
 // kill -9 of reconcilers and of the relay while many drafts are locked: three runs at once all the time, and none of them
 // comes to its end by itself. What applicants are told is looked at where they would read it, at the mail server.
-// EXPIRY_DRAFTS sets how many drafts (300).
+// EXPIRY_DRAFTS sets how many drafts (150).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -8,9 +8,9 @@ import { type MailCounter, startMailCounter } from '../support/mail-counter.ts';
 import { addOverdue } from '../support/overdue.ts';
 import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
 
-const size = Number(process.env.EXPIRY_DRAFTS || 300);
+const size = Number(process.env.EXPIRY_DRAFTS || 150);
 const wantedKills = size > 1_000 ? 25 : 5;
-const patience = 60_000 + size * 60;
+const patience = 70_000 + size * 60;
 const lease = 1_500;
 
 let world: FormWorld;
@@ -20,7 +20,7 @@ beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url, WORKER_CONCURRENCY: '8' } });
   relay = await startRelay();
-  await vi.waitFor(() => expect(relay.logText()).toContain('registered at the platform'), 30_000);
+  await vi.waitFor(() => expect(relay.logText()).toContain('registered at the platform'), 60_000);
 });
 afterAll(async () => {
   await world.close();

@@ -86,7 +86,7 @@ async function createFullDraft(): Promise<string> {
 beforeAll(async () => {
   world = await startFormWorld({ log: platformLog });
   forms = await world.start({ clock });
-  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 30_000);
+  await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
   ids.push(await createFullDraft());
   // This one is locked and deleted before its applicant could be subscribed.
   await world.notifications.shut();

@@ -103,12 +103,10 @@ const drop = (client: pg.Client) =>
 async function expectAlive(after: string): Promise<void> {
   const ended = { forms: forms.hasEnded(), platform: platform.child.exitCode, handler: handler.child.exitCode };
   expect(ended, after).toEqual({ forms: false, platform: null, handler: null });
-  await expect.poll(async () => (await list()).status, { timeout: 20_000, message: after }).toBe(200);
+  await expect.poll(async () => (await list()).status, { message: after }).toBe(200);
   const db = async (url: string) => ((await (await healthOf(url)).json()) as { db: unknown }).db;
-  await expect.poll(() => db(platform.url).catch(() => false), { timeout: 20_000, message: after }).toBe(true);
-  await expect
-    .poll(async () => (await fetch(`${handler.metricsUrl}/readyz`)).status, { timeout: 20_000, message: after })
-    .toBe(200);
+  await expect.poll(() => db(platform.url).catch(() => false), { message: after }).toBe(true);
+  await expect.poll(async () => (await fetch(`${handler.metricsUrl}/readyz`)).status, { message: after }).toBe(200);
 }
 
 const faults: [string, () => Promise<unknown>][] = [

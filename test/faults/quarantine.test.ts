@@ -76,9 +76,7 @@ const due = async () =>
     )
   ).rows.map(({ id }) => id);
 
-it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and exit code 3 reports the missing notices once', {
-  timeout: 120_000,
-}, async () => {
+it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and exit code 3 reports the missing notices once', async () => {
   const ids = await addForms();
   const untouched = [...ids];
   const take = (count: number) => untouched.splice(0, count);
@@ -90,7 +88,7 @@ it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and 
   await rejectSubscribers(subscribers);
   expect(untouched).toHaveLength(total - 100);
   poisoned = ids.slice(0, 100);
-  await expect.poll(async () => (await inQuarantine()).length, { timeout: 30_000 }).toBe(15);
+  await expect.poll(async () => (await inQuarantine()).length).toBe(15);
   await world.pool.query('INSERT INTO refused_forms SELECT unnest($1::uuid[])', [failing]);
 
   const first = await spawnReconciler(env).ended;
@@ -122,9 +120,7 @@ it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and 
   expect(text).toMatch(/^formgate_overdue_deletions 0/m);
 });
 
-it('poisoned forms are deleted by people, and by the expiry when they are due, and leave no entry', {
-  timeout: 120_000,
-}, async () => {
+it('poisoned forms are deleted by people, and by the expiry when they are due, and leave no entry', async () => {
   await world.pool.query('DELETE FROM forms WHERE id <> ALL ($1)', [poisoned]);
   const { rows } = await world.pool.query<{ id: string }>(
     `SELECT form_id AS id FROM quarantine WHERE kind = 'lock-notice' LIMIT 1`,

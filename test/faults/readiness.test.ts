@@ -2,7 +2,7 @@
 // away, busy, or lost to one of them alone.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { type Answered, call } from '../support/platform.ts';
 import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
@@ -109,11 +109,11 @@ describe('a pod', () => {
     await Promise.all(Array.from({ length: 6 }, () => replica.ask('GET', '', { as: 'admin' })));
     gates[0]?.strand();
     await expect
-      .poll(() => readiness(replica), { timeout: 15_000, interval: 100 })
+      .poll(() => readiness(replica), { interval: 100 })
       .toMatchObject({ ready: false, waitingFor: { database_pool: expect.stringContaining('pool fails') } });
     expect(await readiness(other)).toMatchObject({ ready: true });
     expect((await call(`${replica.metricsUrl}/metrics`)).text).toContain('formgate_unready{reason="database_pool"} 1');
-    await expect.poll(() => readiness(replica), { timeout: 40_000 }).toMatchObject({ ready: true });
+    await expect.poll(() => readiness(replica)).toMatchObject({ ready: true });
     expect((await save(replica, id)).status).toBe(200);
   }, 60_000);
 
@@ -127,6 +127,7 @@ describe('a pod', () => {
     ['ACCESS_SERVICE_URL', () => ({ ACCESS_SERVICE_URL: new URL(world.platform.access.url).origin }), 'check it'],
   ] as const)('that starts with a wrong %s never becomes ready, and says why', async (_name, env, why) => {
     const wrong = await world.start({ env: env(), startup });
+    onTestFinished(() => wrong.close());
     await expect
       .poll(() => readiness(wrong))
       .toMatchObject({ ready: false, waitingFor: { identity_provider: expect.stringContaining(why) } });
@@ -136,16 +137,15 @@ describe('a pod', () => {
     expect((await call(`${wrong.metricsUrl}/livez`)).status).toBe(200);
     expect(wrong.logText()).toContain(why);
     expect(wrong.logText()).not.toContain('a wrong secret');
-    await wrong.close();
   });
 
   it('that starts while the identity provider cannot be reached is ready after the wait, and not before', async () => {
     const env = { ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth', ACCESS_SERVICE_PUBLIC_URL: world.platform.access.url };
     const started = performance.now();
     const late = await world.start({ env, startup });
+    onTestFinished(() => late.close());
     await expect.poll(() => readiness(late), { interval: 20 }).toMatchObject({ ready: true });
     expect(performance.now() - started).toBeGreaterThan(startup.patience);
-    await late.close();
   });
 
   it('whose event loop was blocked for seconds leaves the load balancer, and is not restarted', async () => {

@@ -182,7 +182,7 @@ describe('what an applicant entrusts to a form', () => {
     await drained(world.pool);
     const sql = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS left';
     await vi.waitFor(async () => expect((await world.platformPool.query(sql)).rows).toEqual([{ left: '0' }]), {
-      timeout: 15_000,
+      timeout: 60_000,
       interval: 50,
     });
   }

@@ -64,11 +64,11 @@ it('requests that client, upstream or logout cut at any point end no process, an
   await runSchedule(people);
   silent.drop();
   expect(handler.child.exitCode).toBeNull();
-  await expect.poll(() => inState('held'), { timeout: 15_000 }).toBe(0);
-  await expect.poll(() => inState('waiting'), { timeout: 15_000 }).toBe(0);
-  await expect.poll(() => handler.metric('token_handler_streams_open'), { timeout: 15_000 }).toBe(0);
+  await expect.poll(() => inState('held')).toBe(0);
+  await expect.poll(() => inState('waiting')).toBe(0);
+  await expect.poll(() => handler.metric('token_handler_streams_open')).toBe(0);
   // Kept connections to the upstream, and the logger's and Redis' own.
-  await expect.poll(openFiles, { timeout: 15_000 }).toBeLessThanOrEqual(before + connections + 8);
+  await expect.poll(openFiles).toBeLessThanOrEqual(before + connections + 8);
   const log = await readFile(logFile, 'utf8');
   expect(log.split('\n').filter((line) => /"level":"fatal"|uncaught|unhandled/i.test(line))).toEqual([]);
   expect((await world.send({ url: handler.url, path: '/mode-answers' })).status).toBe(200);

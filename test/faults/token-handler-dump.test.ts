@@ -105,9 +105,7 @@ async function signIn(browser: SiteBrowser): Promise<string> {
   return own.id;
 }
 
-it('no token, secret, code or cookie of a run from registration to logout is in Redis or in Postgres', {
-  timeout: 60_000,
-}, async () => {
+it('no token, secret, code or cookie of a run from registration to logout is in Redis or in Postgres', async () => {
   note('key of the ring', world.handler.config.KEY_RING.split(':')[1]);
   await noteRegistration('at first');
   await registerAnew();
@@ -123,7 +121,7 @@ it('no token, secret, code or cookie of a run from registration to logout is in 
   expect((await world.send({ as, path })).status).toBe(200);
   expect((await world.send({ as, path, method: 'POST', body: payload })).status).toBe(200);
   note('path of a target request', 'canary-path-of-a-target');
-  await expect.poll(() => door.presented.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => door.presented.length).toBe(1);
   const first = secrets.get('access token at first, signature') ?? '';
   await expect.poll(async () => (await world.stored(handle)).tokens.accessToken).not.toContain(first);
   await noteTokens('after a refresh', handle);

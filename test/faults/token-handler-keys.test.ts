@@ -105,9 +105,7 @@ const sealedUnder = async (name: string) => {
   return rows.every((row) => Object.values(row).every((sealed) => sealed.startsWith(`${name}.`)));
 };
 
-it('rolling from one key to two and to the new one signs nobody out, and what is kept is sealed under the new one', {
-  timeout: 120_000,
-}, async () => {
+it('rolling from one key to two and to the new one signs nobody out, and what is kept is sealed under the new one', async () => {
   await fleet.start(2, oldKey);
   const people = [await enter(), await enter(), await enter()];
   const load = start(people);
@@ -118,9 +116,9 @@ it('rolling from one key to two and to the new one signs nobody out, and what is
   const [refreshed] = people as [Person];
   await world.shortenToken(refreshed.handle, 45_000);
   const sealed = () => world.redis?.command('HGET', `{sess:${refreshed.handle}}:tokens`, 'sealed');
-  await expect.poll(sealed, { timeout: 15_000, interval: 100 }).toMatch(/^new\./);
+  await expect.poll(sealed, { interval: 100 }).toMatch(/^new\./);
   const young = [await enter(), await enter()];
-  await expect.poll(() => sealedUnder('new'), { timeout: 10_000, interval: 100 }).toBe(true);
+  await expect.poll(() => sealedUnder('new'), { interval: 100 }).toBe(true);
   for (const as of people) expect((await world.send({ as, url: fleet.next() })).status).toBe(200);
   await load.stop();
   expect(load.statuses.length).toBeGreaterThan(100);

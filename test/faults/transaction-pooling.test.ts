@@ -29,7 +29,7 @@ beforeAll(async () => {
   direct = new pg.Pool({ connectionString: database.url, max: 2 });
   // What the service registers in the background is there once a form has its subscriber.
   await draft(forms);
-  await drained(direct, 30_000);
+  await drained(direct);
 });
 afterAll(async () => {
   await direct.end();
@@ -79,7 +79,7 @@ async function outboxCounts(): Promise<Map<string, number>> {
 }
 
 it('behind a pool of transactions, forms go through their whole life, and their events and mails arrive', async () => {
-  await drained(direct, 30_000);
+  await drained(direct);
   const before = await outboxCounts();
   const addresses = Array.from({ length: lives }, () => `${randomUUID()}@example.org`);
   await Promise.all(addresses.map(life));
@@ -90,7 +90,7 @@ it('behind a pool of transactions, forms go through their whole life, and their 
     await direct.query("UPDATE outbox SET not_before = created - interval '1 hour' WHERE kind = 'remove-subscriber'");
     return (await direct.query('SELECT FROM outbox WHERE accepted IS NULL')).rowCount;
   };
-  await expect.poll(left, { timeout: 15_000 }).toBe(0);
+  await expect.poll(left).toBe(0);
   const after = await outboxCounts();
   for (const kind of ['form-created', 'subscribe', 'form-submitted', 'form-deleted', 'remove-subscriber'])
     expect([kind, (after.get(kind) ?? 0) - (before.get(kind) ?? 0)]).toEqual([kind, lives]);

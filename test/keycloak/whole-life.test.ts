@@ -1,7 +1,7 @@
 // What a client and its sessions live through at an access service, end to end. `npm test` runs it on the embedded one, and
 // `npm run test:keycloak` on a real Keycloak.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { findFreePort } from '../../dev/listen.ts';
 import { confirmLogout } from '../support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
@@ -144,6 +144,7 @@ describe('a logout at the access service, with PUBLIC_URL', () => {
 
 it('a client without redirect URIs signs nobody in until an update gives it some', async () => {
   const world = await startWorld({});
+  onTestFinished(() => world.close());
   await world.handler.configure({ bare: {} });
   expect((await world.handler.register('bare')).status).toBe(200);
   const place = { clientId: 'bare' };
@@ -157,5 +158,4 @@ it('a client without redirect URIs signs nobody in until an update gives it some
   });
   expect(updated.status).toBe(200);
   await world.signIn(browser, { start: world.authUrl({}, place) });
-  await world.close();
 });

@@ -260,7 +260,7 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
 /** Nobody can be notified before the platform has the notification type. Where it is away, the test knows. */
 async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
   const settled = /registered at the platform|registration at the platform failed/;
-  for (let waited = 0; waited < 10_000 && !settled.test(logText()) && !hasEnded(); waited += 20) await sleep(20);
+  for (let waited = 0; waited < 60_000 && !settled.test(logText()) && !hasEnded(); waited += 20) await sleep(20);
 }
 
 const listening = /"port":(?<port>\d+),"metricsPort":(?<metricsPort>\d+)/;
@@ -282,7 +282,7 @@ export async function codeFor({ mailbox }: TestPlatform, address: string, seen =
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
 /** Resolves when the outbox has nothing left to deliver; sooner, with false, when `over` says that nobody delivers. */
-export async function drained(pool: pg.Pool, timeoutMs = 15_000, over = () => false): Promise<boolean> {
+export async function drained(pool: pg.Pool, timeoutMs = 60_000, over = () => false): Promise<boolean> {
   const sql = 'SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL';
   for (const deadline = Date.now() + timeoutMs; ; ) {
     const { rows } = await pool.query<{ n: number }>(sql);

@@ -1,9 +1,12 @@
 // Starts the one Postgres that a whole test run shares, and tells the tests where it is. Durability is off: its files
 // are thrown away with the run. With TEST_POSTGRES_URL (an administrator's, of a server for tests) another one is used.
+// Fills the compile cache of the limited workers.
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { placePostgres, startPostgres } from '../../dev/postgres/postgres.ts';
 
@@ -27,6 +30,18 @@ const settings = {
 let stop: () => Promise<void> = async () => undefined;
 
 export async function setup(project: TestProject): Promise<void> {
+  await Promise.all([providePostgres(project), compileWorkers(project)]);
+}
+
+/** Limited workers may only read the compile cache. Without a parent, each of these ends once it is loaded. */
+async function compileWorkers({ config }: TestProject): Promise<void> {
+  const scripts = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
+  const root = join(import.meta.dirname, '../..');
+  const run = promisify(execFile);
+  await Promise.all(scripts.map((script) => run(process.execPath, [join(root, script)], { env: config.env })));
+}
+
+async function providePostgres(project: TestProject): Promise<void> {
   const given = process.env.TEST_POSTGRES_URL;
   if (given) return project.provide('postgresUrl', given);
   const folder = await mkdtemp(join(tmpdir(), 'formgate-test-'));

@@ -1,31 +1,77 @@
-// Fails a test file that leaves a connection, a server, a timer or a child process behind. The files of a worker share one
+// Fails a test file that leaves a connection, a server, a timer or a child process open. The files of a worker share one
 // process, so each is compared with what was open when it began.
+import { ChildProcess } from 'node:child_process';
+import { Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, type RunnerTask } from 'vitest';
 
 /** Milliseconds for sockets and processes that were told to close, and for timers that fire once. */
 const patience = 20_000;
+/** Set on `process` once a test has failed in this worker: what it left open would be blamed on the next files. */
+const disturbed = Symbol.for('formgate: a test failed in this worker');
 
-let before: Map<string, number>;
+let kindsBefore: Map<string, number>;
+let handlesBefore: WeakSet<object>;
+/** Unset if no test ran, as after a failed beforeAll. */
+let file: RunnerTask | undefined;
 beforeAll(() => {
-  before = openResources();
+  kindsBefore = openKinds();
+  handlesBefore = new WeakSet(openHandles());
+  file = undefined;
+});
+beforeEach(({ task }) => {
+  file = task.file;
 });
 
 afterAll(async () => {
-  for (const deadline = Date.now() + patience; leaked().length > 0 && Date.now() < deadline; ) await delay(50);
-  expect(leaked(), 'left open by this file').toEqual([]);
+  if (!file || hasFailed(file)) Reflect.set(process, disturbed, true);
+  if (Reflect.has(process, disturbed)) return;
+  for (const deadline = Date.now() + patience; leakedKinds().length > 0 && Date.now() < deadline; ) await delay(50);
+  const kinds = leakedKinds();
+  if (kinds.length > 0) Reflect.set(process, disturbed, true);
+  expect(kinds.length > 0 ? [...kinds, ...leakedHandles()] : [], 'left open by this file').toEqual([]);
 });
 
-function leaked(): string[] {
-  return [...openResources()].flatMap(([kind, count]) => {
-    const more = count - (before.get(kind) ?? 0);
+function hasFailed(task: RunnerTask): boolean {
+  const { state, retryCount = 0 } = task.result ?? {};
+  return state === 'fail' || retryCount > 0 || (task.type === 'suite' && task.tasks.some(hasFailed));
+}
+
+function leakedKinds(): string[] {
+  return [...openKinds()].flatMap(([kind, count]) => {
+    const more = count - (kindsBefore.get(kind) ?? 0);
     return more > 0 ? [`${more} of ${kind}`] : [];
   });
 }
 
 /** What keeps the process alive, by kind; Node names the kinds after its internal classes. */
-function openResources(): Map<string, number> {
+function openKinds(): Map<string, number> {
   // The pipes of a child process count with it; the others are this worker's own output, opened when it is first used.
   const kinds = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap');
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));
+}
+
+/** Undocumented, and the only way to addresses and process ids. */
+function openHandles(): object[] {
+  return (process as unknown as { _getActiveHandles(): object[] })._getActiveHandles();
+}
+
+function leakedHandles(): string[] {
+  return openHandles().flatMap((handle) => {
+    if (handlesBefore.has(handle)) return [];
+    if (handle instanceof ChildProcess) return [`process ${handle.pid}: ${handle.spawnargs.join(' ')}`];
+    if (handle instanceof Server) return [`server at ${JSON.stringify(handle.address())}`];
+    return handle instanceof Socket && handle.remotePort !== undefined ? [describeSocket(handle)] : [];
+  });
+}
+
+function describeSocket(socket: Socket): string {
+  const { localAddress, localPort, remoteAddress, remotePort, bytesRead, bytesWritten } = socket;
+  const side = 'server' in socket && socket.server ? 'accepted' : 'opened';
+  const states = { paused: socket.isPaused(), ended: socket.readableEnded, finished: socket.writableFinished };
+  const state = Object.entries(states).flatMap(([name, holds]) => (holds ? [name] : []));
+  return (
+    `socket ${localAddress}:${localPort} ${side} with ${remoteAddress}:${remotePort}, ` +
+    `read ${bytesRead} bytes, wrote ${bytesWritten}${state.length > 0 ? `, ${state.join(', ')}` : ''}`
+  );
 }

@@ -10,7 +10,7 @@ export interface TestMailbox {
   url: string;
   /** Newest first. */
   messages(): readonly Message[];
-  /** The newest message that matches, waiting up to `timeoutMs` (10 s) for one to arrive. */
+  /** The newest message that matches, waiting up to `timeoutMs` (60 s) for one to arrive. */
   waitFor(predicate: (message: Message) => boolean, timeoutMs?: number): Promise<Message>;
   clear(): Promise<void>;
   close(): Promise<void>;
@@ -23,7 +23,7 @@ export async function startTestMailbox(options: { port?: number } = {}): Promise
     port: mailbox.port,
     url: `smtp://127.0.0.1:${mailbox.port}`,
     messages: () => mailbox.messages.all(),
-    waitFor: (predicate, timeoutMs = 10_000) =>
+    waitFor: (predicate, timeoutMs = 60_000) =>
       new Promise((found, fail) => {
         const look = () => {
           const message = mailbox.messages.all().find(predicate);

@@ -1,5 +1,6 @@
 // A limited worker whose jobs do what hostile code could: loop, grow, crash, and reach for what they must not have.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
 import { connect } from 'node:net';
 import { getPriority } from 'node:os';
 import { serveJobs } from '../../src/service/workers/limited-worker.ts';
@@ -35,9 +36,11 @@ const deeds = {
     for (let next = 0; ; next += 1) map.set(next, next);
   },
   exit: () => process.exit(),
-  environment: () => Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD').length,
+  environment: () => Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
+  compiled: () => getCompileCacheDir(),
   read: () => tried(() => readFileSync(`/proc/${process.ppid}/environ`)),
   write: () => tried(() => writeFileSync('/tmp/naughty', 'x')),
+  writeCompiled: () => tried(() => writeFileSync(`${getCompileCacheDir()}/naughty`, 'x')),
   connect: () => {
     connect(1, '127.0.0.1').on('error', (error: NodeJS.ErrnoException) => {
       refusal = error.code;

@@ -86,7 +86,7 @@ async function launch({ env, logFile, nodeFlags = [] }: TokenHandlerProcessOptio
 }
 
 async function untilReady(metricsUrl: string, child: ChildProcess): Promise<void> {
-  for (let waited = 0; waited < 30_000; waited += 100) {
+  for (let waited = 0; waited < 60_000; waited += 100) {
     if (child.exitCode !== null) throw new Error(`the token handler ended with ${child.exitCode}`);
     const answer = await fetch(`${metricsUrl}/readyz`).catch(() => undefined);
     if (answer?.ok) return;

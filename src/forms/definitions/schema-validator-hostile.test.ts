@@ -154,7 +154,7 @@ const hostile = fc.oneof(
 );
 
 describe('generated hostile schemas', () => {
-  it('never block the event loop, and other tenants are validated between them', { timeout: 60_000 }, async () => {
+  it('never block the event loop, and other tenants are validated between them', async () => {
     const { validate } = start({ jobMs: 300, waitMs: 10_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});

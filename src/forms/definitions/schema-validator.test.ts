@@ -1,5 +1,5 @@
 // Validation in limited workers: the findings of honest and broken schemas. Hostile ones: schema-validator-hostile.test.ts.
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { systemClock } from '../../service/clock.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
@@ -122,10 +122,10 @@ describe('many at the same time', () => {
 describe('an idle worker', () => {
   it('ends, and a new one is started when needed', async () => {
     const brief = createSchemaValidator({ ...parts, metrics: createMetrics(), idleMs: 50 });
+    onTestFinished(() => brief.close());
     const definition = parseDefinition('permit', { dataSchema: { required: ['a'] } });
     expect((await brief.validate(form, definition, '{}')).errors).toHaveLength(1);
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect((await brief.validate(form, definition, '{}')).errors).toHaveLength(1);
-    await brief.close();
   });
 });

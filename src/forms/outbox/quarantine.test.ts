@@ -47,7 +47,7 @@ const waiting = async () =>
       "SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before < 'infinity'",
     )
   ).rows[0]?.count;
-const settled = () => vi.waitFor(async () => expect(await waiting()).toBe(0), { timeout: 15_000, interval: 20 });
+const settled = () => vi.waitFor(async () => expect(await waiting()).toBe(0), { timeout: 60_000, interval: 20 });
 const entries = async () =>
   (await database.pool.query('SELECT kind, about, reason, detail, attempts FROM quarantine ORDER BY item::bigint'))
     .rows;
@@ -98,7 +98,7 @@ it('a thousand refused rows do not delay the others', async () => {
   await database.addRow(good, 'form-created');
   refuse((request) => eventOf(request)?.form !== good);
   start({ pace: { retry: { service: { first: 20, cap: 100 }, row: { first: 60_000, cap: 60_000 } } } });
-  await vi.waitFor(() => expect(sent(good)).toEqual(['form-created']), { timeout: 15_000 });
+  await vi.waitFor(() => expect(sent(good)).toEqual(['form-created']), { timeout: 60_000 });
 });
 
 it('a released row is delivered, and quarantined again by its first refusal', async () => {

@@ -38,7 +38,7 @@ function start(options: Partial<TestRelayOptions> = {}): TestRelay {
 }
 
 const delivered = () =>
-  vi.waitFor(async () => expect(await database.undelivered()).toBe(0), { timeout: 15_000, interval: 20 });
+  vi.waitFor(async () => expect(await database.undelivered()).toBe(0), { timeout: 60_000, interval: 20 });
 const events = () => sink.received.filter(({ path }) => path === '/event/v1/events');
 const context = ({ body }: Received) => body.context as { formId: string; idempotencyKey: string };
 const keys = () => events().map((request) => context(request).idempotencyKey);
@@ -151,7 +151,7 @@ describe('a crash', () => {
       return undefined as never;
     });
     child = await spawnRelay();
-    await vi.waitFor(() => expect(killed).toBe(true), { timeout: 15_000 });
+    await vi.waitFor(() => expect(killed).toBe(true), { timeout: 60_000 });
     expect(await database.undelivered()).toBe(2);
     start({ pace: { lease: 500 } });
     await delivered();
@@ -171,7 +171,7 @@ describe('a crash', () => {
       const before = sink.received.length;
       const child = await spawnRelay();
       await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(before + 10), {
-        timeout: 15_000,
+        timeout: 60_000,
         interval: 3,
       });
       child.kill('SIGKILL');

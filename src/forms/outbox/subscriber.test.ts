@@ -83,7 +83,7 @@ const pending = async () => {
   return rows.map(({ kind }) => kind);
 };
 const waitUntilPending = (kinds: string[]) =>
-  vi.waitFor(async () => expect(await pending()).toEqual(kinds), { timeout: 5_000, interval: 10 });
+  vi.waitFor(async () => expect(await pending()).toEqual(kinds), { timeout: 60_000, interval: 10 });
 
 describe('subscribe', () => {
   it('gives each form a subscriber with the form URN as user id and correlation, and the form learns its id', async () => {

@@ -1,5 +1,5 @@
 // The entries of a register without a token: who may read them, how they are cached, how often an address may ask.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
@@ -128,6 +128,7 @@ describe('anonymousRead is checked no more than 5 minutes stale', () => {
   it('while the configuration service fails, the last answer serves for less than 5 minutes, then 502', async () => {
     const { origin, pathname } = new URL(backend.configurationUrl);
     const proxy = await startFaultProxy(origin);
+    onTestFinished(() => proxy.close());
     const replica = await backend.start({ configurationUrl: `${proxy.url}${pathname}`, clock: () => new Date(now) });
     const name = await create();
     const ask = () => replica.request('GET', pathOf(name), { token: null });
@@ -137,17 +138,16 @@ describe('anonymousRead is checked no more than 5 minutes stale', () => {
     expect((await ask()).status).toBe(200);
     now += 1;
     expect((await ask()).status).toBe(502);
-    await proxy.close();
   });
 
   it('names that nobody opened cause no calls of their own', async () => {
     const { origin, pathname } = new URL(backend.configurationUrl);
     const proxy = await startFaultProxy(origin);
+    onTestFinished(() => proxy.close());
     const replica = await backend.start({ configurationUrl: `${proxy.url}${pathname}` });
     for (let index = 0; index < 20; index += 1)
       expect((await replica.request('GET', pathOf(`nothing ${index}`), { token: null })).status).toBe(401);
     expect(proxy.calls).toHaveLength(1);
-    await proxy.close();
   });
 
   it('a left-over definition that is open does not open a register that is created over it', async () => {

@@ -1,6 +1,6 @@
 // Changes at the same time, on two replicas that share nothing but the database and the configuration service.
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import {
   type RegisterBackend,
@@ -187,13 +187,13 @@ describe('The database', () => {
       connectionString: 'postgres://nobody@127.0.0.1:9/none',
       connectionTimeoutMillis: 1_000,
     });
+    onTestFinished(() => pool.end());
     const replica = await backend.start({ pool });
     const name = await create();
     const answer = await replica.request('PATCH', pathOf(name), { body: patchBody('x') });
     expect(answer.status).toBe(503);
     expect(answer.headers.get('retry-after')).toBe('5');
     expect((await replica.request('GET', pathOf(name))).body).toMatchObject(patchBody('first'));
-    await pool.end();
   });
 
   it('503 when the lock is lost in the middle: no further step starts, the process lives on, and a repeat works', () =>

@@ -8,16 +8,21 @@ import { join } from 'node:path';
 const project = join(import.meta.dirname, '../../..');
 const loaded = [
   'src/forms/start.ts',
-  'src/forms/definitions/schema-worker.ts',
   'src/token-handler/start.ts',
   'src/platform-server/start.ts',
   'reconciler/start.ts',
 ];
 
+const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
+
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
 // For the first start of all, which has to migrate.
 await import('postgrator');
 flushCompileCache();
+
+// Limited workers run with other flags of V8, and compiled code is kept by flags.
+for (const path of workers.map((file) => join(project, file)))
+  if (existsSync(path)) spawnSync(process.execPath, [path], { timeout: 30_000 });
 
 // The entry and the mains: without a configuration each says so and ends.
 const entry = join(project, 'src/image/main.ts');

@@ -75,7 +75,7 @@ describe('sending', () => {
 
   it('an event without subscribers is deleted', async () => {
     await send(event());
-    await expect.poll(async () => (await database.query('SELECT 1 FROM events')).rowCount, { timeout: 5_000 }).toBe(0);
+    await expect.poll(async () => (await database.query('SELECT 1 FROM events')).rowCount).toBe(0);
     expect(
       (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'route-event'")).rowCount,
     ).toBe(0);

@@ -129,8 +129,8 @@ describe('a stored template that takes too much', () => {
     await store(platform.tenant, typeOf('hostile', body));
     await subscribe(platform.tenant, 'hostile', 'victim@example.org');
     await send(platform.tenant, 'hostile');
-    await expect.poll(() => notices('unrendered'), { timeout: 20_000 }).toBeGreaterThan(before);
-    await expect.poll(waiting, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => notices('unrendered')).toBeGreaterThan(before);
+    await expect.poll(waiting).toBe(0);
     const [line = ''] = log
       .text()
       .split('\n')
@@ -140,7 +140,7 @@ describe('a stored template that takes too much', () => {
     expect(line).not.toContain('victim@');
   });
 
-  it('does not delay the mail of another tenant by more than a moment', { timeout: 60_000 }, async () => {
+  it('does not delay the mail of another tenant by more than a moment', async () => {
     await store(platform.tenant, typeOf('slow', nested(6)));
     await store(platform.otherTenant, typeOf('quick', 'Hello'));
     await Promise.all(
@@ -149,14 +149,14 @@ describe('a stored template that takes too much', () => {
     await subscribe(platform.otherTenant, 'quick', 'quick@example.org');
     const before = await notices('unrendered');
     await send(platform.tenant, 'slow');
-    await expect.poll(waiting, { timeout: 10_000 }).toBeGreaterThan(20);
+    await expect.poll(waiting).toBeGreaterThan(20);
     await send(platform.otherTenant, 'quick');
     await platform.mailbox.waitFor(({ to }) => to === 'quick@example.org');
     // At a second each, most of the thirty are still pending.
     expect((await notices('unrendered')) - before).toBeLessThan(10);
   });
 
-  it('never blocks the event loop', { timeout: 60_000 }, async () => {
+  it('never blocks the event loop', async () => {
     const piece = fc.constantFrom(
       '{{#each @root.event.payload.list}}',
       '{{#if this}}',
@@ -180,7 +180,7 @@ describe('a stored template that takes too much', () => {
       const before = await done();
       await store(platform.tenant, typeOf('slow', body));
       await send(platform.tenant, 'slow');
-      await expect.poll(done, { timeout: 20_000, interval: 20 }).toBeGreaterThan(before);
+      await expect.poll(done, { interval: 20 }).toBeGreaterThan(before);
     }
     delay.disable();
     // A template that ran in this process would block the event loop for much longer than a busy machine does.

@@ -1,6 +1,6 @@
 // The page of the API, in a real browser.
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { accessibilityViolations, launchChromium } from '../../../test/support/chromium.ts';
 import { documentedRoutes as routes } from '../../../test/support/documented-routes.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
@@ -33,6 +33,7 @@ describe('the page /docs', () => {
 
   it('allows only its own stylesheet and loads without a browser warning', async () => {
     const context = await browser.newContext();
+    onTestFinished(() => context.close());
     const page = await context.newPage();
     const complaints: string[] = [];
     page.on('console', (message) => complaints.push(message.text()));
@@ -45,7 +46,6 @@ describe('the page /docs', () => {
     );
     expect(await page.evaluate('getComputedStyle(document.body).display')).toBe('grid');
     expect([complaints, asked.filter((path) => path.startsWith('/'))]).toEqual([[], ['/docs']]);
-    await context.close();
   });
 
   it('shows the parameters, bodies and responses of every call, and escapes them', async () => {

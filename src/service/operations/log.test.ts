@@ -1,6 +1,6 @@
 // What is in the log and what never is: canaries are planted wherever a secret can be.
 import pg from 'pg';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
@@ -72,6 +72,7 @@ describe('the log of a request', () => {
         handle: (_input, _request, response) => void response.json({}),
       }),
     ]);
+    onTestFinished(() => app.close());
     await fetch(`${app.url}/forms/1`, { headers: { 'X-Request-Id': 'request-1' } });
     expect(await app.requestLines(1)).toEqual([
       {
@@ -88,11 +89,11 @@ describe('the log of a request', () => {
         msg: 'request',
       },
     ]);
-    await app.close();
   });
 
   it('never holds a token, code, cookie, path, query, address, answer or name, whatever the request fails with', async () => {
     const app = await startApp([failing], { bodyLimit: 2_048 });
+    onTestFinished(() => app.close());
     const headers = {
       Authorization: 'Bearer canary-token',
       Cookie: 'session=canary-cookie',
@@ -117,11 +118,11 @@ describe('the log of a request', () => {
     await app.requestLines(kinds.length * bodies.length + 2);
     expect(app.text()).not.toContain('canary');
     expect(app.lines().filter(({ level }) => level === 'error').length).toBeGreaterThan(3);
-    await app.close();
   });
 
   it('never holds a value that a database error quotes, only its code', async () => {
     const client = new pg.Client({ connectionString: inject('postgresUrl') });
+    onTestFinished(() => client.end());
     await client.connect();
     await client.query('CREATE TEMP TABLE people (email text PRIMARY KEY, age int CHECK (age > 0))');
     await client.query("INSERT INTO people VALUES ('canary@example.org', 1)");
@@ -138,6 +139,7 @@ describe('the log of a request', () => {
         },
       }),
     ]);
+    onTestFinished(() => app.close());
     const run = async (sql: string, ...values: unknown[]) => {
       const options = { method: 'POST', headers: { 'Content-Type': 'application/json' } };
       const response = await fetch(`${app.url}/sql`, { ...options, body: JSON.stringify({ sql, values }) });
@@ -158,8 +160,6 @@ describe('the log of a request', () => {
       level: 'error',
       err: { code: '23505', message: expect.stringContaining('may quote') },
     });
-    await app.close();
-    await client.end();
   });
 });
 

@@ -32,7 +32,7 @@ describe('a process', () => {
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
     const exited = once(child, 'close').then(([code]) => ({ code: code as number | null, output }));
     const until = async (text: string) => {
-      for (let waited = 0; !output.includes(text) && waited < 10_000; waited += 20) await delay(20);
+      for (let waited = 0; !output.includes(text) && waited < 60_000; waited += 20) await delay(20);
       return output;
     };
     return { child, exited, until };

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { migrate } from './migrate.ts';
@@ -175,11 +175,11 @@ describe('the limits of the role', () => {
       idle_in_transaction_session_timeout: '1min',
     });
     const other = await createTestDatabase();
+    onTestFinished(() => other.drop());
     const client = new pg.Client({ connectionString: other.url });
+    onTestFinished(() => client.end());
     await client.connect();
     expect((await client.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
-    await client.end();
-    await other.drop();
   });
 
   it('are written once: a second start finds them and writes nothing', async () => {

@@ -47,8 +47,8 @@ describe('a pool', () => {
     await start();
     expect(watch.problem()).toBeUndefined();
     gate.strand();
-    await expect.poll(() => watch.problem(), { timeout: 10_000 }).toContain('a new connection to Postgres works');
-    await expect.poll(() => watch.problem(), { timeout: 15_000 }).toBeUndefined();
+    await expect.poll(() => watch.problem()).toContain('a new connection to Postgres works');
+    await expect.poll(() => watch.problem()).toBeUndefined();
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
   });
 
@@ -67,9 +67,9 @@ describe('a pool', () => {
   it('whose connections never come back is broken', async () => {
     await start({ longestSilence: 500 });
     const lost = await Promise.all(Array.from({ length: size }, () => pool.connect()));
-    await expect.poll(() => watch.problem(), { timeout: 5_000 }).toContain('the connection pool fails');
+    await expect.poll(() => watch.problem()).toContain('the connection pool fails');
     for (const client of lost) client.release();
-    await expect.poll(() => watch.problem(), { timeout: 5_000 }).toBeUndefined();
+    await expect.poll(() => watch.problem()).toBeUndefined();
   });
 
   it('that becomes full after hours without a request is not broken', async () => {

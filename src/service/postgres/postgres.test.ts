@@ -3,7 +3,7 @@
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { startApp } from '../../../test/support/listening-app.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
@@ -161,9 +161,9 @@ describe('an idle connection that breaks', () => {
 describe.concurrent('a database error is to the client', () => {
   it('503 where nothing listens', async () => {
     const nowhere = createPool({ url: 'postgres://a@127.0.0.1:1/a', log, metrics });
+    onTestFinished(() => nowhere.end());
     expect((await problemOf(nowhere.query('SELECT 1')))?.status).toBe(503);
     expect(await isReachable(nowhere)).toBe(false);
-    await nowhere.end();
   });
 
   it('503 where the host is unknown, the role, the database or the password wrong', async () => {
@@ -193,9 +193,9 @@ describe.concurrent('a database error is to the client', () => {
       log,
       metrics,
     });
+    onTestFinished(() => waiting.end());
     expect((await problemOf(waiting.query('SELECT 1')))?.status).toBe(503);
     silent.close();
-    await waiting.end();
   });
 
   it('503 where all connections are taken for 5 s', async () => {
@@ -257,7 +257,9 @@ describe.concurrent('a database error is to the client', () => {
 
 it('a route whose database is stopped and started again answers 503 with Retry-After, counts it, and recovers by itself', async () => {
   const own = await createTestDatabase();
+  onTestFinished(() => own.drop());
   const ownPool = createPool({ url: own.url, log, metrics });
+  onTestFinished(() => ownPool.end());
   const app = await startApp([
     route({
       method: 'get',
@@ -270,6 +272,7 @@ it('a route whose database is stopped and started again answers 503 with Retry-A
       },
     }),
   ]);
+  onTestFinished(() => app.close());
   expect((await fetch(`${app.url}/now`)).status).toBe(200);
   const name = new URL(own.url).pathname.slice(1);
   const admin = new pg.Client({ connectionString: database.url });
@@ -285,7 +288,4 @@ it('a route whose database is stopped and started again answers 503 with Retry-A
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
   await admin.end();
   expect((await fetch(`${app.url}/now`)).status).toBe(200);
-  await app.close();
-  await ownPool.end();
-  await own.drop();
 });

@@ -58,16 +58,21 @@ describe('a limited worker', () => {
     expect(await count('formgate_worker_kills_total')).toBe(2);
   });
 
+  it('reads compiled code, which halves the time of its start', async () => {
+    const { run } = start();
+    expect(await run('compiled')).toEqual({ done: expect.stringContaining(process.env.NODE_COMPILE_CACHE ?? '') });
+  });
+
   it('yields the processor to the process that serves people', async () => {
     const { run } = start();
     expect(await run('priority')).toEqual({ done: constants.priority.PRIORITY_BELOW_NORMAL });
   });
 
-  it('has no environment and no network, reads nothing but the program and writes nothing', async () => {
+  it('gets none of the environment and no network, reads nothing but the program and writes nothing', async () => {
     const { run } = start();
-    expect(await run('environment')).toEqual({ done: 0 });
+    expect(await run('environment')).toEqual({ done: ['NODE_COMPILE_CACHE', 'NODE_COMPILE_CACHE_READONLY'] });
     await run('connect');
-    for (const deed of ['read', 'write', 'refusal'] as const)
+    for (const deed of ['read', 'write', 'writeCompiled', 'refusal'] as const)
       expect(await run(deed)).toEqual({ done: 'ERR_ACCESS_DENIED' });
   });
 });

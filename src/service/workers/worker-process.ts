@@ -1,9 +1,11 @@
 // One child process that runs jobs with limits of time and memory. A thread would not do: a single allocation beyond the
 // limits of a thread ends the whole process (V8 aborts), and one beyond those of a child ends the child only.
-// The child has no environment, no network, reads nothing but the program, and can neither write nor start processes.
+// The child has no network, no environment but the path of the compile cache, reads nothing but the program, and can
+// neither write nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
+import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { WorkerJob, WorkerMessage } from './limited-worker.ts';
 
 export interface WorkerProcessOptions {
@@ -46,7 +48,7 @@ export class WorkerProcess<Q, A> {
         '--permission',
         `--allow-fs-read=${join(root, '*')}`,
       ],
-      env: {},
+      env: compileCache(),
       cwd: root,
       serialization: 'advanced',
       // V8 writes a page about a lack of memory, which is no JSON line.
@@ -122,6 +124,12 @@ export class WorkerProcess<Q, A> {
     this.#isKilled = true;
     this.#child.kill('SIGKILL');
   }
+}
+
+/** Compiled code halves the processor time of a start. Node keeps it in a folder for its version, below the configured one. */
+function compileCache(): Record<string, string> {
+  const folder = getCompileCacheDir();
+  return folder ? { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_READONLY: '1' } : {};
 }
 
 /** On a busy machine what tenants wrote gets a tenth of a processor: the process that serves people comes first. */

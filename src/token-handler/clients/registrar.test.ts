@@ -74,12 +74,10 @@ const update = (uri: string) =>
 /** Nothing is left to be done. */
 const settled = () =>
   expect
-    .poll(
-      () =>
-        handler.rows(
-          'SELECT FROM client_deletions UNION ALL SELECT FROM client_events UNION ALL SELECT FROM registration_attempts',
-        ),
-      { timeout: 10_000 },
+    .poll(() =>
+      handler.rows(
+        'SELECT FROM client_deletions UNION ALL SELECT FROM client_events UNION ALL SELECT FROM registration_attempts',
+      ),
     )
     .toEqual([]);
 
@@ -140,7 +138,7 @@ describe('a registration', () => {
       const [orphan] = access.registeredClients().filter((id) => !known.includes(id));
       expect(orphan).toBeDefined();
       const told = () => problems(lines).filter((msg) => msg.startsWith('a registration was cut off'));
-      await expect.poll(told, { timeout: 5_000 }).toHaveLength(1);
+      await expect.poll(told).toHaveLength(1);
       expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
       await removeAtAccess(orphan ?? '');
     },
@@ -180,7 +178,7 @@ describe('a registration', () => {
     expect(access.registeredClients()).toHaveLength(2);
     await handler.rows('ALTER TABLE client_deletions_away RENAME TO client_deletions');
     await handler.rows('DROP TRIGGER refuse ON client_registrations');
-    await expect.poll(() => access.registeredClients(), { timeout: 5_000 }).toEqual(clients);
+    await expect.poll(() => access.registeredClients()).toEqual(clients);
     await expectWhole([callback]);
   });
 
@@ -270,7 +268,7 @@ describe('an update', () => {
     expect((await update(other)).status).toBe(500);
     expect((await stored()).registrationAccessToken).toBe(before.registrationAccessToken);
     await handler.rows('DROP TRIGGER refuse ON client_registrations');
-    await expect.poll(async () => (await stored()).redirectUris, { timeout: 5_000 }).toEqual([other]);
+    await expect.poll(async () => (await stored()).redirectUris).toEqual([other]);
     await expectWhole([other]);
   });
 });

@@ -53,7 +53,7 @@ const seen = async () => (await events.query('SELECT FROM seen_events')).rowCoun
 describe('events', () => {
   it('are sent once each, whichever replica sends them', async () => {
     for (let count = 0; count < 5; count += 1) await handler.register('permits-web');
-    await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(pending('client_events')).toEqual([]);
     expect(await seen()).toBe(5);
     expect(eventCalls()).toBe(5);
   });
@@ -61,14 +61,14 @@ describe('events', () => {
   it('that the event service does not take are sent until it does, while the registration has succeeded long since', async () => {
     await proxy.break(503, { at: 1, times: 3 });
     expect((await handler.register('permits-web')).status).toBe(200);
-    await expect.poll(pending('client_events'), { timeout: 15_000 }).toEqual([]);
+    await expect.poll(pending('client_events')).toEqual([]);
     expect(await seen()).toBe(1);
   });
 
   it('whose acceptance was not heard of are sent again with the same idempotency key, and count once', async () => {
     await proxy.break('lost answer', { at: 1, times: 1 });
     await handler.register('permits-web');
-    await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(pending('client_events')).toEqual([]);
     expect(eventCalls()).toBe(2);
     expect(await seen()).toBe(1);
   });
@@ -78,7 +78,7 @@ describe('deletions', () => {
   it('are done once each, whichever replica does them', async () => {
     const lines = handler.log.lines().length;
     for (let count = 0; count < 5; count += 1) await handler.register('permits-web');
-    await expect.poll(pending('client_deletions'), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(pending('client_deletions')).toEqual([]);
     expect(access.registeredClients()).toHaveLength(1);
     const since = handler.log.lines().slice(lines);
     expect(since.filter(({ msg }) => msg === 'a replaced client was deleted at the access service')).toHaveLength(5);
@@ -92,15 +92,15 @@ it('what waits is on the metrics port, by kind', async () => {
   const metrics = async () => (await fetch(`${handler.metricsUrl}/metrics`)).text();
   await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="event"} 1');
   await proxy.heal();
-  await expect.poll(metrics, { timeout: 10_000 }).toContain('token_handler_registration_leftovers{kind="event"} 0');
+  await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="event"} 0');
 });
 
 it('a stop waits for what runs, and what is left is done by another replica', async () => {
   const leaving = await handler.startReplica();
   await handler.register('permits-web');
   await leaving.close();
-  await expect.poll(pending('client_deletions'), { timeout: 10_000 }).toEqual([]);
-  await expect.poll(pending('client_events'), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(pending('client_deletions')).toEqual([]);
+  await expect.poll(pending('client_events')).toEqual([]);
 });
 
 it('what a service refuses for ever is quarantined with its reason, holds up nothing, and is done once it is released', async () => {
@@ -127,7 +127,7 @@ it('what a service refuses for ever is quarantined with its reason, holds up not
     const pool = new pg.Pool({ connectionString: patient.databaseUrl, max: 2 });
     expect(await createLeftoverQuarantine({ pool, clock: () => new Date() }).release('all')).toHaveLength(1);
     await pool.end();
-    await expect.poll(() => patient.rows('SELECT FROM client_events'), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => patient.rows('SELECT FROM client_events')).toEqual([]);
   } finally {
     await patient.close();
   }

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findFreePort } from '../../../dev/listen.ts';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -229,6 +229,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
 
   it('is rate limited by address', async () => {
     const limited = await startSessionWorld({ store, platform, env: { SIGN_IN_LIMIT: '3' } });
+    onTestFinished(() => limited.close());
     const statuses: number[] = [];
     for (let call = 0; call < 4; call += 1) {
       const url = `${limited.site}/token-handler/v1/clients/web/backchannel-logout`;
@@ -237,6 +238,5 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     }
     expect(statuses).toEqual([400, 400, 400, 429]);
-    await limited.close();
   });
 });

@@ -1,5 +1,5 @@
 // Logout by the person: the five rules, against a real access service and with both kinds of store.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -141,8 +141,10 @@ it('a logout is done here although the access service cannot be asked for its ad
   const accessUrl = `${tap.url}${new URL(platform.access.url).pathname}`;
   const client = { keycloakLogout: true };
   const world = await startSessionWorld({ store: 'redis', platform, accessUrl, client });
+  onTestFinished(() => world.close());
   // It has asked for nothing yet.
   const replica = await world.handler.startReplica();
+  onTestFinished(() => replica.close());
   const { browser } = await world.signIn();
   await tap.shut();
   const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
@@ -150,6 +152,4 @@ it('a logout is done here although the access service cannot be asked for its ad
   const gone = await createSiteBrowser().request(url, { headers: { cookie } });
   expect([gone.status, gone.headers.get('location')]).toEqual([302, '/']);
   await expect.poll(async () => (await world.sessions(browser)).status).toBe(401);
-  await replica.close();
-  await world.close();
 });

@@ -1,6 +1,6 @@
 // Two replicas of the whole token handler on one Redis, and what that holds of it: over HTTP.
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
   cookieName,
   type SessionWorld,
@@ -47,7 +47,9 @@ describe('two replicas', () => {
 
   it('share the limit of sign-ins', async () => {
     const limited = await startSessionWorld({ store: 'redis', env: { SIGN_IN_LIMIT: '10' } });
+    onTestFinished(() => limited.close());
     const second = await limited.handler.startReplica();
+    onTestFinished(() => second.close());
     const statuses: number[] = [];
     // Windows of five minutes begin at the full five minutes of the clock. One that ends meanwhile would begin anew.
     const left = () => 300 - (Math.floor(Date.now() / 1_000) % 300);
@@ -65,8 +67,6 @@ describe('two replicas', () => {
       if (visit.status === 429) expect(Math.abs(Number(visit.headers.get('retry-after')) - left())).toBeLessThan(5);
     }
     expect(statuses).toEqual([...Array(10).fill(302), 429, 429]);
-    await second.close();
-    await limited.close();
   });
 });
 

@@ -1,6 +1,6 @@
 // The session endpoints, for people and for administrators, and what another tenant may see: nothing.
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import {
   cookieName,
@@ -176,6 +176,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
 describe('the end of a session', () => {
   it('comes with SESSION_IDLE after the last request, and an earlier request puts it off', async () => {
     const world = await startSessionWorld({ platform, env: { SESSION_IDLE: 'PT2S' } });
+    onTestFinished(() => world.close());
     const { browser } = await world.signIn();
     for (let round = 0; round < 4; round += 1) {
       await delay(900);
@@ -183,7 +184,6 @@ describe('the end of a session', () => {
     }
     await delay(2_100);
     expect((await world.sessions(browser)).status).toBe(401);
-    await world.close();
   });
 
   it('comes with SESSION_MAX_AGE after the sign-in, however many requests there are', async () => {
@@ -192,6 +192,7 @@ describe('the end of a session', () => {
       store: 'redis',
       env: { SESSION_MAX_AGE: 'PT2S', SESSION_IDLE: 'PT2S' },
     });
+    onTestFinished(() => world.close());
     const { browser } = await world.signIn();
     const statuses: number[] = [];
     for (let round = 0; round < 24; round += 1) {
@@ -200,6 +201,5 @@ describe('the end of a session', () => {
     }
     expect(statuses[0]).toBe(200);
     expect(statuses.at(-1)).toBe(401);
-    await world.close();
   });
 });

@@ -1,5 +1,5 @@
 // The cookies that sign-in and logout set: their names, flags and values, by http and by https.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
@@ -38,9 +38,9 @@ describe('the session cookie', () => {
 
   it('is not Secure because somebody who is no trusted proxy says so', async () => {
     const distrusting = await startSessionWorld({ platform, env: { TRUSTED_PROXIES: '10.0.0.0/8' } });
+    onTestFinished(() => distrusting.close());
     const { setCookies } = await createSiteBrowser().request(distrusting.authUrl(), { headers: https });
     expect(attributesOf(setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
-    await distrusting.close();
   });
 
   it('is not set by a request that needs no session', async () => {
@@ -51,12 +51,12 @@ describe('the session cookie', () => {
 
   it('may have a name that begins with __Host-, and is then set by https only', async () => {
     const strict = await startSessionWorld({ platform, env: { SESSION_COOKIE: '__Host-session' } });
+    onTestFinished(() => strict.close());
     const browser = createSiteBrowser();
     expect((await browser.request(strict.authUrl())).status).toBe(400);
     const { status, setCookies } = await browser.request(strict.authUrl(), { headers: https });
     expect(status).toBe(302);
     expect(attributesOf(setCookies, '__Host-session')).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']);
-    await strict.close();
   });
 });
 

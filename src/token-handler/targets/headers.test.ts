@@ -1,5 +1,5 @@
 // Which headers pass, both ways, over the wire: the real service between a client and a recording upstream.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { type Sending, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { answerWhenRead } from '../../../test/support/upstream.ts';
@@ -88,6 +88,7 @@ describe('a request header', () => {
 
   it('that claims where the request came from is not believed from a peer that is no trusted proxy', async () => {
     const replica = await world.replica({ TRUSTED_PROXIES: '0' });
+    onTestFinished(() => replica.close());
     const headers = {
       'X-Forwarded-For': '203.0.113.9',
       'X-Forwarded-Proto': 'https',
@@ -99,7 +100,6 @@ describe('a request header', () => {
       'x-forwarded-proto': 'http',
       'x-forwarded-host': new URL(replica.url).host,
     });
-    await replica.close();
   });
 
   it('that is no address, from a trusted proxy, is told to the upstream as unknown', async () => {

@@ -28,7 +28,7 @@ beforeEach(() => {
 
 const nextData = (stream: IncomingMessage) =>
   new Promise<string>((resolve) => stream.once('data', (chunk: Buffer) => resolve(chunk.toString())));
-const until = async (condition: () => boolean, milliseconds = 3_000) => {
+const until = async (condition: () => boolean, milliseconds = 60_000) => {
   for (let waited = 0; !condition(); waited += 10) {
     if (waited > milliseconds) throw new Error('it did not come to pass');
     await delay(10);

@@ -1,6 +1,6 @@
 // How persons and tenants share the connections of an upstream, over HTTP.
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Person, type Started, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { answerWhenRead } from '../../../test/support/upstream.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
@@ -100,6 +100,7 @@ describe('the connections of an upstream', () => {
 
   it('are refused at once with 503 busy and Retry-After when all are in use', async () => {
     const full = await world.replica({ UPSTREAM_CONNECTIONS: '2', UPSTREAM_TENANT_SHARE: '100' });
+    onTestFinished(() => full.close());
     const free = Promise.withResolvers<void>();
     world.upstream.answer = (_request, response) => void free.promise.then(() => response.end());
     const first = [world.send({ url: full.url }), world.send({ url: full.url })];
@@ -111,13 +112,13 @@ describe('the connections of an upstream', () => {
     free.resolve();
     expect((await Promise.all(first)).map((sent) => sent.status)).toEqual([200, 200]);
     expect((await world.send({ url: full.url })).status).toBe(200);
-    await full.close();
   });
 });
 
 describe('the share of a tenant', () => {
   it('is half of an upstream’s connections, whoever its people are; other tenants have the rest', async () => {
     const pool = createConnections({ perUpstream: 20, personShare: 10, tenantShare: 50, onRefused: () => undefined });
+    onTestFinished(() => pool.close());
     const signal = new AbortController();
     const take = (tenant: string, member: string) =>
       pool.share(world.upstream.url, { tenant, member }, { beginWait: () => signal.signal });
@@ -129,6 +130,5 @@ describe('the share of a tenant', () => {
     (await waiting).release();
     await delay(0);
     expect(pool.count()).toEqual({ held: 10, waiting: 0 });
-    await pool.close();
   });
 });

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'undici';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { basePath, type Person, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
 import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.ts';
@@ -28,7 +28,7 @@ beforeEach(() => {
   world.upstream.onUpgrade = undefined;
 });
 
-const until = async (condition: () => boolean, milliseconds = 3_000) => {
+const until = async (condition: () => boolean, milliseconds = 60_000) => {
   for (let waited = 0; !condition(); waited += 10) {
     if (waited > milliseconds) throw new Error('it did not come to pass');
     await delay(10);
@@ -353,6 +353,7 @@ describe('the session of a stream', () => {
 
   it('is not kept alive by an open stream', async () => {
     const short = await world.replica({ SESSION_IDLE: 'PT2S' });
+    onTestFinished(() => short.close());
     world.upstream.answer = (_request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       const timer = setInterval(() => response.write('data: tick\n\n'), 100);
@@ -364,7 +365,6 @@ describe('the session of a stream', () => {
     await until(() => events.isOver, 6_000);
     expect(performance.now() - started).toBeGreaterThan(1_000);
     expect((await world.send({ as: person, url: short.url })).status).toBe(401);
-    await short.close();
   });
 });
 
