@@ -89,7 +89,7 @@ describe('while the event service is down', { timeout }, () => {
     await delivered();
   });
 
-  it('for more than 15 days, a locked form is deleted 15 days after its date without a notice, and the run record counts it', async () => {
+  it('for more than 15 days, a locked form is deleted 15 days after its date without a notice, and the audit log names it', async () => {
     const address = `${randomUUID()}@example.org`;
     const id = await draft(forms, address);
     await delivered();
