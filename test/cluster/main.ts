@@ -1,11 +1,11 @@
-// `npm run test:cluster`: the chart on a real cluster. It takes the cluster of KUBECONFIG, or the lab's, which it starts
-// where it does not run and then stops again; builds the images, brings them in, and runs the suites of test/chart and
-// test/cluster. Arguments go to vitest. For another cluster than the lab's:
-//   INGRESS_URL       where its ingress is reached from here, such as http://127.0.0.1:80
-//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   what it is called; traefik unless told
-//   POD_INGRESS_URL   where pods reach it
-//   IMAGE_LOADER      a command that brings an image, by its name, into the cluster; kind needs none
-//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images in place of those that base-images.sh makes
+// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in LAB,
+// which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of test/chart and
+// test/cluster. Arguments are passed to vitest. Settings for other clusters:
+//   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
+//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
+//   POD_INGRESS_URL   URL of the ingress from pods
+//   IMAGE_LOADER      a command that loads an image, given by name, into the cluster; not needed for kind
+//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images to use instead of those that base-images.sh builds
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { attempt, run } from './commands.ts';
@@ -14,7 +14,7 @@ import { buildImages, loadImages } from './images.ts';
 const project = join(import.meta.dirname, '../..');
 
 interface Cluster {
-  /** What kubectl, helm and the tests find in their environment. */
+  /** Environment of kubectl, helm and the tests. */
   env: Record<string, string>;
   loader: string | undefined;
   stop(): Promise<void>;
@@ -26,7 +26,7 @@ async function main(): Promise<number> {
     process.stderr.write('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.\n');
     return 1;
   }
-  // Ctrl-C reaches the tests as well; they end, and then the cluster does.
+  // Ctrl-C also reaches the tests. When they have ended, the cluster is stopped.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   try {
     Object.assign(process.env, cluster.env);
@@ -53,7 +53,7 @@ async function findCluster(): Promise<Cluster | undefined> {
     INGRESS_URL: process.env.INGRESS_URL || `http://127.0.0.1:${process.env.LAB_HTTP_PORT || 8000}`,
   };
   const cluster = { env, loader: join(scripts, 'load-image.sh') };
-  // One that runs already is let be.
+  // Use a cluster that is already running, and do not stop it.
   const { code } = await attempt('kubectl', ['get', '--raw', '/readyz'], { env }).catch(() => ({ code: 1 }));
   if (code === 0) {
     const { code: ingress } = await attempt('curl', ['-s', '-o', '/dev/null', env.INGRESS_URL]);
