@@ -19,9 +19,12 @@ tag=$( (cat "$0"; "$node" --version; cat "$npm/package.json"; echo "$suite") | s
 debian=localhost/formgate-tests/debian:$tag
 distroless=localhost/formgate-tests/nodejs:$tag
 
+command -v buildah >/dev/null || { echo 'buildah is missing. Install it.' >&2; exit 1; }
 present() { buildah inspect --type image "$1" >/dev/null 2>&1; }
 
 if ! present "$debian" || ! present "$distroless"; then
+  command -v debootstrap >/dev/null ||
+    { echo 'debootstrap is missing. Install it, or set BUILD_IMAGE, RUN_IMAGE and DATA_IMAGE.' >&2; exit 1; }
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   root=$work/debian

@@ -46,5 +46,5 @@ export async function attempt(program: string, args: string[], options: RunOptio
 export async function run(program: string, args: string[], options: RunOptions = {}): Promise<string> {
   const { code, stdout, stderr } = await attempt(program, args, options);
   if (code === 0) return stdout;
-  throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${(stderr || stdout).trim()}`);
+  throw new Error(`${program} ${args.join(' ')} ended with ${code}: ${(stderr || stdout).trim()}`);
 }
