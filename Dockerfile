@@ -1,14 +1,14 @@
-# The one image of all processes: docker build -t formgate .
-# Both base images are arguments, so that mirrors and images of your own take their place. What BUILD_IMAGE needs is npm
-# and a shell; RUN_IMAGE needs /nodejs/bin/node, 26 or newer, and neither shell nor package manager.
+# The image of all processes: docker build -t formgate .
+# Both base images are arguments, so that you can use mirrors or your own images. BUILD_IMAGE needs npm and a shell. RUN_IMAGE
+# needs /nodejs/bin/node, version 26 or newer, but neither a shell nor a package manager.
 ARG BUILD_IMAGE=docker.io/library/node:26-trixie-slim
 ARG RUN_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 
 FROM ${BUILD_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# A registry other than npm's: --secret id=npmrc,src=$HOME/.npmrc
-# Types, source maps and documents of packages are never read when the image runs, nor are builds for other runtimes.
+# To use another registry than npm's: --secret id=npmrc,src=$HOME/.npmrc
+# Deletes files of packages that are not needed at run time: types, source maps, documents and builds for other runtimes.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm ci --omit=dev --omit=optional --omit=peer --ignore-scripts --no-audit --no-fund --cache=/tmp/npm \
  && find node_modules -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' -o -name '*.md' -o -name '*.bare' \) -delete \
@@ -17,7 +17,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
  && find node_modules -depth -type d -empty -delete \
  && mkdir compile-cache
 
-# For the loop of skaffold.yaml: runs from /tmp/app, into which changes are copied, and starts again with each of them.
+# For `skaffold dev`: runs the code in /tmp/app, to which skaffold copies changes, and restarts after each change.
 FROM ${BUILD_IMAGE} AS development
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
@@ -42,7 +42,7 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY src ./src
 COPY reconciler ./reconciler
-# Node keeps a cache for each user, and writes it as the one who runs it.
+# Node has one compile cache for each user, and writes it as that user.
 COPY --from=dependencies --chown=65532:65532 /app/compile-cache ./compile-cache
 USER 65532:65532
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/compile-cache

@@ -47,7 +47,7 @@ describe('access tokens', () => {
     });
   });
 
-  it('the form service is given the roles in core that the contracts ask for', async () => {
+  it('the form service has the roles in core that the contracts require', async () => {
     const { aud, resource_access } = decodeJwt(await access.serviceToken('core', 'form-service'));
     const of = (name: string) =>
       (resource_access as Record<string, { roles: string[] }>)[access.urns.service(name)]?.roles;
@@ -149,7 +149,7 @@ describe('the token endpoint', () => {
   });
 });
 
-it('userinfo answers the person of the token, and 401 without a good token', async () => {
+it('userinfo returns the person of the token, and 401 without a valid token', async () => {
   const ask = (token: string) =>
     fetch(`${access.issuer('demo')}/protocol/openid-connect/userinfo`, {
       headers: { Authorization: `Bearer ${token}` },
@@ -162,7 +162,7 @@ it('userinfo answers the person of the token, and 401 without a good token', asy
   expect(refused.map(({ status }) => status)).toEqual([401, 401, 401]);
 });
 
-it('an unknown realm is 404, a realm added later answers', async () => {
+it('an unknown realm gets 404 until it is added', async () => {
   expect((await fetch(`${access.issuer('nowhere')}/.well-known/openid-configuration`)).status).toBe(404);
   await access.addRealm('later');
   const { issuer } = (await (await fetch(`${access.issuer('later')}/.well-known/openid-configuration`)).json()) as {

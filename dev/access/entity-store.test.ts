@@ -1,4 +1,4 @@
-// The contract of both entity stores, and a restart on Postgres, which must lose nothing.
+// The contract of both entity stores; a restart of the store in Postgres loses nothing.
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -57,7 +57,7 @@ describe.each<[string, () => EntityStore]>([
     expect(await store.find(key('kept'))).toEqual({});
   });
 
-  it('tells when a token was consumed', async () => {
+  it('records when a token was consumed', async () => {
     const store = create();
     await store.save(key('a'), {}, 60);
     await store.consume(key('a'));
@@ -74,7 +74,7 @@ describe.each<[string, () => EntityStore]>([
     expect(found).toEqual([undefined, undefined, { grantId: 'h' }]);
   });
 
-  it('gives a realm one signing key, whoever asks first', async () => {
+  it('gives a realm one signing key, also for concurrent calls', async () => {
     const store = create();
     let made = 0;
     const make = async () => {
@@ -87,7 +87,7 @@ describe.each<[string, () => EntityStore]>([
   });
 });
 
-it('a restart on Postgres forgets no registered client, no refresh token and no signing key', async () => {
+it('registered clients, refresh tokens and signing keys in Postgres survive a restart', async () => {
   const open = () => startTestAccess({ store: createPostgresEntityStore(pool, () => new Date()) });
   const before = await open();
   const registered = await fetch(`${before.issuer('demo')}/clients-registrations/openid-connect`, {

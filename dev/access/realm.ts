@@ -1,5 +1,5 @@
-// A realm of the embedded access service: its people, its clients and what their tokens say. Shaped as Keycloak shapes
-// it, because that is what Formgate meets in a cluster.
+// A realm of the embedded identity provider: its people, its clients and the claims of their tokens, in the form that
+// Keycloak uses, because clusters usually have Keycloak.
 import { createHash } from 'node:crypto';
 import { isSameText } from '../../src/service/same-text.ts';
 

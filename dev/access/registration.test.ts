@@ -48,7 +48,7 @@ it('a client registers with the initial access token and gets id, secret, manage
   expect(answer.registration_access_token).toEqual(expect.any(String));
 });
 
-it('another initial access token is 401, and a realm without registration answers 404', async () => {
+it('a wrong initial access token gets 401, and a realm without registration 404', async () => {
   expect((await register(asked, 'guessed')).status).toBe(401);
   expect((await register(asked, 'demo-registration-token', 'core')).status).toBe(404);
 });
@@ -101,7 +101,7 @@ it('an update changes the redirect URIs, keeps id and secret, and replaces the r
   ).toEqual(update.redirect_uris);
 });
 
-it('a deleted client is gone, and its token manages nothing any more', async () => {
+it('a deleted client cannot be used, and its token manages nothing', async () => {
   const { answer } = await register();
   expect((await call('DELETE', answer.registration_client_uri, answer.registration_access_token)).status).toBe(204);
   expect((await call('GET', answer.registration_client_uri, answer.registration_access_token)).status).toBe(401);

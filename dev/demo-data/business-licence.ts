@@ -59,7 +59,7 @@ export function businessLicence(urns: Urns): Record<string, unknown> {
 }
 
 /** Form data that the form accepts: a first version, and the complete one. */
-export const exampleAnswers = {
+export const exampleFormData = {
   begun: { businessName: 'Northern Lights Bakery', structure: 'corporation', servesFood: true },
   complete: {
     businessName: 'Northern Lights Bakery',

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createUrns } from '../../src/service/urn.ts';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';
 import { call, roleToken } from '../../test/support/platform.ts';
-import { businessLicence, exampleAnswers } from './business-licence.ts';
+import { businessLicence, exampleFormData } from './business-licence.ts';
 import { countries, countriesName, createCountriesRegister } from './countries.ts';
 
 let forms: TestForms;
@@ -27,7 +27,7 @@ const create = () => createCountriesRegister({ formsUrl: forms.url, platformUrl:
 const registerUrl = () => `${forms.url}/form/v1/registers/${countriesName}`;
 
 describe('The register of countries', () => {
-  it('holds the 249 countries of ISO 3166-1, each with a name in English and in French, and no user-assigned code', () => {
+  it('contains the 249 countries of ISO 3166-1 with names in English and French, and no user-assigned code', () => {
     expect(countries).toHaveLength(249);
     expect(new Set(countries.map(({ value }) => value)).size).toBe(249);
     for (const { value, label, labelFr } of countries) {
@@ -39,10 +39,10 @@ describe('The register of countries', () => {
     expect(countries.map(({ value }) => value)).not.toContain('XK');
   });
 
-  it('is what the demo form names by URN, and holds the country of its example answers', () => {
+  it('is the register that the demo form names by URN, and contains the country of its example form data', () => {
     const urn = 'urn:example:platform:configuration:v2:/configuration/data-register/countries';
     expect(JSON.stringify(businessLicence(createUrns('urn:example')))).toContain(`"register":{"urn":"${urn}"}`);
-    expect(countries.map(({ value }) => value)).toContain(exampleAnswers.complete.address.country);
+    expect(countries.map(({ value }) => value)).toContain(exampleFormData.complete.address.country);
   });
 
   it('is created through the API, and applicants without an account may read it', async () => {
@@ -54,14 +54,14 @@ describe('The register of countries', () => {
     expect(answer.body).toEqual(countries);
   });
 
-  it('is left as it is when it exists', async () => {
+  it('does not change if it exists', async () => {
     await create();
     await call(registerUrl(), { method: 'PATCH', token, body: { entries: ['Utopia'] } });
     await create();
     expect((await call(registerUrl(), { token })).body).toMatchObject({ entries: ['Utopia'] });
   });
 
-  it('fails loudly where it cannot be created', async () => {
+  it('that cannot be created is an error', async () => {
     const other = await tokenOf({ 'form-service': [] });
     const failing = createCountriesRegister({ formsUrl: forms.url, platformUrl: forms.platform.url, token: other });
     await expect(failing).rejects.toThrow('403 to POST');

@@ -3,7 +3,7 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { businessLicenceId, exampleAnswers } from '../demo-data/business-licence.ts';
+import { businessLicenceId, exampleFormData } from '../demo-data/business-licence.ts';
 import { type Conversation, check, Surprise, shorten } from './conversation.ts';
 
 const longestWait = 30_000;
@@ -20,7 +20,7 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
     method: 'PUT',
     path: `${path}/data`,
     headers,
-    body: { data: exampleAnswers.begun, files: {} },
+    body: { data: exampleFormData.begun, files: {} },
     expect: 200,
   });
 
@@ -36,12 +36,12 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
     headers: { ...headers, 'X-Form-Code': code },
     expect: 200,
   });
-  check(isDeepStrictEqual(draft.body.data, exampleAnswers.begun), 'the answers are those that were saved');
+  check(isDeepStrictEqual(draft.body.data, exampleFormData.begun), 'the form data is as it was saved');
 
   talk.say('Complete the form data, unless it has changed since (If-Match)');
   const etag = draft.headers.get('ETag') ?? '';
   check(etag !== '', 'the response has an ETag');
-  const complete = { data: exampleAnswers.complete, files: {} };
+  const complete = { data: exampleFormData.complete, files: {} };
   const updated = await talk.send({
     method: 'PUT',
     path: `${path}/data`,
@@ -49,7 +49,7 @@ export async function runDemo(talk: Conversation, print: (line: string) => void)
     body: complete,
     expect: 200,
   });
-  check(isDeepStrictEqual(updated.body.data, exampleAnswers.complete), 'the new answers are saved');
+  check(isDeepStrictEqual(updated.body.data, exampleFormData.complete), 'the new form data is saved');
 
   talk.say('Submit');
   const submitted = await talk.send({ method: 'POST', path, headers, body: { operation: 'submit' }, expect: 200 });

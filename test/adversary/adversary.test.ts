@@ -1,14 +1,13 @@
-// A short run of `npm run test:adversary`: every adversary, several at once, for some seconds.
+// A short run of `npm run test:adversary`: every adversary, several of them concurrently, for some seconds.
 import { randomBytes } from 'node:crypto';
 import { expect, inject, it } from 'vitest';
 import { run } from './run.ts';
 import { planPass } from './schedule.ts';
 import kept from './seeds.json' with { type: 'json' };
 
-/** The same for a second try. */
 const seed = process.env.ADVERSARY_SEED ?? randomBytes(6).toString('hex');
 
-it('honest users are served while adversaries attack two replicas of each process, and nothing of it remains', {
+it('honest users are served while adversaries attack two replicas of each process, and all resources are released', {
   timeout: 180_000,
 }, async () => {
   const lines: string[] = [];
@@ -17,7 +16,7 @@ it('honest users are served while adversaries attack two replicas of each proces
     administratorUrl: inject('postgresUrl'),
     slots,
     baseline: 2_000,
-    // The other files of a run keep the machine busy: only the long run judges how quickly people are served.
+    // Other test files keep the machine busy: only the long run checks the latency.
     floor: 5_000,
     settling: 45_000,
     print: (line) => void lines.push(line),

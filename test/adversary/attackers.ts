@@ -1,5 +1,5 @@
-// The process of the adversaries, seen from the run: sends orders and waits for reports. It is a process of its own, so that
-// its work does not slow down the honest users' clock, and so that it can be ended whatever it holds.
+// The run's side of the process of the adversaries: sends orders and waits for reports. Adversaries have a separate
+// process, so that they do not distort the latencies of honest users, and can be ended at any time.
 import { fork } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,9 @@ import type { Order, Report } from './adversaries/attacker.ts';
 import type { Addresses } from './world/addresses.ts';
 
 export interface Attackers {
-  /** Resolves when the adversary has stopped; it gets 60 s more than its time, for a reconciler run. */
+  /**
+   * Resolves when the adversary has stopped. Rejects 60 s after its time, which leave room for a run of the reconciler.
+   */
   order(order: Omit<Order, 'id'>): Promise<Report>;
   stop(): Promise<void>;
 }
@@ -17,7 +19,7 @@ const overtime = 60_000;
 
 export function startAttackers(addresses: Addresses): Attackers {
   const child = fork(join(import.meta.dirname, 'adversaries/attacker.ts'), { execArgv: [] });
-  // Adversaries have machines of their own: what they do to the product counts, and not what their work takes from this one.
+  // In reality, adversaries use their own machines, so their CPU time must not slow down the product here.
   if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
   child.send(addresses);
   const waiting = new Map<number, (report: Report) => void>();

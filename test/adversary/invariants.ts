@@ -1,5 +1,5 @@
-// What must hold whatever adversaries do: no process exits or blocks, honest users are served as documented, quickly, and
-// with their own data, and what adversaries took is given back.
+// What must hold whatever adversaries do: no process exits or blocks, honest users get documented responses, quickly
+// and with their own data, and all resources are released afterwards.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { adversaries } from './adversaries/adversaries.ts';
@@ -16,7 +16,7 @@ const among = (phase: string) => adversaries.filter(({ name }) => phase.split(' 
 
 const mostLines = 40;
 
-/** Failures that no adversary of their phase excuses, counted by what they say. */
+/** Failures that no adversary of their phase excuses, counted by description. */
 export function judgeFailures(failures: Failure[]): string[] {
   const unexcused = failures.filter((failure) => !among(failure.phase).some(({ excuses }) => excuses?.(failure)));
   const byText = Map.groupBy(unexcused, ({ phase, kind, what }) => `${kind}: ${what} (${phase})`);
@@ -25,7 +25,7 @@ export function judgeFailures(failures: Failure[]): string[] {
   return [...lines.slice(0, mostLines), `and ${lines.length - mostLines} other kinds of failures of honest requests`];
 }
 
-/** Milliseconds. A p99 below the floor is never too slow, whatever the baseline: a busy machine alone may cause it. */
+/** Milliseconds. A p99 below the floor is never too slow, because a busy machine alone can cause it. */
 export function judgeLatency(samples: Sample[], floor: number): string[] {
   const baseline = latencies(samples, (phase) => phase === baselinePhase);
   const attacked = latencies(samples, (phase) => {
@@ -41,7 +41,7 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
   });
 }
 
-/** The phases beyond the limit, the slowest first. */
+/** The phases that exceed the limit, slowest first. */
 function slowPhases(samples: Sample[], p99Of: (phase: string) => number, limit: number): string {
   return [...new Set(samples.map(({ phase }) => phase))]
     .map((phase) => ({ phase, p99: p99Of(phase) }))
@@ -63,7 +63,7 @@ export async function measure(replicas: Replica[]): Promise<Footprints> {
 
 const mebibyte = 1024 * 1024;
 
-/** Empty once every replica is back near its baseline; what is left after `patience` milliseconds. */
+/** The replicas that have not returned to their baseline after `patience` milliseconds; resolves early if all have. */
 export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
   for (const deadline = Date.now() + patience; ; await delay(2_000)) {
     const now = await measure(replicas);
@@ -74,7 +74,7 @@ export async function judgeFootprints(baseline: Footprints, replicas: Replica[],
 
 function compare({ place }: Replica, before: Footprint | undefined, after: Footprint | undefined): string[] {
   if (!before) return [];
-  if (!after) return [`${place.name} does not answer after the adversaries have gone`];
+  if (!after) return [`${place.name} does not respond after the adversaries have stopped`];
   const rows: [what: string, before: number, after: number, limit: number][] = [
     ['descriptors', before.descriptors, after.descriptors, before.descriptors + 30],
     ['MiB of live memory', mib(before.liveBytes), mib(after.liveBytes), mib(before.liveBytes) * 1.3 + 24],
@@ -89,7 +89,7 @@ const mib = (bytes: number) => bytes / mebibyte;
 
 const readable = { tries: 5, pause: 1_000 };
 
-/** Every form still holds the data of its last acknowledged save. */
+/** Checks that every form contains the data of its last acknowledged save. */
 export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise<string[]> {
   const { ask, close } = createAsker({ authorization: `Bearer ${addresses.tokens.administrator}` });
   const problems: string[] = [];
@@ -97,7 +97,9 @@ export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise
     const answer = await readForm(id).catch((error: Error) => error);
     if (answer instanceof Error) problems.push(`the form ${id} could not be read back: ${answer.message}`);
     else if (!possible.some((candidate) => isDeepStrictEqual(candidate, answer.data)))
-      problems.push(`the form ${id} lost an acknowledged save: it holds ${JSON.stringify(answer.data).slice(0, 200)}`);
+      problems.push(
+        `the form ${id} lost an acknowledged save: it contains ${JSON.stringify(answer.data).slice(0, 200)}`,
+      );
   }
   close();
   return problems;

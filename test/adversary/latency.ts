@@ -1,4 +1,4 @@
-// How long honest users wait, by group of requests, with adversaries and without.
+// Latencies of honest users by group of requests, with and without adversaries.
 import { quantile } from '../bench/latency.ts';
 import type { Kind, Sample } from './honest/recorder.ts';
 
@@ -15,7 +15,7 @@ export interface GroupLatency {
   p99: number;
 }
 
-/** Of the samples of a phase that `isIn` names, by group. */
+/** Latencies by group, of the samples whose phase `isIn` accepts. */
 export function latencies(samples: Sample[], isIn: (phase: string) => boolean): Record<string, GroupLatency> {
   return Object.fromEntries(
     Object.entries(groups).map(([group, kinds]) => {

@@ -1,5 +1,5 @@
-// `npm run test:adversary`: honest users and adversaries against two replicas of each process. Exit 1 when an invariant does
-// not hold; the seed is then added to seeds.json, whose seeds every later run begins with.
+// `npm run test:adversary`: honest users and adversaries against two replicas of each process. Exits with 1 if an
+// invariant does not hold, and adds the seed to seeds.json. Every later run begins with the seeds in that file.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ async function main(): Promise<number> {
   const seed = values.seed ?? randomBytes(6).toString('hex');
   const replay = values.only.map((name) => ` --only ${name}`).join('');
   print(`seed ${seed}: npm run test:adversary -- --seed ${seed} --seconds ${seconds}${replay}\n`);
-  // What failed once comes first, as quickly as it can.
+  // Seeds that failed once run first, as short as possible.
   const first = values.seed === undefined && values.only.length === 0 ? kept : [];
   const slots = [
     ...first.flatMap((each) => planPass(each, 15, { together: 4 })),
@@ -62,7 +62,7 @@ async function main(): Promise<number> {
   );
   if (values.report !== undefined) await writeReport(values.report, problems);
   if (problems.length === 0) return leave(`\nEverything held (seed ${seed}).\n`, 0);
-  print(`\nDid not hold (seed ${seed}):\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
+  print(`\nInvariants that do not hold (seed ${seed}):\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
   if (values.only.length === 0 && !kept.includes(seed)) await keepSeed(seed);
   return 1;
 }
@@ -76,25 +76,25 @@ function leave(text: string, code: number): number {
 const started = Date.now();
 const elapsed = () => `${((Date.now() - started) / 1_000).toFixed(0).padStart(4)} s`;
 
-/** An adversary that could do no harm counts as a passed test, and each problem as a failed one. */
+/** Each adversary counts as a passed test, and each problem as a failed one. */
 async function writeReport(file: string, problems: string[]): Promise<void> {
   const numPassedTests = problems.length === 0 ? adversaries.length : 0;
   await writeFile(file, JSON.stringify({ numPassedTests, numFailedTests: problems.length, testResults: [] }));
 }
 
-/** Each costs every later run some 15 s. */
+/** Each seed takes about 15 s of every later run. */
 const mostKept = 5;
 
 async function keepSeed(seed: string): Promise<void> {
   const list = [...kept, seed].slice(-mostKept).map((each) => JSON.stringify(each));
-  // As Biome formats it, so that the file can be committed as it is.
+  // In Biome's format, so that the file can be committed unchanged.
   await writeFile(join(import.meta.dirname, 'seeds.json'), `[${list.join(', ')}]\n`);
   print(`The seed was added to test/adversary/seeds.json.\n`);
 }
 
 async function withPostgres<T>(work: (administratorUrl: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'formgate-adversary-postgres-'));
-  // Root's Postgres runs as another account, which has to get in.
+  // If root runs this, Postgres runs as another account, which must be able to enter the folder.
   await chmod(folder, 0o755);
   const directory = join(folder, 'postgres');
   const settings = { fsync: 'off', synchronous_commit: 'off', max_connections: '200' };
@@ -104,7 +104,7 @@ async function withPostgres<T>(work: (administratorUrl: string) => Promise<T>): 
     await rm(await placePostgres(directory), { recursive: true, force: true });
     await rm(folder, { recursive: true, force: true });
   };
-  // The replicas end with this process; Postgres does not.
+  // The replicas end with this process, but Postgres does not.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void stop().finally(() => process.exit(130)));
   try {

@@ -1,4 +1,5 @@
-// One run: honest users alone for a baseline, then with the adversaries of each pass, then alone again; and the judgement.
+// One run: a baseline with honest users only, then the adversaries of each pass, then honest users only. Returns the
+// problems.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Attackers, startAttackers } from './attackers.ts';
 import { type HonestUsers, startHonestUsers } from './honest/honest.ts';
@@ -10,19 +11,19 @@ import { watchReplicas } from './watch.ts';
 import { startWorld } from './world/world.ts';
 
 export interface RunOptions {
-  /** Of a Postgres on which databases may be created. */
+  /** URL of a Postgres on which databases may be created. */
   administratorUrl: string;
   slots: Slot[];
-  /** Milliseconds of the baseline. */
+  /** Duration of the baseline in milliseconds. */
   baseline: number;
-  /** Milliseconds that a p99 may always take. */
+  /** A p99 below this many milliseconds is never too slow. */
   floor: number;
-  /** Milliseconds for memory and descriptors to come back. */
+  /** Milliseconds in which memory and file descriptors must return to their baseline. */
   settling: number;
   print(line: string): void;
 }
 
-/** What did not hold, in words; nothing where all is well. */
+/** Returns descriptions of the invariants that did not hold. */
 export async function run(options: RunOptions): Promise<string[]> {
   const world = await startWorld(options.administratorUrl);
   options.print('the world is ready');

@@ -1,11 +1,11 @@
-// Which adversaries a pass lets loose, in which order and for how long: all of them one after the other in a random order,
-// and then random groups at once. One seed gives one schedule.
+// The schedule of a pass: first all adversaries one after the other in random order, then random groups of them
+// concurrently. A seed determines the schedule.
 import { adversaries } from './adversaries/adversaries.ts';
 import type { Adversary } from './adversaries/adversary.ts';
 import { createRandom } from './random.ts';
 
 export interface Slot {
-  /** Of the adversaries' choices. */
+  /** Seed of the adversaries' choices. */
   seed: string;
   adversaries: Adversary[];
   milliseconds: number;
@@ -15,9 +15,9 @@ const shortest = 300;
 const longest = 8_000;
 
 export interface PlanOptions {
-  /** Names; all adversaries without it. */
+  /** Names of the adversaries; by default all. */
   only?: string[];
-  /** How many at once, so that a short pass has time for all of them; one after the other without it. */
+  /** Number of concurrent adversaries, so that a short pass has time for all; by default one. */
   together?: number;
 }
 
@@ -25,14 +25,14 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   const random = createRandom(seed);
   const chosen = random.shuffle(adversaries.filter(({ name }) => only.length === 0 || only.includes(name)));
   const groups = together === 1 ? chosen.map((adversary) => [adversary]) : group(chosen, together);
-  // A quarter of the time is for random groups, unless they come in groups anyway.
+  // A quarter of the time is for random groups, unless all run in groups anyway.
   const share = together === 1 ? 750 : 1_000;
   const milliseconds = Math.round(Math.min(Math.max((seconds * share) / groups.length, shortest), longest));
   const slots: Slot[] = groups.map((adversaries) => ({ seed, adversaries, milliseconds }));
   let left = seconds * 1_000 - groups.length * milliseconds;
   for (; together === 1 && groups.length > 1 && left > 2 * milliseconds; left -= 2 * milliseconds)
     slots.push({
-      // An adversary that comes again makes other choices.
+      // An adversary that runs again makes other choices.
       seed: `${seed}:${slots.length}`,
       adversaries: compatible(random.shuffle(chosen).slice(0, random.integer(2, 3))),
       milliseconds: 2 * milliseconds,
@@ -40,13 +40,13 @@ export function planPass(seed: string, seconds: number, { only = [], together = 
   return slots;
 }
 
-/** Without those that need the database where others of the group take it away. */
+/** Leaves out adversaries that use the database if others of the group cut connections to it. */
 function compatible(group: Adversary[]): Adversary[] {
   const hasFault = group.some(({ excuses }) => excuses !== undefined);
   return hasFault ? group.filter(({ needsDatabase }) => !needsDatabase) : group;
 }
 
-/** Those that excuse failures come together, so that they excuse little of what the others do. */
+/** Groups the adversaries that excuse failures, so that they do not excuse failures that others cause. */
 function group(chosen: Adversary[], together: number): Adversary[][] {
   const faults = chosen.filter(({ excuses }) => excuses !== undefined);
   const others = chosen.filter(({ excuses }) => excuses === undefined);

@@ -1,14 +1,14 @@
-// Watches the replicas as a cluster does: whether they answer their liveness probe, and whether they stay ready.
+// Watches the replicas as a cluster does: whether they respond to the liveness probe, and whether they stay ready.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Replica } from './world/replica.ts';
 
 export interface Watch {
-  /** One line for each replica that was blocked, or not ready while it ran, with the phase in which it was seen first. */
+  /** A line for each replica that was blocked or unready while it ran, with the first phase in which this was seen. */
   findings(): string[];
   stop(): Promise<void>;
 }
 
-/** The chart restarts a pod whose liveness probe fails for 30 s; a blocked event loop of this length is a bug already. */
+/** Milliseconds. The chart restarts a pod after 30 s; an event loop that is blocked for this time is a bug. */
 const longestBlock = 5_000;
 const interval = 500;
 
@@ -26,9 +26,9 @@ export function watchReplicas(replicas: Replica[], phase: () => string): Watch {
       const id = pid();
       const started = performance.now();
       const alive = await probe(`${base}/livez`, 2 * longestBlock);
-      // Only what the same process answered counts, and answers in time.
+      // Ignore probes during which the process was replaced.
       if (id !== undefined && id === pid() && performance.now() - started > longestBlock)
-        note(`${place.name} did not answer its liveness probe for ${longestBlock / 1_000} s`);
+        note(`${place.name} did not respond to its liveness probe for ${longestBlock / 1_000} s`);
       const { status, text } = alive.status === 200 ? await probe(`${base}/readyz`, 2 * longestBlock) : alive;
       if (status === 200) wasReady = id;
       if (status === 503 && id !== undefined && wasReady === id && id === pid())

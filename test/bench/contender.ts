@@ -1,12 +1,12 @@
-// A contender is a process that is put under load. Its CPU seconds are its own, so that the load generator and Postgres,
-// which share the machine, do not count.
+// A contender is a process under load. Only its own CPU seconds count, not those of the load generator and of Postgres,
+// which share the machine.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
 export interface Contender {
   name: string;
-  /** CPU seconds that the process has used since it started. */
+  /** CPU seconds of the process since its start. */
   cpuSeconds(): Promise<number>;
   residentBytes(): Promise<number>;
   close(): Promise<void>;
@@ -17,18 +17,18 @@ export interface Usage {
   residentBytes: number;
 }
 
-/** What a forked contender says of itself. */
+/** A forked contender's messages about itself. */
 export function ownUsage(): Usage {
   const { user, system } = process.cpuUsage();
   return { cpuSeconds: (user + system) / 1_000_000, residentBytes: process.memoryUsage.rss() };
 }
 
 export interface Forked extends Contender {
-  /** Sends a question and waits for its one answer; one at a time. */
+  /** Sends a question and waits for the answer. One question at a time. */
   ask<T>(question: unknown): Promise<T>;
 }
 
-/** Forks `file` of this folder, and hands it its settings as the first question. `flags`: of Node. */
+/** Forks `file` of this folder, and sends its settings as the first question. `flags` are flags of Node. */
 export async function forkContender(
   name: string,
   file: string,
@@ -62,7 +62,7 @@ function exchange<T>(child: ChildProcess, question: unknown): Promise<T> {
   return promise;
 }
 
-/** A service of ours, measured by what it tells Prometheus. */
+/** A service of Formgate, measured by its Prometheus metrics. */
 export function serviceContender(name: string, metricsUrl: string): Contender {
   const metric = async (metricName: string) => {
     const text = await (await fetch(`${metricsUrl}/metrics`)).text();

@@ -1,17 +1,17 @@
-// Drafts for the expiry bench, made by Postgres itself: 4 KiB of answers each that do not compress, ids in the order of
-// creation, and a last access that loosely follows it, as in a database that has grown.
+// Drafts for the expiry bench, created by SQL: 4 KiB of form data that does not compress, ids in the order of creation,
+// and a last access in roughly that order, as in a database that has grown.
 import type pg from 'pg';
 
 export interface Fill {
   tenant: string;
-  /** They share the drafts, one after the other, so that what is compared lies side by side. */
+  /** The drafts belong to these definitions by turns, so that the compared rows are on the same pages. */
   definitions: string[];
-  /** Of all definitions together. */
+  /** Number of drafts of all definitions together. */
   count: number;
 }
 
-const answersSql = `
-CREATE TABLE IF NOT EXISTS bench_answers AS
+const formDataSql = `
+CREATE TABLE IF NOT EXISTS bench_form_data AS
 SELECT n, json_build_object('text', (
   SELECT string_agg(md5(n || ':' || i), '') FROM generate_series(1, 127) i)) AS data
 FROM generate_series(0, 499) n`;
@@ -29,17 +29,19 @@ CROSS JOIN LATERAL (SELECT now() - interval '30 days' + g * interval '864 millis
 CROSS JOIN LATERAL (
   SELECT c.created, gen_random_uuid()::text AS random,
     lpad(to_hex((extract(epoch FROM c.created) * 1000)::bigint), 12, '0') AS hex) d
-JOIN bench_answers a ON a.n = g % 500`;
+JOIN bench_form_data a ON a.n = g % 500`;
 
 const chunk = 25_000;
 
-/** Leaves the tables as autovacuum would leave them, and nothing of the load to be written while something is measured. */
+/**
+ * Vacuums as autovacuum would, and writes all pages, so that no writes of the preparation happen during a measurement.
+ */
 export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: Fill): Promise<void> {
-  await pool.query(answersSql);
-  // What does not compress is stored whole; to try it for each draft takes most of the time.
+  await pool.query(formDataSql);
+  // Attempts to compress data that does not compress would take most of the time.
   await pool.query('ALTER TABLE forms ALTER COLUMN data SET STORAGE EXTERNAL');
   for (let done = 0; done < count; done += chunk)
-    // All are created between 30 and 20 days ago, whatever their number.
+    // All drafts are created between 30 and 20 days ago, whatever their number.
     await pool.query(fillSql.replace('864 milliseconds', `${864_000 / count} seconds`), [
       tenant,
       definitions,
@@ -47,6 +49,6 @@ export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: 
       Math.min(done + chunk, count) - 1,
     ]);
   await pool.query('VACUUM (ANALYZE) forms, outbox');
-  // From then on the first change of each page is written in full: as in a night after a day of other work.
+  // After a checkpoint, Postgres writes the full page at its first change: as in a night after a day of other work.
   await pool.query('CHECKPOINT');
 }

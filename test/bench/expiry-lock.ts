@@ -1,5 +1,5 @@
-// What the outbox rows cost: the reconciler's batches against the same statement without those rows, and against the
-// plain batched UPDATE that one would write by hand. They take turns, batch by batch, on drafts that lie side by side.
+// Measures the cost of outbox rows: the reconciler's batches, the same statement without those rows, and a plain
+// batched UPDATE. They alternate after each batch, on drafts that are stored side by side.
 import type pg from 'pg';
 import type { Policy } from '../../src/forms/expiry/expiry.ts';
 import { lockSql, planSql } from '../../src/forms/expiry/statements.ts';
@@ -12,14 +12,14 @@ const batchSize = 1_000;
 
 export const contenders = ['with outbox rows', 'without them', 'plain batched UPDATE'] as const;
 export const definitionsOf: Record<(typeof contenders)[number], string> = {
-  'with outbox rows': 'bench-told',
-  'without them': 'bench-untold',
+  'with outbox rows': 'bench-outbox',
+  'without them': 'bench-no-outbox',
   'plain batched UPDATE': 'bench-plain',
 };
 
 type Locker = (client: pg.PoolClient) => Promise<number>;
 
-const untoldSql = lockSql.replace(/, told AS \([\s\S]*?\n\)\n/, '\n');
+const withoutOutboxSql = lockSql.replace(/, told AS \([\s\S]*?\n\)\n/, '\n');
 const plainSql = `
 WITH due AS (
   SELECT id FROM forms
@@ -39,7 +39,7 @@ function policyOf(tenantId: string, definitionId: string): Policy {
   return { tenantId, definitionId, retention };
 }
 
-function told(tenant: string): Locker {
+function lockWithOutbox(tenant: string): Locker {
   const store = createExpiryStore();
   let position: Position | undefined = { policies: [policyOf(tenant, definitionsOf['with outbox rows'])] };
   return async (client) => {
@@ -50,7 +50,7 @@ function told(tenant: string): Locker {
   };
 }
 
-/** A batch that walks on from where the one before ended. */
+/** A batch that begins where the previous one ended. */
 function walk(sql: string, values: (now: Date, after: typeof farPast) => unknown[]): Locker {
   let after = farPast;
   return async (client) => {
@@ -64,11 +64,11 @@ function walk(sql: string, values: (now: Date, after: typeof farPast) => unknown
 function lockers(tenant: string): Record<(typeof contenders)[number], Locker> {
   const before = new Date(Date.now() - retention.lockAfter);
   const deleteOn = new Date(Date.now() + retention.deleteAfter);
-  if (untoldSql.includes('outbox'))
-    throw new Error('the statement of the lock has changed: its outbox rows are still in');
+  if (withoutOutboxSql.includes('outbox'))
+    throw new Error('the lock statement has changed: it still writes outbox rows');
   return {
-    'with outbox rows': told(tenant),
-    'without them': walk(untoldSql, (now, { at, id }) => {
+    'with outbox rows': lockWithOutbox(tenant),
+    'without them': walk(withoutOutboxSql, (now, { at, id }) => {
       const definition = definitionsOf['without them'];
       return [[tenant], [definition], [at], [id], [before.toISOString()], batchSize, now, [deleteOn.toISOString()]];
     }),
@@ -81,7 +81,7 @@ function lockers(tenant: string): Record<(typeof contenders)[number], Locker> {
 
 export interface LockComparison {
   name: string;
-  /** Milliseconds of all batches, and of the median one. */
+  /** Milliseconds of all batches together, and of the median batch. */
   total: number;
   batch: number;
   locked: number;
@@ -92,7 +92,7 @@ export async function compareLocks(pool: pg.Pool, tenant: string): Promise<LockC
   const byName = lockers(tenant);
   const client = await pool.connect();
   for (let round = 0; taken.some(({ done }) => !done); round += 1)
-    // Who comes first finds the disk as the one before left it, so that changes.
+    // The order changes, because each contender is affected by the disk writes of the previous one.
     for (const contender of [...taken.slice(round % 3), ...taken.slice(0, round % 3)]) {
       const started = performance.now();
       await client.query('BEGIN');

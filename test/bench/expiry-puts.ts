@@ -1,15 +1,15 @@
-// Applicants who save their answers at a steady rate, whatever else goes on.
+// Applicants who save form data at a steady rate.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { permit } from '../support/forms.ts';
 
 export interface Applicants {
-  /** Saves for so many milliseconds. Milliseconds of each save. */
+  /** Saves for some milliseconds. Returns the milliseconds of each save. */
   save(milliseconds: number): Promise<number[]>;
   close(): Promise<void>;
 }
 
-/** Saves a second. */
+/** Saves per second. */
 const rate = 100;
 
 export async function createApplicants(url: string, token: string, count: number): Promise<Applicants> {
@@ -19,17 +19,17 @@ export async function createApplicants(url: string, token: string, count: number
   for (let index = 0; index < count; index += 1) {
     const applicant = { addressAs: 'Bench', channels: [{ channel: 'email', address: `bench-${index}@example.com` }] };
     const body = JSON.stringify({ definitionId: permit.id, applicant });
-    const answer = await pool.request({ method: 'POST', path: '/form/v1/forms', headers, body });
-    if (answer.statusCode !== 201) throw new Error(`${answer.statusCode}: ${await answer.body.text()}`);
-    ids.push(((await answer.body.json()) as { id: string }).id);
+    const response = await pool.request({ method: 'POST', path: '/form/v1/forms', headers, body });
+    if (response.statusCode !== 201) throw new Error(`${response.statusCode}: ${await response.body.text()}`);
+    ids.push(((await response.body.json()) as { id: string }).id);
   }
   const body = JSON.stringify({ data: { name: 'x'.repeat(4_000) }, files: {} });
   async function put(index: number): Promise<number> {
     const started = performance.now();
     const path = `/form/v1/forms/${ids[index % ids.length]}/data`;
-    const answer = await pool.request({ method: 'PUT', path, headers, body });
-    await answer.body.dump();
-    if (answer.statusCode !== 200) throw new Error(`a save was answered with ${answer.statusCode}`);
+    const response = await pool.request({ method: 'PUT', path, headers, body });
+    await response.body.dump();
+    if (response.statusCode !== 200) throw new Error(`a save got ${response.statusCode}`);
     return performance.now() - started;
   }
   return {

@@ -1,4 +1,4 @@
-// Takes every event and every subscription as fast as it can, in a process of its own, and counts them.
+// A process that accepts every event and every subscription as fast as it can, and counts them.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,5 +1,5 @@
-// What the expiry bench runs on: a Postgres of its own (or a given one), the platform in this process, and the product's
-// processes as they are started in earnest. Events and notifications go to a sink, so that the relay is what is measured.
+// The environment of the expiry bench: its own Postgres or a given one, the platform in this process, and the product's
+// processes, started as in production. A sink takes events and notifications, so that only the dispatcher is measured.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -22,10 +22,10 @@ import { roleToken } from '../support/platform.ts';
 import { type Contender, serviceContender } from './contender.ts';
 
 export interface BenchRun {
-  /** Of the run itself, the start of its process left out. */
+  /** Duration of the run, without the start of its process. */
   milliseconds: number;
   counts: Record<string, number>;
-  /** Highest, in bytes; NaN where the system does not tell. */
+  /** Highest RSS in bytes; NaN if the system does not report it. */
   residentBytes: number;
 }
 
@@ -33,23 +33,23 @@ export interface ExpiryBench {
   pool: pg.Pool;
   /** URN */
   tenant: string;
-  /** Of an intake application. */
+  /** Access token of an intake application. */
   token: string;
-  /** `onStart` is told how to signal the process. */
+  /** `onStart` gets a function that signals the process. */
   reconcile(onStart?: (signal: (name: NodeJS.Signals) => void) => void): Promise<BenchRun>;
   startForms(): Promise<Contender & { url: string }>;
-  /** Requests that the sink has taken. */
+  /** Requests that the sink has accepted. */
   sunk(): Promise<number>;
   close(): Promise<void>;
 }
 
 const root = join(import.meta.dirname, '../..');
-/** Those of every process of the product (decision 0013). */
+/** The flags of every process of the product (decision 0013). */
 const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
 
-/** Waiting for the disk and for checkpoints would be the same for all contenders, and slow on a shared machine. */
+/** Waits for the disk and for checkpoints would be the same for all contenders, and slow on a shared machine. */
 const settings = {
   synchronous_commit: 'off',
   shared_buffers: '512MB',
@@ -138,7 +138,7 @@ async function startOwnPostgres(): Promise<Databases> {
   };
 }
 
-/** Two databases on a given server, dropped in the end. */
+/** Two databases on a given server, dropped at the end. */
 async function createDatabases(serverUrl: string): Promise<Databases> {
   const administrate = async (...statements: string[]) => {
     const client = new pg.Client({ connectionString: serverUrl });
@@ -216,7 +216,7 @@ async function startSink() {
   };
 }
 
-/** One run in a process of its own, as the CronJob starts it. */
+/** A run in a separate process, as the CronJob starts it. */
 async function reconcileOnce(env: Record<string, string>, onStart: Parameters<ExpiryBench['reconcile']>[0]) {
   const child = spawn(process.execPath, [...flags, join(root, 'reconciler/main.ts'), '--only', 'expire'], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -231,7 +231,7 @@ async function reconcileOnce(env: Record<string, string>, onStart: Parameters<Ex
   const exited = once(child, 'close');
   for await (const line of createInterface({ input: child.stdout })) {
     const { stage, done, rate, msg } = JSON.parse(line);
-    if (stage) console.error(`    ${stage}: ${done}, ${rate} a second`);
+    if (stage) console.error(`    ${stage}: ${done}, ${rate} per second`);
     else if (msg) last = line;
   }
   const [code] = (await exited) as [number | null];

@@ -1,5 +1,5 @@
-// The expiry bench. Drafts that are due are locked by the reconciler as the CronJob starts it, the relay tells the
-// platform of them, and applicants save meanwhile. What it may cost stands beside each figure.
+// The expiry bench. The reconciler locks due drafts, the outbox dispatcher delivers their events, and applicants save
+// at the same time. The report shows the goal beside each figure.
 import { setTimeout as delay } from 'node:timers/promises';
 import { permit } from '../support/forms.ts';
 import { fillDrafts } from './expiry-drafts.ts';
@@ -10,15 +10,15 @@ import { quantile } from './latency.ts';
 
 const drafts = Number(process.env.BENCH_DRAFTS || 100_000);
 const rounds = Number(process.env.BENCH_ROUNDS || 2);
-/** For each contender of the comparison of statements. */
+/** Drafts for each contender in the comparison of statements. */
 const compared = Math.min(drafts, 50_000);
 const drainSeconds = 30;
-/** In each round of saves. */
+/** Drafts in each round of saves. */
 const draftsOfRound = 60_000;
-/** Milliseconds. What was let go or stopped a moment ago has settled when saves begin to count. */
+/** Milliseconds. A run that was just stopped or continued settles before saves count. */
 const sliceLength = 1_000;
 const settling = 200;
-/** Milliseconds of saves that do not count: a service that had nothing to do is slow at first, whatever it does then. */
+/** Milliseconds of saves that do not count, because a service that was idle is slow at first. */
 const warmUp = 3_000;
 
 export async function benchExpiry(): Promise<void> {
@@ -26,12 +26,12 @@ export async function benchExpiry(): Promise<void> {
   try {
     const tenth = await runOn(bench, drafts / 10);
     const whole = await runOn(bench, drafts);
-    tellRuns(tenth, whole);
+    reportRuns(tenth, whole);
     await compareStatements(bench);
     const forms = await bench.startForms();
-    await tellDrain(bench, forms.cpuSeconds);
+    await measureDrain(bench, forms.cpuSeconds);
     const applicants = await createApplicants(forms.url, bench.token, 100);
-    await tellSaves(bench, applicants);
+    await measureSaves(bench, applicants);
     await applicants.close();
   } finally {
     await bench.close();
@@ -44,7 +44,7 @@ const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;
 async function fill({ pool, tenant }: ExpiryBench, count: number, definitions = [permit.id]): Promise<void> {
   const started = performance.now();
   await fillDrafts(pool, { tenant, definitions, count });
-  console.error(`  ${number(count)} drafts made in ${number((performance.now() - started) / 1_000)} s`);
+  console.error(`  ${number(count)} drafts created in ${number((performance.now() - started) / 1_000)} s`);
 }
 
 async function runOn(bench: ExpiryBench, count: number): Promise<BenchRun> {
@@ -55,13 +55,13 @@ async function runOn(bench: ExpiryBench, count: number): Promise<BenchRun> {
   return run;
 }
 
-function tellRuns(tenth: BenchRun, whole: BenchRun): void {
+function reportRuns(tenth: BenchRun, whole: BenchRun): void {
   const rate = ({ counts, milliseconds }: BenchRun) => ((counts.locked ?? 0) / milliseconds) * 1_000;
-  console.log(`\nA run of the reconciler on drafts of 4 KiB that are all due`);
+  console.log(`\nA run of the reconciler on due drafts of 4 KiB`);
   for (const run of [tenth, whole])
     console.log(
       `  ${number(run.counts.locked ?? 0).padStart(9)} locked in ${(run.milliseconds / 1_000).toFixed(1)} s,` +
-        ` ${number(rate(run))} a second, RSS at most ${mib(run.residentBytes)} (goal 150 MiB)`,
+        ` ${number(rate(run))} per second, RSS at most ${mib(run.residentBytes)} (goal 150 MiB)`,
     );
   console.log(`  ten times the rows: ${(whole.milliseconds / tenth.milliseconds).toFixed(1)} times as long (goal 11)`);
 }
@@ -73,21 +73,21 @@ async function compareStatements(bench: ExpiryBench): Promise<void> {
     contenders.map((name) => definitionsOf[name]),
   );
   const results = await compareLocks(bench.pool, bench.tenant);
-  const [told] = results;
+  const [base] = results;
   console.log(
-    `\nBatches of 1,000 by turns, ${number(compared)} drafts each, ${number(drafts * 1.1)} more in the table`,
+    `\nBatches of 1,000, alternating, ${number(compared)} drafts each, ${number(drafts * 1.1)} others in the table`,
   );
   for (const { name, total, batch, locked } of results) {
-    const ratios = `ratio ${((told?.total ?? 0) / total).toFixed(2)}, of medians ${((told?.batch ?? 0) / batch).toFixed(2)}`;
+    const ratios = `ratio ${((base?.total ?? 0) / total).toFixed(2)}, of medians ${((base?.batch ?? 0) / batch).toFixed(2)}`;
     console.log(
-      `  ${name.padEnd(21)} ${number((locked / total) * 1_000).padStart(7)} a second, ${batch.toFixed(1).padStart(6)} ms` +
-        (name === told?.name ? '' : `   ${ratios} (goal 2)`),
+      `  ${name.padEnd(21)} ${number((locked / total) * 1_000).padStart(7)} per second, ${batch.toFixed(1).padStart(6)} ms` +
+        (name === base?.name ? '' : `   ${ratios} (goal 2)`),
     );
   }
 }
 
-/** The backlog of the runs: as many rows as were locked. */
-async function tellDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>): Promise<void> {
+/** The events of the runs: one row for each locked draft. */
+async function measureDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>): Promise<void> {
   const backlog = await undelivered(bench);
   await bench.pool.query('ANALYZE outbox');
   while ((await bench.sunk()) < 500) await delay(20);
@@ -96,23 +96,23 @@ async function tellDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>):
   const seconds = (performance.now() - started) / 1_000;
   const sent = (await bench.sunk()) - from;
   const byCpu = sent / ((await cpuSeconds()) - cpu);
-  console.log(`\nThe relay of one form service, ${number(backlog)} events to deliver`);
-  console.log(`  ${number(sent / seconds)} a second (goal 1,000), ${number(byCpu)} in a second of its CPU`);
+  console.log(`\nThe outbox dispatcher of one form service, ${number(backlog)} events to deliver`);
+  console.log(`  ${number(sent / seconds)} per second (goal 1,000), ${number(byCpu)} per CPU second`);
   await bench.pool.query('TRUNCATE outbox');
 }
 
 interface Saves {
   quiet: number[];
-  relay: number[];
+  dispatcher: number[];
   run: number[];
 }
 
 /**
- * A run is stopped and let go by turns, so that a drift of the machine meets all alike: seconds without it and with an
- * empty outbox, seconds of it (the relay delivers what it writes), seconds of the relay alone.
+ * Stops and continues a run by turns, so that a drift of the machine affects all phases alike: seconds without the run and
+ * with an empty outbox, seconds with the run (and the dispatcher), seconds with the dispatcher only.
  */
-async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<void> {
-  const saves: Saves = { quiet: [], relay: [], run: [] };
+async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise<void> {
+  const saves: Saves = { quiet: [], dispatcher: [], run: [] };
   const slice = async (of: keyof Saves) => {
     await applicants.save(settling);
     saves[of].push(...(await applicants.save(sliceLength)));
@@ -131,12 +131,12 @@ async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<vo
         isOver = true;
       });
     while (!isOver) {
-      // A run that was stopped may be between two batches.
+      // A stopped run may be between two batches.
       while ((await undelivered(bench)) === 0 && !isOver) await delay(20);
       if (isOver) break;
       await slice('run');
       signal('SIGSTOP');
-      await slice('relay');
+      await slice('dispatcher');
       await emptyOutbox(bench);
       await slice('quiet');
       signal('SIGCONT');
@@ -144,22 +144,22 @@ async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<vo
     await run;
     console.error(`  round ${round + 1} of ${rounds}: ${number(saves.run.length)} saves during a run so far`);
   }
-  // Of all saves of a kind: in a second of them the hundredth is the slowest one, which says more of the machine.
+  // The p99 of all saves of a phase: a second has only 100 saves, so its p99 would be its slowest save.
   const p99 = (of: keyof Saves) => quantile(saves[of], 0.99);
-  const told = (of: keyof Saves) => `${p99(of).toFixed(1)} ms, ratio ${(p99(of) / p99('quiet')).toFixed(2)}`;
+  const describe = (of: keyof Saves) => `${p99(of).toFixed(1)} ms, ratio ${(p99(of) / p99('quiet')).toFixed(2)}`;
   console.log(
-    `\nSaves of 4 KiB, 100 a second: p99 of ${number(saves.run.length)} each, in slices of ${sliceLength / 1_000} s`,
+    `\nSaves of 4 KiB, 100 per second: p99 of ${number(saves.run.length)} each, in slices of ${sliceLength / 1_000} s`,
   );
   console.log(`  without a run                     ${p99('quiet').toFixed(1)} ms`);
-  console.log(`  while the relay delivers          ${told('relay')}`);
-  console.log(`  during a run, the relay included  ${told('run')} (goal 2)`);
+  console.log(`  while the dispatcher delivers     ${describe('dispatcher')}`);
+  console.log(`  during a run, with dispatcher     ${describe('run')} (goal 2)`);
 }
 
 async function undelivered({ pool }: ExpiryBench): Promise<number> {
   return (await pool.query('SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL')).rows[0].n;
 }
 
-/** As if all was delivered; a run that is stopped may hold the table, so nothing is truncated. */
+/** Marks all rows as delivered. A stopped run may lock the table, so it is not truncated. */
 async function emptyOutbox({ pool }: ExpiryBench): Promise<void> {
   await pool.query('UPDATE outbox SET accepted = now() WHERE accepted IS NULL');
   await delay(300);

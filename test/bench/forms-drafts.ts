@@ -1,12 +1,12 @@
-// Drafts for the forms bench, made as an intake application makes them: over HTTP, each with a code that was mailed and a
-// read session that the code opened.
+// Drafts for the forms bench, created over HTTP as by an intake application, each with a mailed code and an open read
+// session.
 import pg from 'pg';
 import type { FormsSettings } from './forms-statements.ts';
 
 export interface Drafts {
   settings: FormsSettings;
   token: string;
-  /** Of each form, by form id. */
+  /** Codes by form id. */
   codes: Map<string, string>;
 }
 
@@ -18,7 +18,7 @@ interface Mail {
 export async function makeDrafts(publicUrl: string, databaseUrl: string, count: number): Promise<Drafts> {
   const token = await accessToken(publicUrl);
   const codes = new Map<string, string>();
-  // One address each: an address gets no more than one code a minute.
+  // Each draft has its own address, because an address gets at most one code per minute.
   const addresses = Array.from({ length: count }, (_, index) => `bench-${Date.now()}-${index}@example.com`);
   const ids = new Map<string, string>();
   for (const address of addresses) ids.set(address, await createDraft(publicUrl, token, address));
@@ -33,8 +33,8 @@ export async function makeDrafts(publicUrl: string, databaseUrl: string, count: 
 async function accessToken(publicUrl: string): Promise<string> {
   const form = { grant_type: 'client_credentials', client_id: 'demo-intake', client_secret: 'demo-intake-secret' };
   const url = `${publicUrl}/auth/realms/demo/protocol/openid-connect/token`;
-  const answer = await fetch(url, { method: 'POST', body: new URLSearchParams(form) });
-  return ((await answer.json()) as { access_token: string }).access_token;
+  const response = await fetch(url, { method: 'POST', body: new URLSearchParams(form) });
+  return ((await response.json()) as { access_token: string }).access_token;
 }
 
 async function createDraft(publicUrl: string, token: string, address: string): Promise<string> {
@@ -45,7 +45,7 @@ async function createDraft(publicUrl: string, token: string, address: string): P
   return id;
 }
 
-/** The codes out of the mailbox, as the applicants would read them. */
+/** Reads the codes in the mailbox, as applicants would. */
 async function readCodes(publicUrl: string, addresses: string[]): Promise<Map<string, string>> {
   const wanted = new Set(addresses);
   const codes = new Map<string, string>();
@@ -83,6 +83,6 @@ async function send<T>(url: string, { token, headers, body, expect }: Sending): 
     headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }), ...headers },
     ...(body && { body: JSON.stringify(body) }),
   });
-  if (response.status !== expect) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  if (response.status !== expect) throw new Error(`${url} returned ${response.status}: ${await response.text()}`);
   return response.json() as Promise<T>;
 }

@@ -1,5 +1,5 @@
-// Contender: the least that Express can do with the form service's SQL. It parses JSON and runs the statement; it checks
-// no token, logs nothing and counts nothing.
+// Contender: a minimal Express handler with the form service's SQL. It parses JSON and runs the statement; it checks no
+// token, writes no log and has no metrics.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';

@@ -1,4 +1,4 @@
-// Contender: the form service's SQL from a bare pool, as fast as so many callers at once can ask for it. No HTTP.
+// Contender: the form service's SQL on a bare pool, without HTTP, with the same number of concurrent callers.
 import pg from 'pg';
 import { ownUsage } from './contender.ts';
 import { createStatements, type FormsSettings, type Statements } from './forms-statements.ts';

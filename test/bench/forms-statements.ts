@@ -1,11 +1,11 @@
-// What all contenders of the forms bench do to the database: the form service's own statements.
+// The statements that all contenders of the forms bench run: those of the form service.
 import type pg from 'pg';
 import { createDataStore } from '../../src/forms/forms/data-store.ts';
 import { unsharedPool } from '../../src/service/postgres/shared-pool.ts';
 
 export interface BenchForm {
   formId: string;
-  /** Hex of the HMAC of the code that opened the account's read session. */
+  /** HMAC, in hexadecimal, of the code that opened the account's read session. */
   codeHash: string;
 }
 

@@ -1,5 +1,5 @@
-// The forms bench. Three contenders do the same statements on the same rows: the form service as it runs, a minimal
-// Express handler, and the bare SQL. They take turns within each round, so that a drift of the machine meets all alike.
+// The forms bench. Three contenders run the same statements on the same rows: the form service, a minimal Express
+// handler, and the bare SQL. They take turns within each round, so that a drift of the machine affects all alike.
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { makeDrafts } from './forms-drafts.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 
-/** Of a turn, and before the first one. Counted, not timed, so that each contender is as warm as the others. */
+/** Requests of a turn, and of the warm-up. A number and not a time, so that all contenders are equally warm. */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
 const warmUp = 40_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);
@@ -51,7 +51,7 @@ export async function benchForms(): Promise<void> {
     );
     const { url } = await handler.ask<{ url: string }>('url');
     const sql = await forkContender('bare SQL', 'forms-sql.ts', drafts.settings, productionFlags);
-    const data = answersOf(4_096);
+    const data = formDataOf(4_096);
     const arena = { service, handler: { ...handler, url }, sql, data, requests: requestsOf(drafts, data) };
     for (const operation of operations) await compare(arena, operation);
     const busy = await service.residentBytes();
@@ -62,7 +62,10 @@ export async function benchForms(): Promise<void> {
   }
 }
 
-/** The disk is the same for every contender and slow on shared machines: without it, the processes are what is measured. */
+/**
+ * The disk is the same for every contender, and slow on shared machines. Without fsync, only the processes are
+ * measured.
+ */
 async function stopWaitingForDisk(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
@@ -141,15 +144,20 @@ function requestsOf(drafts: Awaited<ReturnType<typeof makeDrafts>>, data: string
   };
 }
 
-/** Answers of about so many bytes, in the shape of a form: nested objects, a list, short texts. */
-function answersOf(bytes: number): string {
-  const answers: { applicant: object; premises: object[] } = {
+/** Form data of about `bytes` bytes with nested objects, a list and short texts. */
+function formDataOf(bytes: number): string {
+  const formData: { applicant: object; premises: object[] } = {
     applicant: { name: 'Ana Example', email: 'ana@example.com', phone: '+1 555 0100' },
     premises: [],
   };
-  while (JSON.stringify(answers).length < bytes - 100)
-    answers.premises.push({ street: `${answers.premises.length} High Street`, city: 'Banff', area: 120.5, food: true });
-  return JSON.stringify(answers);
+  while (JSON.stringify(formData).length < bytes - 100)
+    formData.premises.push({
+      street: `${formData.premises.length} High Street`,
+      city: 'Banff',
+      area: 120.5,
+      food: true,
+    });
+  return JSON.stringify(formData);
 }
 
 const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;

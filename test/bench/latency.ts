@@ -1,15 +1,15 @@
-// Measures latencies at a steady rate, in slices so short that a busy moment of the machine meets a few of them only: what
-// is told of many slices is their median.
+// Measures latencies at a steady rate in short slices, and reports their median, so that a busy moment of the machine
+// affects only a few of them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { type Load, median } from './load.ts';
 
 export interface SteadyLoad {
   url: string;
-  /** By turns. */
+  /** Sent by turns. */
   requests: Load['requests'];
   connections: number;
-  /** Requests a second. */
+  /** Requests per second. */
   rate: number;
 }
 
@@ -25,9 +25,9 @@ export function steadyLoad({ url, requests, connections, rate }: SteadyLoad): St
     const request = requests[index % requests.length];
     if (!request) throw new Error('no request to send');
     const started = performance.now();
-    const answer = await pool.request(request);
-    await answer.body.dump();
-    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`);
+    const response = await pool.request(request);
+    await response.body.dump();
+    if (response.statusCode !== 200) throw new Error(`${url} returned ${response.statusCode}`);
     return performance.now() - started;
   }
   return {
@@ -44,7 +44,7 @@ export function steadyLoad({ url, requests, connections, rate }: SteadyLoad): St
   };
 }
 
-/** The value below which so much of all values is, `share` from 0 to 1. */
+/** The quantile of the values; `share` is from 0 to 1. */
 export function quantile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
@@ -56,11 +56,11 @@ interface Latency {
 }
 
 export interface SteadyLatency extends Latency {
-  /** What the medians are of, in the order of the rounds. */
+  /** The values of which the medians are taken, in the order of the rounds. */
   slices: Latency[];
 }
 
-/** Medians of the slices, which the contenders take by turns. The first slice of each warms it up. */
+/** The medians of the slices, which the contenders take by turns. The first slice of each contender is a warm-up. */
 export async function compareSteady(
   contenders: SteadyContender[],
   { slices, milliseconds }: { slices: number; milliseconds: number },

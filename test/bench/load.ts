@@ -6,7 +6,7 @@ export interface Load {
   requests: { method: 'PUT' | 'GET'; path: string; headers: Record<string, string>; body?: string }[];
   connections: number;
   seconds: number;
-  /** So many requests, however long they take. */
+  /** Number of requests, however long they take. */
   amount?: number;
 }
 
@@ -18,7 +18,7 @@ export interface LoadResult {
   p99: number;
 }
 
-/** Throws when any answer is not 2xx: a bench of refusals measures nothing. */
+/** Throws if a response is not 2xx, because a bench of rejected requests is meaningless. */
 export async function load({ url, requests, connections, seconds, amount }: Load): Promise<LoadResult> {
   const options: Options = {
     url,
@@ -28,11 +28,12 @@ export async function load({ url, requests, connections, seconds, amount }: Load
     ...(amount !== undefined && { amount }),
   };
   const result = await autocannon(options);
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} refusals, ${result.errors} errors`);
-  const answered = result['2xx'];
+  if (result.non2xx > 0 || result.errors > 0)
+    throw new Error(`${result.non2xx} rejected requests, ${result.errors} errors`);
+  const succeeded = result['2xx'];
   return {
-    requests: answered,
-    perSecond: answered / result.duration,
+    requests: succeeded,
+    perSecond: succeeded / result.duration,
     p50: result.latency.p50,
     p99: result.latency.p99,
   };

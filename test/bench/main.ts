@@ -1,4 +1,4 @@
-// `npm run bench -- NAME`: measures one thing against its plain alternatives, side by side in one run.
+// `npm run bench -- NAME`: measures a part of Formgate against plain alternatives in one run.
 import { benchExpiry } from './expiry.ts';
 import { benchForms } from './forms.ts';
 import { benchProxy } from './proxy.ts';
@@ -6,15 +6,15 @@ import { benchVersions } from './versions.ts';
 
 const benches: Record<string, { about: string; run(argument?: string): Promise<void> }> = {
   forms: {
-    about: 'PUT and GET of answers against a minimal Express handler and the bare SQL: CPU, latency, memory',
+    about: 'PUT and GET of form data against a minimal Express handler and the bare SQL: CPU, latency, memory',
     run: benchForms,
   },
   expiry: {
-    about: 'drafts locked by the reconciler: outbox rows, scale, memory, the relay, saves during a run (BENCH_DRAFTS)',
+    about: 'the reconciler: outbox rows, scale, memory, the outbox dispatcher, concurrent saves (BENCH_DRAFTS)',
     run: benchExpiry,
   },
   proxy: {
-    about: 'target requests with a session against bare relays and nginx: CPU, latency, memory, idle event streams',
+    about: 'proxied requests with a session against plain proxies and nginx: CPU, latency, memory, idle event streams',
     run: benchProxy,
   },
   versions: {
@@ -32,6 +32,6 @@ if (bench) {
 }
 const list = Object.entries(benches).map(([key, { about }]) => `  ${key.padEnd(8)} ${about}`);
 console.log(
-  `Usage: npm run bench -- NAME\n\n${list.join('\n')}\n\nBENCH_SECONDS (4) and BENCH_ROUNDS (5) set how long.`,
+  `Usage: npm run bench -- NAME\n\n${list.join('\n')}\n\nBENCH_SECONDS (4) and BENCH_ROUNDS (5) set the length.`,
 );
 process.exit(name === '--help' ? 0 : 1);

@@ -1,4 +1,5 @@
-// Contender of the proxy bench: nginx as a plain reverse proxy, one worker, kept connections, with an access log.
+// Contender of the proxy bench: nginx as a plain reverse proxy with one worker, keep-alive connections and an access
+// log.
 
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -8,11 +9,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { findFreePort } from '../../dev/listen.ts';
 import type { Contender } from './contender.ts';
-import type { RelaySettings } from './proxy-relays.ts';
+import type { ProxySettings } from './plain-proxies.ts';
 
-/** Undefined where there is no nginx. */
+/** Undefined if nginx is not installed. */
 export async function startNginx(
-  settings: Omit<RelaySettings, 'kind'>,
+  settings: Omit<ProxySettings, 'kind'>,
 ): Promise<(Contender & { url: string }) | undefined> {
   const run = promisify(execFile);
   const isThere = await run('nginx', ['-v']).then(
@@ -25,8 +26,8 @@ export async function startNginx(
   await writeFile(join(folder, 'nginx.conf'), configuration(settings, folder, port));
   const child = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder], { stdio: 'inherit' });
   const url = `http://127.0.0.1:${port}`;
-  for (let waited = 0; !(await answers(url)); waited += 50) {
-    if (waited > 5_000) throw new Error('nginx does not answer');
+  for (let waited = 0; !(await isUp(url)); waited += 50) {
+    if (waited > 5_000) throw new Error('nginx does not respond');
     await delay(50);
   }
   const worker = Number((await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')).trim().split(' ')[0]);
@@ -45,7 +46,7 @@ export async function startNginx(
 }
 
 function configuration(
-  { upstreamUrl, prefix, connections }: Omit<RelaySettings, 'kind'>,
+  { upstreamUrl, prefix, connections }: Omit<ProxySettings, 'kind'>,
   folder: string,
   port: number,
 ) {
@@ -68,13 +69,13 @@ http {
 `;
 }
 
-const answers = (url: string) =>
+const isUp = (url: string) =>
   fetch(url).then(
     () => true,
     () => false,
   );
 
-/** Of Linux: fields 14 and 15 of stat are ticks of 10 ms. */
+/** Linux only: fields 14 and 15 of stat, in ticks of 10 ms. */
 async function cpuSecondsOf(id: number): Promise<number> {
   const fields = (await readFile(`/proc/${id}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / 100;

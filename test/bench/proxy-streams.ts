@@ -1,4 +1,4 @@
-// Holds event streams open for the proxy bench, in a process of its own.
+// A process that holds event streams open for the proxy bench.
 import { Agent, get } from 'node:http';
 
 export interface StreamsSettings {
@@ -17,7 +17,7 @@ process.on('message', async (message: { settings: object } | { open: StreamsSett
 });
 
 async function openAll({ url, headers, count }: StreamsSettings): Promise<void> {
-  // Not all at once: a listener's backlog is short.
+  // A few at a time, because the backlog of a listener is short.
   for (let opened = 0; opened < count; opened += 100)
     await Promise.all(Array.from({ length: Math.min(100, count - opened) }, () => openOne(url, headers)));
 }
@@ -25,7 +25,7 @@ async function openAll({ url, headers, count }: StreamsSettings): Promise<void> 
 function openOne(url: string, headers: Record<string, string>): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = get(url, { agent, headers: { ...headers, Accept: 'text/event-stream' } }, (response) => {
-      if (response.statusCode !== 200) reject(new Error(`an event stream was answered ${response.statusCode}`));
+      if (response.statusCode !== 200) reject(new Error(`an event stream got ${response.statusCode}`));
       response.once('data', () => resolve());
       response.on('error', () => undefined);
     });

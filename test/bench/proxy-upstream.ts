@@ -1,4 +1,5 @@
-// The upstream of the proxy bench: answers at once with so many bytes of JSON, or opens an event stream and is silent.
+// The upstream of the proxy bench: responds immediately with some bytes of JSON, or opens an event stream and sends
+// nothing.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

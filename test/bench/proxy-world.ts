@@ -1,5 +1,5 @@
-// What the proxy bench needs around the token handler: the whole of Formgate for its platform, a Redis, an upstream behind
-// a target, and people who have signed in. The token handler is its own main in a process of its own.
+// The environment of the proxy bench: all of Formgate as the platform, a Redis, an upstream behind a target, and
+// signed-in people. The measured token handler is a separate process.
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { createSiteBrowser } from '../support/site-browser.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
 
 export interface ProxyWorld {
-  /** Of the token handler. */
+  /** URL of the token handler. */
   url: string;
   handler: TokenHandlerProcess;
   /** The Cookie headers of sessions. */
@@ -28,7 +28,7 @@ export interface ProxyWorldOptions {
 export const target = 'upstream';
 const clientId = 'bench';
 const urnPrefix = 'urn:example';
-/** For comparisons of flags: besides those of production. */
+/** Flags of Node in addition to those of production, to compare flags. */
 export const nodeFlags = process.env.BENCH_NODE_FLAGS?.split(' ') ?? [];
 
 export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptions): Promise<ProxyWorld> {
@@ -55,13 +55,13 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
     TARGET_SESSION_LIMIT: '1000000000',
     TARGET_ADDRESS_LIMIT: '1000000000',
     SIGN_IN_LIMIT: '1000000',
-    // One person plays all of them.
+    // All sessions belong to one person.
     UPSTREAM_PERSON_SHARE: '100',
     UPSTREAM_TENANT_SHARE: '100',
     STREAMS: '20000',
     SESSION_STREAMS: '10000',
   };
-  // Its log goes to a file, as a container's does.
+  // The log goes to a file, as that of a container does.
   const logFile = join(directory, 'bench.log');
   const handler = await startTokenHandlerProcess({ env, logFile, nodeFlags });
   const { url } = handler;
@@ -83,12 +83,12 @@ export async function startProxyWorld({ upstreamUrl, sessions }: ProxyWorldOptio
 async function registerClient(publicUrl: string, url: string): Promise<void> {
   const form = { grant_type: 'client_credentials', client_id: 'demo-admin', client_secret: 'demo-admin-secret' };
   const tokenUrl = `${publicUrl}/auth/realms/demo/protocol/openid-connect/token`;
-  const answer = await fetch(tokenUrl, { method: 'POST', body: new URLSearchParams(form) });
-  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const response = await fetch(tokenUrl, { method: 'POST', body: new URLSearchParams(form) });
+  const { access_token: token } = (await response.json()) as { access_token: string };
   const send = async (address: string, method: string, body: object) => {
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     const sent = await fetch(address, { method, headers, body: JSON.stringify(body) });
-    if (!sent.ok) throw new Error(`${address} answered ${sent.status}: ${await sent.text()}`);
+    if (!sent.ok) throw new Error(`${address} returned ${sent.status}: ${await sent.text()}`);
   };
   const client = {
     redirectUris: [`${url}/token-handler/clients/${clientId}/callback`],
@@ -107,7 +107,7 @@ async function signIn(url: string): Promise<string> {
   const page = await browser.follow(await browser.request(`${client}/auth?${query}`), isCallback);
   const sent = await browser.submit(page, { username: 'alice@example.com', password: 'alice' });
   const { location } = await browser.follow(sent, isCallback);
-  if (!location) throw new Error('the access service did not call back');
+  if (!location) throw new Error('the identity provider did not redirect to the callback');
   await browser.request(location);
   const name = 'formgate_session';
   return `${name}=${browser.cookie(url, name)}; XSRF-TOKEN=${browser.cookie(url, 'XSRF-TOKEN')}`;

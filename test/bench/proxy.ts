@@ -1,22 +1,22 @@
-// The proxy bench. The token handler with a session, its log, metrics and limits on, against programs that only relay: a
-// bare undici relay in Express, http-proxy-middleware, express-http-proxy and nginx. They take turns within each round, so
-// that a drift of the machine meets all alike.
+// The proxy bench. Compares the token handler (with a session, log, metrics and limits) with programs that only proxy:
+// undici in Express, http-proxy-middleware, express-http-proxy and nginx. They take turns within each round, so that a
+// drift of the machine affects all alike.
 import { productionFlags } from '../support/token-handler-process.ts';
 import { type Contender, forkContender, serviceContender } from './contender.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
+import type { ProxyKind } from './plain-proxies.ts';
 import { startNginx } from './proxy-nginx.ts';
-import type { RelayKind } from './proxy-relays.ts';
 import { nodeFlags, type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
 
-/** Of a turn. Counted, not timed, so that each contender is as warm as the others. */
+/** Requests of a turn. A number and not a time, so that all contenders are equally warm. */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
 const warmUp = 30_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);
 const connections = 50;
 const sessions = 20;
 const streams = Number(process.env.BENCH_STREAMS || 5_000);
-const answerBytes = 1_024;
+const responseBytes = 1_024;
 const prefix = `/token-handler/v1/targets/${target}`;
 const path = `${prefix}/things/1?top=25`;
 const slices = Number(process.env.BENCH_SLICES || 60);
@@ -25,21 +25,21 @@ const sliceMilliseconds = 500;
 type Reached = Contender & { url: string };
 
 export async function benchProxy(): Promise<void> {
-  const upstream = await forkContender('upstream', 'proxy-upstream.ts', { bytes: answerBytes });
+  const upstream = await forkContender('upstream', 'proxy-upstream.ts', { bytes: responseBytes });
   const { url: upstreamUrl } = await upstream.ask<{ url: string }>('url');
   const world = await startProxyWorld({ upstreamUrl, sessions });
   try {
     const service = { ...serviceContender('token handler', world.handler.metricsUrl), url: world.url };
     const idle = await service.residentBytes();
-    const contenders: Reached[] = [service, ...(await startRelays(upstreamUrl))];
+    const contenders: Reached[] = [service, ...(await startPlainProxies(upstreamUrl))];
     const { rate, ratio } = await compareCpu(contenders, world);
     const busy = await service.residentBytes();
-    // One that cannot bear this rate would only slow the others down.
+    // A contender that cannot handle this rate would slow the others down.
     const quick = contenders.filter(({ name }) => name !== 'express-http-proxy');
     const addedP99 = await compareLatency(quick, world, Math.round(rate / 2));
     const perStream = await measureStreams(service, world);
     console.log('\nGoals');
-    console.log(`  of the bare undici relay    at least 0.50        ${ratio.toFixed(2)}`);
+    console.log(`  of the bare undici proxy    at least 0.50        ${ratio.toFixed(2)}`);
     console.log(`  added p99 at half load      at most 1 ms         ${addedP99.toFixed(2)} ms`);
     console.log(`  RSS                         under 220 MiB        ${mib(idle)} idle, ${mib(busy)} after the load`);
     console.log(`  an idle event stream        at most 50 KiB       ${perStream.toFixed(1)} KiB of ${streams}`);
@@ -50,27 +50,29 @@ export async function benchProxy(): Promise<void> {
   }
 }
 
-/** All programs in Node run with the same flags. */
+/** All Node programs run with the same flags. */
 const flags = [...productionFlags, ...nodeFlags];
 
-async function startRelays(upstreamUrl: string): Promise<Reached[]> {
-  const relays: Reached[] = [];
-  const all: RelayKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
-  // For a look at the way to the goal only
+async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
+  const proxies: Reached[] = [];
+  const all: ProxyKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
+  // To profile a single contender.
   const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => kind === process.env.BENCH_AGAINST) : all;
   for (const kind of kinds) {
-    const name = kind === 'undici' ? 'bare undici relay' : kind;
+    const name = kind === 'undici' ? 'bare undici proxy' : kind;
     const settings = { kind, upstreamUrl, prefix, connections: 256 };
-    const relay = await forkContender(name, 'proxy-relays.ts', settings, flags);
-    relays.push({ ...relay, ...(await relay.ask<{ url: string }>('url')) });
+    const proxy = await forkContender(name, 'plain-proxies.ts', settings, flags);
+    proxies.push({ ...proxy, ...(await proxy.ask<{ url: string }>('url')) });
   }
-  if (process.env.BENCH_AGAINST) return relays;
+  if (process.env.BENCH_AGAINST) return proxies;
   const nginx = await startNginx({ upstreamUrl, prefix, connections: 256 });
-  if (!nginx) console.log('  nginx is not installed: it does not take part');
-  return nginx ? [...relays, nginx] : relays;
+  if (!nginx) console.log('  nginx is not installed and is left out');
+  return nginx ? [...proxies, nginx] : proxies;
 }
 
-/** Prints requests per CPU second; answers the first contender's requests per second, and its ratio to the second. */
+/**
+ * Prints requests per CPU second. Returns the first contender's requests per second, and its ratio to the second one.
+ */
 async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<{ rate: number; ratio: number }> {
   const perCpuSecond = new Map(contenders.map(({ name }) => [name, [] as number[]]));
   const rates: number[] = [];
@@ -87,12 +89,12 @@ async function compareCpu(contenders: Reached[], world: ProxyWorld): Promise<{ r
   }
   const [service = []] = perCpuSecond.values();
   console.log(
-    `\nGET of ${answerBytes} bytes, ${connections} connections, ${sessions} sessions: requests per CPU second (median of ${rounds})`,
+    `\nGET of ${responseBytes} bytes, ${connections} connections, ${sessions} sessions: requests per CPU second (median of ${rounds})`,
   );
   const ratioTo = (values: number[]) => median(service.map((value, index) => value / (values[index] ?? Number.NaN)));
   for (const [name, values] of perCpuSecond) {
     const ratio = ratioTo(values);
-    const said = values === service ? '' : `   token handler: ${ratio.toFixed(2)} of it`;
+    const said = values === service ? '' : `   token handler: ratio ${ratio.toFixed(2)}`;
     console.log(`  ${name.padEnd(24)} ${String(Math.round(median(values))).padStart(6)}${said}`);
   }
   return { rate: median(rates), ratio: ratioTo([...perCpuSecond.values()][1] ?? []) };
@@ -107,12 +109,12 @@ async function compareLatency(contenders: Reached[], world: ProxyWorld, rate: nu
   );
   for (const [index, { p50, p99 }] of results.entries())
     console.log(`  ${contenders[index]?.name.padEnd(24)} p50 ${p50.toFixed(2)}   p99 ${p99.toFixed(2)}`);
-  // Within each round, because the machine drifts from one to the next.
-  const [own, relay] = results.map(({ slices: list }) => list.map(({ p99 }) => p99));
-  return median((own ?? []).map((p99, round) => p99 - (relay?.[round] ?? Number.NaN)));
+  // The difference is taken within each round, because the machine drifts between rounds.
+  const [own, proxy] = results.map(({ slices: list }) => list.map(({ p99 }) => p99));
+  return median((own ?? []).map((p99, round) => p99 - (proxy?.[round] ?? Number.NaN)));
 }
 
-/** Answers KiB for each. */
+/** Returns the KiB of each stream. */
 async function measureStreams(service: Reached, world: ProxyWorld): Promise<number> {
   const before = await service.residentBytes();
   const holder = await forkContender('streams', 'proxy-streams.ts', {});

@@ -1,5 +1,5 @@
-// The versions bench: does this checkout cost more than another one? `npm run bench -- versions /path/to/other/checkout`.
-// Each run starts both from nothing and measures them in turns, so that a drift of the machine affects both alike.
+// The versions bench compares this checkout with another: `npm run bench -- versions /path/to/other/checkout`.
+// Each run starts both with empty data and measures them by turns, so that a drift of the machine affects both alike.
 // A run yields one ratio for each operation; the report is their mean with a 95 % confidence interval.
 import { existsSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -130,7 +130,7 @@ async function compare(here: Service, there: Service): Promise<Ratios> {
   const ratios: number[] = [];
   const rates: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    // Who goes first alternates.
+    // The order alternates.
     const order = round % 2 === 0 ? [here, there] : [there, here];
     const measured = new Map<Service, { perCpuSecond: number; perSecond: number }>();
     for (const service of order) measured.set(service, await measure(service, requestsOfTurn));

@@ -1,6 +1,6 @@
-// Every object of every set of values is one that a real API server takes, and stores as it is written: asked of the
-// cluster of KUBECONFIG, in a namespace that admits only what Pod Security calls restricted. No pod is made. Needs the
-// definitions of Traefik, Gateway API and Prometheus Operator there.
+// A real API server accepts every rendered object of every set of values, and stores it unchanged. The test uses the
+// cluster of KUBECONFIG, and a namespace with the Pod Security level restricted. It creates no pods. The cluster needs
+// the definitions of Traefik, Gateway API and Prometheus Operator.
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ async function kubectl(args: string[], input?: object): Promise<string> {
 const list = (items: object[]) => ({ apiVersion: 'v1', kind: 'List', items });
 
 beforeAll(async () => {
-  if (!process.env.KUBECONFIG) throw new Error('There is no cluster to ask: run npm run test:cluster.');
+  if (!process.env.KUBECONFIG) throw new Error('There is no cluster to test with: run npm run test:cluster.');
   const labels = Object.fromEntries(
     ['enforce', 'warn', 'audit'].map((mode) => [`pod-security.kubernetes.io/${mode}`, 'restricted']),
   );
@@ -28,14 +28,14 @@ afterAll(async () => {
   await kubectl(['delete', 'namespace', namespace, '--ignore-not-found', '--wait=false']);
 });
 
-/** A pod, unlike what makes pods, is refused where its account or its priority is not there. */
+/** An API server rejects a pod, unlike a Deployment, if its service account or priority class does not exist. */
 function onlyItself(object: KubeObject): KubeObject {
   if (object.kind !== 'Pod') return object;
   const { priorityClassName: _priority, ...spec } = object.spec as Record<string, unknown>;
   return { ...object, spec };
 }
 
-/** What can be made for real without a pod or a namespace coming of it. */
+/** Kinds that can be created without creating a pod or a namespace. */
 function withoutPods(object: KubeObject): KubeObject[] {
   const { kind } = object;
   if (['Pod', 'CronJob', 'HorizontalPodAutoscaler', 'CustomResourceDefinition', 'Secret'].includes(kind)) return [];
@@ -45,7 +45,7 @@ function withoutPods(object: KubeObject): KubeObject[] {
 
 const sets = valueSets().map((file) => [basename(file), file] as const);
 
-test.each(sets)('every object of %s is taken', async (_name, file) => {
+test.each(sets)('an API server accepts every object of %s', async (_name, file) => {
   const objects = (await render(helm, { files: [file], namespace })).map(onlyItself);
   const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount');
   await kubectl(['-n', namespace, 'apply', '--server-side', '--force-conflicts', '-f', '-'], list(accounts));
@@ -54,8 +54,8 @@ test.each(sets)('every object of %s is taken', async (_name, file) => {
   expect(taken.trim().split('\n')).toHaveLength(objects.length);
 });
 
-// An empty list that is stored as none, for one, would be a change at every upgrade.
-test.each(sets)('every object of %s is stored as it is written: a second time changes none', async (_name, file) => {
+// If an empty list were stored as absent, for example, every upgrade would change the object.
+test.each(sets)('applying the objects of %s a second time changes none', async (_name, file) => {
   const objects = (await render(helm, { files: [file], namespace })).flatMap(withoutPods);
   const apply = async () => {
     const args = ['apply', '--server-side', '--force-conflicts', '-o', 'json', '-f', '-'];
@@ -72,7 +72,7 @@ test.each(sets)('every object of %s is stored as it is written: a second time ch
   await kubectl(['-n', namespace, ...args], list(objects));
 });
 
-test('a pod that may become root is refused there, so that the namespace proves something', async () => {
+test('the namespace rejects a pod that may become root', async () => {
   const objects = await render(helm, { files: [valueSets()[0] ?? ''], namespace });
   type Deployment = { spec: { template: { spec: { securityContext: object } } } };
   const careless = structuredClone(pick<Deployment>(objects, 'Deployment', 'formgate-forms'));
@@ -81,7 +81,7 @@ test('a pod that may become root is refused there, so that the namespace proves 
   await expect(kubectl(['-n', namespace, ...apply], careless)).rejects.toThrow('would violate PodSecurity');
 });
 
-test('a field that Kubernetes does not know is refused there', async () => {
+test('the API server rejects an unknown field', async () => {
   const objects = await render(helm, { files: [valueSets()[0] ?? ''], namespace });
   const service = structuredClone(pick<{ spec: Record<string, unknown> }>(objects, 'Service', 'formgate-forms'));
   service.spec.prots = [];

@@ -1,4 +1,4 @@
-// The environment of each container is one that its process takes: every variable is known, and all of them together pass.
+// The process of each container accepts its environment: every variable is known, and the values are valid together.
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from '../../src/service/operations/config.ts';
@@ -12,7 +12,7 @@ const partOf: Record<string, string> = {
   reconciler: 'reconciler',
 };
 
-/** What Secrets would hold. */
+/** Values of Secrets. */
 const secrets: Record<string, string> = {
   DATABASE_URL: 'postgres://user:password@postgres/database',
   CLIENT_SECRET: 'a secret of an account',
@@ -28,7 +28,7 @@ function environmentOf({ env = [] }: Container): Record<string, string> {
   return Object.fromEntries(
     env.map(({ name, value, valueFrom }) => {
       const held = valueFrom ? secrets[name] : value;
-      if (held === undefined) throw new Error(`${name} has neither a value nor a Secret that this test knows`);
+      if (held === undefined) throw new Error(`${name} has neither a value nor a known Secret`);
       return [name, held];
     }),
   );
@@ -40,13 +40,13 @@ const ofNode = ['NODE_EXTRA_CA_CERTS'];
 const [helm = ''] = helms();
 
 describe.each(valueSets().map((file) => [basename(file), file]))('with %s', (_name, file) => {
-  test('every variable is known to its process, which takes all of them', async () => {
+  test('every process accepts its environment, without unknown variables', async () => {
     const pods = podTemplates(await render(helm, { files: [file] })).filter(({ component }) => component in partOf);
     expect(pods.length).toBeGreaterThanOrEqual(2);
     for (const { component, spec } of pods) {
       const { schema, callsPlatform } = chartParts[partOf[component] ?? ''] ?? {};
       const [container] = spec.containers;
-      if (!schema || !container) throw new Error(`${component} is not a part with a container`);
+      if (!schema || !container) throw new Error(`${component} is not a component with a container`);
       const environment = environmentOf(container);
       const unknown = Object.keys(environment).filter(
         (name) => !(name in schema.shape) && !ofNode.includes(name) && !(callsPlatform && name.startsWith('DIR_')),
@@ -57,7 +57,7 @@ describe.each(valueSets().map((file) => [basename(file), file]))('with %s', (_na
   });
 });
 
-test('what the chart sets of a process is what the schema of values keeps out of env', async () => {
+test('the schema of values rejects exactly those settings in env that the chart sets itself', async () => {
   const seen: Record<string, Set<string>> = {};
   for (const file of valueSets())
     for (const { component, spec } of podTemplates(await render(helm, { files: [file] })))
@@ -73,7 +73,7 @@ test('what the chart sets of a process is what the schema of values keeps out of
   }
 });
 
-test('a setting that the chart does not set is given in env as text', async () => {
+test('settings that the chart does not set can be given in env as text', async () => {
   const objects = await render(helm, {
     files: valueSets().filter((file) => file.endsWith('minimal-values.yaml')),
     set: { 'forms.env.CODE_LIFETIME': 'PT5M', 'tokenHandler.env.DIR_EXAMPLE_API': 'https://api.example.org' },

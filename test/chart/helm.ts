@@ -1,4 +1,4 @@
-// Runs Helm on the chart of this project. Which Helm: HELM, or `helm` and `helm4` on the PATH or among the lab's tools.
+// Runs Helm on this project's chart. Uses the program HELM, or `helm` and `helm4` on the PATH or among the lab's tools.
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -6,9 +6,9 @@ import { parseAllDocuments } from 'yaml';
 
 const root = join(import.meta.dirname, '../..');
 export const chart = join(root, 'charts/formgate');
-/** Of every rendering, so that snapshots and names do not depend on the machine. */
+/** Arguments of every rendering, so that results do not depend on the machine. */
 const release = { name: 'formgate', namespace: 'forms' };
-/** What clusters offer that charts ask for. */
+/** API versions that the chart checks for. */
 const apiVersions = ['gateway.networking.k8s.io/v1', 'monitoring.coreos.com/v1', 'traefik.io/v1alpha1'];
 
 export interface KubeObject {
@@ -24,7 +24,7 @@ export interface Finished {
   stderr: string;
 }
 
-/** The Helms of this machine: 3 and 4, where both are. Throws when there is none. */
+/** The installed versions of Helm: 3, 4 or both. Throws if there is none. */
 export function helms(): string[] {
   const folders = [...(process.env.PATH ?? '').split(delimiter), process.env.LAB_BIN ?? '/opt/lab/bin'];
   const find = (name: string) => folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
@@ -34,7 +34,7 @@ export function helms(): string[] {
   return programs;
 }
 
-/** The sets of values beside the chart, as paths. */
+/** Paths of the sets of values in the chart's folder. */
 export function valueSets(): string[] {
   return readdirSync(join(chart, 'ci')).map((name) => join(chart, 'ci', name));
 }
@@ -50,9 +50,9 @@ export function run(program: string, args: string[], input?: string): Promise<Fi
 }
 
 export interface Rendering {
-  /** Files of values, the last wins. */
+  /** Files of values. The last one wins. */
   files?: string[];
-  /** Values in JSON, by path: they win over files. */
+  /** Values in JSON, by path. They win over files. */
   set?: Record<string, unknown>;
   namespace?: string;
 }
@@ -71,7 +71,7 @@ export function template(helm: string, options: Rendering): Promise<Finished> {
   ]);
 }
 
-/** The objects of a rendering. Throws what Helm says when it refuses. */
+/** The rendered objects. Throws Helm's message if it rejects the values. */
 export async function render(helm: string, options: Rendering): Promise<KubeObject[]> {
   const { code, stdout, stderr } = await template(helm, options);
   if (code !== 0) throw new Error(stderr);
@@ -82,7 +82,7 @@ export async function render(helm: string, options: Rendering): Promise<KubeObje
   });
 }
 
-/** The one object of a kind and name; without a name, of a kind. Throws unless there is exactly one. */
+/** The object of a kind and, if given, a name. Throws unless there is exactly one. */
 export function pick<T = KubeObject>(objects: KubeObject[], kind: string, name?: string): T {
   const found = objects.filter((one) => one.kind === kind && (name === undefined || one.metadata.name === name));
   if (found.length !== 1) throw new Error(`There are ${found.length} ${kind} ${name ?? ''}`);
@@ -119,7 +119,7 @@ export interface PodTemplate {
   spec: PodSpec;
 }
 
-/** Every pod that the objects would make. */
+/** The templates of all pods that the objects would create. */
 export function podTemplates(objects: KubeObject[]): PodTemplate[] {
   return objects.flatMap((object) => {
     const pod = podOf(object);

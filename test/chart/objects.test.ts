@@ -1,4 +1,4 @@
-// What the chart renders, for every set of values in charts/formgate/ci and every Helm: whole, consistent and careful.
+// What the chart renders for every set of values in charts/formgate/ci, with every installed Helm.
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chart, helms, type KubeObject, podTemplates, render, run, valueSets } from './helm.ts';
@@ -21,13 +21,13 @@ describe.each(helms())('%s', (helm) => {
       return rendered;
     };
 
-    test('helm lint --strict has nothing to say', async () => {
+    test('helm lint --strict finds nothing', async () => {
       const { code, stdout, stderr } = await run(helm, ['lint', '--strict', chart, `--values=${file}`]);
       expect(code, stdout + stderr).toBe(0);
       expect(stdout).not.toMatch(/\[(WARNING|ERROR)\]/);
     });
 
-    test('no two objects have the same name, and all are of the namespace', async () => {
+    test('all objects have different names, and are in the namespace of the release', async () => {
       const all = await objects();
       const names = all.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
       expect(new Set(names).size).toBe(names.length);
@@ -35,7 +35,7 @@ describe.each(helms())('%s', (helm) => {
       expect(new Set(namespaced.map(({ metadata }) => metadata.namespace))).toEqual(new Set(['forms']));
     });
 
-    test('every pod is one that Pod Security admits as restricted, with a read-only root', async () => {
+    test('every pod satisfies the Pod Security level restricted, and has a read-only root file system', async () => {
       for (const { of, spec } of podTemplates(await objects())) {
         expect(spec.securityContext, of).toMatchObject({
           runAsNonRoot: true,
@@ -50,7 +50,7 @@ describe.each(helms())('%s', (helm) => {
       }
     });
 
-    test('no pod has a token of the API but the reconciler', async () => {
+    test('only the reconciler’s pods have a token for the Kubernetes API', async () => {
       const all = await objects();
       const withToken = podTemplates(all).filter(({ spec }) => spec.automountServiceAccountToken);
       expect(withToken.map(({ component }) => component)).toEqual(
@@ -60,7 +60,7 @@ describe.each(helms())('%s', (helm) => {
         expect(account.automountServiceAccountToken, account.metadata.name).toBe(false);
     });
 
-    test('every container says what it needs and what it may have of memory', async () => {
+    test('every container has resource requests and a memory limit', async () => {
       for (const { of, spec } of podTemplates(await objects()))
         for (const { resources } of spec.containers) {
           expect(resources.requests, of).toMatchObject({ cpu: expect.anything(), memory: expect.anything() });
@@ -68,7 +68,7 @@ describe.each(helms())('%s', (helm) => {
         }
     });
 
-    test('no environment names a variable twice', async () => {
+    test('no container has the same variable twice', async () => {
       for (const { of, spec } of podTemplates(await objects()))
         for (const { env = [] } of spec.containers) {
           const names = env.map(({ name }) => name);
@@ -76,7 +76,7 @@ describe.each(helms())('%s', (helm) => {
         }
     });
 
-    test('what pods refer to in the chart is there', async () => {
+    test('pods refer only to objects that exist', async () => {
       const all = await objects();
       const find = (kind: string, name: string) =>
         all.find((one) => one.kind === kind && one.metadata.name === name) as KubeObject & {
@@ -132,7 +132,7 @@ describe.each(helms())('%s', (helm) => {
       }
     });
 
-    test('a roll-out takes no pod away before another serves, and a pod has the time to finish', async () => {
+    test('a rollout removes no pod before another is ready, and a stopping pod has time to finish its requests', async () => {
       const all = await objects();
       for (const deployment of all.filter(({ kind }) => kind === 'Deployment')) {
         const { strategy } = deployment.spec as { strategy: unknown };
@@ -143,12 +143,12 @@ describe.each(helms())('%s', (helm) => {
         const deadline = container?.env?.find(({ name }) => name === 'DRAIN_DEADLINE')?.value ?? '';
         const seconds = Number(/^PT(\d+)S$/.exec(deadline)?.[1]);
         expect(sleep).toBeGreaterThanOrEqual(1);
-        // 5 s more are for letting go of what a process holds.
+        // 5 s more, in which the process closes its connections.
         expect(pod?.spec.terminationGracePeriodSeconds).toBeGreaterThan(sleep + seconds + 5);
       }
     });
 
-    test('pods that follow the load have no fixed number', async () => {
+    test('Deployments with autoscaling have no number of replicas', async () => {
       const all = await objects();
       const scaled = new Set(
         all.filter(({ kind }) => kind === 'HorizontalPodAutoscaler').map((one) => one.metadata.name),
@@ -157,7 +157,7 @@ describe.each(helms())('%s', (helm) => {
         expect('replicas' in (spec as object), metadata.name).toBe(!scaled.has(metadata.name));
     });
 
-    test('a pod is denied everything that no policy names, where there are policies', async () => {
+    test('with NetworkPolicies, all traffic that is not listed is denied', async () => {
       const all = await objects();
       const policies = all.filter(({ kind }) => kind === 'NetworkPolicy');
       if (basename(file) === 'open-network-values.yaml') return void expect(policies).toEqual([]);

@@ -1,5 +1,5 @@
-// A release in the cluster of KUBECONFIG, without its pods: what installing, upgrading, rolling back and uninstalling do to
-// objects, and above all to keys.
+// A release without pods in the cluster of KUBECONFIG: what install, upgrade, rollback and uninstall do to objects, in
+// particular to keys.
 import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,13 +8,13 @@ import { chart, helms, type KubeObject, run } from './helm.ts';
 const definition = 'coreclients.formgate.dev';
 const ofRelease = 'app.kubernetes.io/instance=formgate';
 
-/** Nothing of it runs: it needs neither the image nor a node. */
+/** Values with which no pods run, so that neither the image nor a node is needed. */
 const quiet = {
   'forms.replicas': 0,
   'tokenHandler.replicas': 0,
   'platformServer.replicas': 0,
   'reconciler.suspend': true,
-  // The gateway's and the controllers' definitions are not the matter here.
+  // Avoids objects whose definitions the cluster may not have.
   'ingress.preset': 'none',
 };
 
@@ -25,7 +25,7 @@ async function succeed(program: string, args: string[]): Promise<string> {
 }
 
 describe.each(helms())('%s', (helm) => {
-  // A namespace that an earlier run left takes its time to go.
+  // The namespace of an earlier run may still be terminating.
   const namespace = `formgate-release-${basename(helm)}-${randomBytes(3).toString('hex')}`;
   const kubectl = (...args: string[]) => succeed('kubectl', ['-n', namespace, ...args]);
   const release = (...args: string[]) => succeed(helm, ['-n', namespace, ...args]);
@@ -42,7 +42,7 @@ describe.each(helms())('%s', (helm) => {
     return Object.fromEntries(await Promise.all(names.map(async (name) => [name, (await read('secret', name)).data])));
   };
 
-  /** Of every object of the release, what changes with what is asked of it and not with what becomes of it. */
+  /** The version, uid and labels of every object of the release; changes of its status do not count. */
   async function asked(): Promise<Record<string, unknown>> {
     const kinds = 'secret,configmap,service,serviceaccount,deploy,sts,cronjob,pdb,netpol,ingress,role,rolebinding';
     const { items } = JSON.parse(await kubectl('get', kinds, '-l', ofRelease, '-o', 'json')) as { items: KubeObject[] };
@@ -55,7 +55,7 @@ describe.each(helms())('%s', (helm) => {
   }
 
   beforeAll(async () => {
-    if (!process.env.KUBECONFIG) throw new Error('There is no cluster to ask: run npm run test:cluster.');
+    if (!process.env.KUBECONFIG) throw new Error('There is no cluster to test with: run npm run test:cluster.');
     await succeed('kubectl', ['create', 'namespace', namespace]);
     await upgrade();
   });
@@ -87,14 +87,14 @@ describe.each(helms())('%s', (helm) => {
     expect((await secrets())['formgate-keys']?.TOKEN_HANDLER_KEY_RING).toBe(ring);
   });
 
-  test('a key that is not needed for a while is there when it is needed again', async () => {
+  test('a key is kept while the values do not need it', async () => {
     const before = await secrets();
     await upgrade({ 'forms.codeKey.value': 'c'.repeat(40) });
     await upgrade();
     expect(await secrets()).toEqual(before);
   });
 
-  test('a rollback brings back settings, and keeps keys that did not change since', async () => {
+  test('a rollback restores settings and keeps keys', async () => {
     const { stdout } = await run(helm, ['-n', namespace, 'history', 'formgate', '-o', 'json']);
     const revision = Math.max(...(JSON.parse(stdout) as { revision: number }[]).map((one) => one.revision));
     const before = await secrets();
@@ -106,7 +106,7 @@ describe.each(helms())('%s', (helm) => {
     expect(await secrets()).toEqual(before);
   });
 
-  test('uninstalling keeps keys and CoreClients, and a new install takes the keys up again', async () => {
+  test('uninstall keeps keys and CoreClients, and a new installation uses the keys again', async () => {
     const before = await secrets();
     await release('uninstall', 'formgate');
     expect(await secrets()).toEqual(before);
@@ -117,7 +117,7 @@ describe.each(helms())('%s', (helm) => {
     expect(await secrets()).toEqual(before);
   });
 
-  test('uninstalling leaves nothing where nothing is to be kept', async () => {
+  test('uninstall removes everything if secrets.keep and crds.keep are off', async () => {
     await upgrade({ 'secrets.keep': false, 'crds.keep': false });
     await release('uninstall', 'formgate');
     expect((await kubectl('get', 'secret', '-l', ofRelease, '-o', 'name')).trim()).toBe('');

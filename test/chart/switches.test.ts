@@ -1,4 +1,4 @@
-// What single values change of what the chart renders, and what it refuses.
+// The effects of single values on the rendered objects, and values that the chart rejects.
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chart, helms, type KubeObject, pick, podTemplates, type Rendering, render, template } from './helm.ts';
@@ -14,7 +14,7 @@ async function variable(component: string, name: string, options: Rendering): Pr
   return pod?.spec.containers[0]?.env?.find((one) => one.name === name)?.value;
 }
 
-describe('what is left out unless it is asked for', () => {
+describe('by default, the chart leaves out', () => {
   test.each([
     ['Ingress', { 'ingress.enabled': true }],
     ['HTTPRoute', { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] }],
@@ -27,7 +27,7 @@ describe('what is left out unless it is asked for', () => {
   });
 });
 
-describe('what is there unless it is turned off', () => {
+describe('by default, the chart contains', () => {
   test.each([
     ['NetworkPolicy', { 'networkPolicy.enabled': false }],
     ['CronJob', { 'reconciler.enabled': false }],
@@ -50,7 +50,7 @@ describe('the image', () => {
     ['by tag', { tag: '1.2.3' }, `${repository}:1.2.3`],
     ['by digest', { digest }, `${repository}@${digest}`],
     ['by both', { tag: '1.2.3', digest }, `${repository}:1.2.3@${digest}`],
-    ['of the chart’s own version, without either', {}, expect.stringMatching(/^registry\.example\.org\/formgate:\d/)],
+    ['of the chart’s version, without either', {}, expect.stringMatching(/^registry\.example\.org\/formgate:\d/)],
   ])('is named %s', async (_how, image, expected) => {
     const set = Object.fromEntries(
       Object.entries({ repository, ...image }).map(([key, value]) => [`image.${key}`, value]),
@@ -63,7 +63,7 @@ describe('the image', () => {
 describe('the session cookie', () => {
   const cookie = (set: Record<string, unknown>) => variable('token-handler', 'SESSION_COOKIE', { files, set });
 
-  test('is a __Host- cookie where TLS is on, by Ingress or by HTTPRoute', async () => {
+  test('is a __Host- cookie if TLS is enabled for the Ingress or the HTTPRoute', async () => {
     expect(await cookie({})).toBe('formgate_session');
     expect(await cookie({ 'ingress.enabled': true })).toBe('formgate_session');
     expect(await cookie({ 'ingress.enabled': true, 'ingress.tls.enabled': true })).toBe('__Host-formgate_session');
@@ -71,18 +71,21 @@ describe('the session cookie', () => {
     expect(await cookie(route)).toBe('__Host-formgate_session');
   });
 
-  test('has the name that it is given, in any case', async () => {
+  test('has the configured name, with and without TLS', async () => {
     const set = { 'ingress.enabled': true, 'ingress.tls.enabled': true, 'tokenHandler.sessionCookie': 'site' };
     expect(await cookie(set)).toBe('site');
   });
 });
 
-/** What a controller would make of a path, by a regular expression of its dialect. */
+/** The path to which a controller rewrites a path, with a regular expression of its dialect. */
 function rewrite(pattern: string, replacement: string, path: string): string {
   return path.replace(new RegExp(pattern), replacement);
 }
 
-/** What reaches the token handler of what a browser asks for: as the gateway of npm start does it. */
+/**
+ * The path that reaches the token handler, by the path that the browser requests; the gateway of `npm start` does the
+ * same.
+ */
 const rewrites = [
   ['/token-handler/sessions', '/token-handler/v1/sessions'],
   ['/token-handler/clients/a b/auth', '/token-handler/v1/clients/a b/auth'],
@@ -141,7 +144,7 @@ describe('the rewrite of /token-handler', () => {
     expect(kinds(objects)).not.toContain('Middleware');
   });
 
-  test('with preset none there is neither an annotation nor a rewrite', async () => {
+  test('with preset none has neither an annotation nor a rewrite', async () => {
     const objects = await ingress('none');
     expect(annotationsOf(objects, 'formgate-token-handler')).toEqual({});
     expect(pathsOf(objects, 'formgate-token-handler')).toEqual(['Prefix /token-handler']);
@@ -154,7 +157,7 @@ describe('the rewrite of /token-handler', () => {
     expect(JSON.stringify(annotationsOf(objects, 'formgate-token-handler'))).not.toContain('rewrite');
   });
 
-  test('annotations of an operator win over those of the preset', async () => {
+  test('uses the operator’s annotations in preference to those of the preset', async () => {
     const objects = await ingress('nginx', {
       'ingress.annotations': { 'nginx.ingress.kubernetes.io/proxy-body-size': '8m' },
       'ingress.tokenHandlerAnnotations': { 'nginx.ingress.kubernetes.io/proxy-read-timeout': '600' },
@@ -166,7 +169,7 @@ describe('the rewrite of /token-handler', () => {
     });
   });
 
-  test('of an HTTPRoute is a filter of the shorter prefix only', async () => {
+  test('of an HTTPRoute is a filter for unversioned paths only', async () => {
     const route = { 'httpRoute.enabled': true, 'httpRoute.parentRefs': [{ name: 'public' }] };
     const filters = async (set: Record<string, unknown>) => {
       type Rule = { matches: { path: { value: string } }[]; filters?: { urlRewrite: { path: unknown } }[] };
@@ -189,7 +192,7 @@ describe('secrets', () => {
   type Secret = { data: Record<string, string>; metadata: { annotations?: Record<string, string> } };
   const text = (value = '') => Buffer.from(value, 'base64').toString();
 
-  test('are made where none is given, and stay when the release goes', async () => {
+  test('are generated if none is given, and survive an uninstallation', async () => {
     const { data, metadata } = pick<Secret>(await rendered(), 'Secret', 'formgate-keys');
     expect(Object.keys(data).sort()).toEqual(['FORMS_CODE_KEY', 'TOKEN_HANDLER_KEY_RING']);
     expect(text(data.FORMS_CODE_KEY)).toMatch(/^[A-Za-z0-9]{48}$/);
@@ -199,7 +202,7 @@ describe('secrets', () => {
     expect(kept.metadata.annotations).toBeUndefined();
   });
 
-  test('that are given in clear are in a Secret, and in no environment; a change of one replaces the pods', async () => {
+  test('that are given in clear are stored in a Secret only, and a change of one replaces the pods', async () => {
     const set = { 'forms.codeKey.value': 'c'.repeat(40) };
     const objects = await rendered(set);
     expect(text(pick<Secret>(objects, 'Secret', 'formgate-given').data.FORMS_CODE_KEY)).toBe('c'.repeat(40));
@@ -211,7 +214,7 @@ describe('secrets', () => {
     expect(await checksum('d'.repeat(40))).not.toBe(await checksum('e'.repeat(40)));
   });
 
-  test('of the bundled Postgres let each service into its own database', async () => {
+  test('of the bundled Postgres give each service access to its own database only', async () => {
     const set = {
       'bundled.enabled': true,
       'redis.url.existingSecret.name': '',
@@ -227,7 +230,7 @@ describe('secrets', () => {
   });
 });
 
-test('labels of pods may be any but those that select them', async () => {
+test('pods can have any labels, except for those that select them', async () => {
   const labels = { 'app.kubernetes.io/component': 'other', 'example.org/team': 'forms' };
   const objects = await rendered({ 'pods.labels': labels, 'forms.pods': { priorityClassName: 'high' } });
   const pods = podTemplates(objects);
@@ -238,13 +241,13 @@ test('labels of pods may be any but those that select them', async () => {
   expect(priorities.filter(([, priority]) => priority !== undefined)).toEqual([['forms', 'high']]);
 });
 
-test('a user, a group and a group of volumes that are null are left to the cluster', async () => {
+test('if user, group and fsGroup are null, the cluster chooses them', async () => {
   const objects = await render(helm, { files: [join(chart, 'ci/named-values.yaml')] });
   for (const { of, spec } of podTemplates(objects))
     expect(spec.securityContext, of).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
 });
 
-test('the platform server begins with the addresses of the services', async () => {
+test('the seed of the platform server contains the addresses of the services', async () => {
   const objects = await render(helm, { files: [join(chart, 'ci/trial-values.yaml')] });
   const { data } = pick<{ data: Record<string, string> }>(objects, 'ConfigMap', 'formgate-platform-server');
   const seed = JSON.parse(data['seed.json'] ?? '');
@@ -258,14 +261,14 @@ test('the platform server begins with the addresses of the services', async () =
   expect(url('file-service')).toBe('http://files:8080');
 });
 
-describe('values that cannot work', () => {
+describe('invalid values', () => {
   const refusal = async (options: Rendering) => {
     const { code, stderr } = await template(helm, options);
     expect(code).not.toBe(0);
     return stderr;
   };
 
-  test('are refused with every problem at once', async () => {
+  test('are rejected with all problems together', async () => {
     const words = await refusal({});
     for (const problem of [
       'access.url: set the base URL of the identity provider',
@@ -285,9 +288,9 @@ describe('values that cannot work', () => {
     ],
     ['two kinds of Redis', { 'redis.sentinels': ['a:1'] }, 'only one of url, sentinels and clusterNodes'],
     ['sessions in the memory of two pods', { 'tokenHandler.env.SESSION_STORE': 'memory' }, 'replicas to 1'],
-    ['an HTTPRoute of no Gateway', { 'httpRoute.enabled': true }, 'name at least one Gateway'],
+    ['an HTTPRoute without a Gateway', { 'httpRoute.enabled': true }, 'name at least one Gateway'],
     [
-      'routes to no platform server',
+      'routes to a platform server that is not enabled',
       { 'ingress.enabled': true, 'ingress.platformServer': true },
       'runs no platform server',
     ],

@@ -1,4 +1,4 @@
-// What happens to a release that serves: roll-outs, drains, upgrades, mistakes, roll-backs and its end.
+// Changes of a running release: rollouts, drains, upgrades, mistakes, rollbacks and uninstallation.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadUntil } from './load.ts';
@@ -21,7 +21,7 @@ afterAll(async () => {
   await storage?.remove();
 }, 300_000);
 
-/** With volumes for the bundled stores. */
+/** Installs the release with volumes for the bundled stores. */
 const install = (values: object = {}, ...flags: string[]) => {
   const stores = { postgres: { storage: storage.values }, redis: { storage: storage.values } };
   return world.install({ bundled: stores, ...values }, ...flags);
@@ -44,7 +44,9 @@ async function formStatus(): Promise<number> {
 /** Selects the pods of both services. */
 const serving = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (forms, token-handler)`;
 
-/** Of every object of the release, by name, what its owner wrote and what the cluster counted of that. */
+/**
+ * The version of every object of the release by name, except for objects whose status changes by itself; and the pods.
+ */
 async function generations(): Promise<Record<string, string>> {
   const kinds =
     'deployments,statefulsets,cronjobs,services,secrets,configmaps,ingresses,networkpolicies,serviceaccounts,roles';
@@ -52,7 +54,7 @@ async function generations(): Promise<Record<string, string>> {
     ...['get', kinds, '-l', `app.kubernetes.io/instance=${release}`],
     ...['-o', 'jsonpath={range .items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion}{"\\n"}{end}'],
   );
-  // Deployments and StatefulSets change their status by themselves; their pods tell whether they were changed.
+  // The status of Deployments and StatefulSets changes without an upgrade. Their pods show whether they were changed.
   const lines = said
     .trim()
     .split('\n')
@@ -63,7 +65,7 @@ async function generations(): Promise<Record<string, string>> {
   );
 }
 
-/** Makes a change while both services are called, and answers what the callers saw. */
+/** Makes a change while both services are called, and returns the responses that the callers got. */
 async function underLoad(change: () => Promise<unknown>) {
   const address = process.env.INGRESS_URL || 'http://127.0.0.1:8000';
   const { host } = new URL(world.url);
@@ -83,13 +85,13 @@ async function underLoad(change: () => Promise<unknown>) {
   return { forms, sessions };
 }
 
-describe('a roll-out', () => {
-  it('loses no request of either service', async () => {
+describe('a rollout', () => {
+  it('loses no request to either service', async () => {
     const parts = ['forms', 'token-handler'].map((part) => `deployment/${fullname}-${part}`);
     const result = await underLoad(async () => {
       await world.kubectl('rollout', 'restart', ...parts);
       for (const part of parts) await world.kubectl('rollout', 'status', part, '--timeout=200s');
-      // The last of the old pods is still finishing.
+      // The last old pod may still be terminating.
       await delay(15_000);
     });
     expect(result.forms).toMatchObject({ refused: 0, broken: 0 });
@@ -98,7 +100,7 @@ describe('a roll-out', () => {
     expect(result.sessions.requests).toBeGreaterThan(200);
   }, 300_000);
 
-  it('a drain of the node takes no more pods than the PodDisruptionBudget allows', async () => {
+  it('a drain of the node removes no more pods than the PodDisruptionBudget allows', async () => {
     const part = 'app.kubernetes.io/component=forms';
     const nodes = (await world.kubectl('get', 'pods', '-l', part, '-o', 'jsonpath={.items[*].spec.nodeName}')).split(
       ' ',
@@ -114,7 +116,7 @@ describe('a roll-out', () => {
         '--timeout=25s',
       );
       if (nodes.every((other) => other === node)) {
-        // There is no other node to go to: the second pod stays where it is.
+        // There is no other node, so the second pod stays.
         expect(drained.code).not.toBe(0);
         expect(drained.stderr).toContain("violate the pod's disruption budget");
       }
@@ -126,9 +128,9 @@ describe('a roll-out', () => {
   });
 });
 
-describe('a store of bundled.enabled', () => {
+describe('a bundled store', () => {
   it.each(['postgres', 'redis'])(
-    'whose pod is replaced has what it held: %s',
+    'keeps its data when its pod is replaced: %s',
     async (part) => {
       const { cookie } = await signInDemo(world.url);
       await world.kubectl('delete', 'pod', `${fullname}-${part}-0`, '--timeout=120s');
@@ -143,7 +145,7 @@ describe('a store of bundled.enabled', () => {
 });
 
 describe('an upgrade', () => {
-  it('with the same values changes nothing, the second time too', async () => {
+  it('with the same values changes nothing, however often it is repeated', async () => {
     await install();
     const before = await generations();
     await install();
@@ -167,21 +169,24 @@ describe('an upgrade', () => {
       { forms: { database: { value: `postgres://forms:wrong@${fullname}-postgres:5432/forms` } } },
       /the database cannot be opened: it refuses the user or the password/,
     ],
-  ])('with %s: the pod says why, and the old pods keep serving', async (_name, values, why) => {
-    await world.apply([
-      { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'mistakes' }, stringData: { short: 'too short' } },
-    ]);
-    try {
-      await install(values, '--wait=false');
-      await untilSaid('forms', why);
+  ])(
+    'with %s: the status of the new pod states the reason, and the old pods keep serving',
+    async (_name, values, why) => {
+      await world.apply([
+        { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'mistakes' }, stringData: { short: 'too short' } },
+      ]);
+      try {
+        await install(values, '--wait=false');
+        await untilSaid('forms', why);
+        expect(await formStatus()).toBe(200);
+      } finally {
+        await world.helm('rollback', release, '--wait', '--timeout', '3m');
+      }
       expect(await formStatus()).toBe(200);
-    } finally {
-      await world.helm('rollback', release, '--wait', '--timeout', '3m');
-    }
-    expect(await formStatus()).toBe(200);
-  });
+    },
+  );
 
-  /** Names of the pods that serve. Those of the tests before may still be on their way out. */
+  /** Names of the running pods. Pods of earlier tests may still be terminating. */
   async function readyPods(): Promise<string[]> {
     const columns = 'NAME:.metadata.name,READY:.status.containerStatuses[0].ready,ENDS:.metadata.deletionTimestamp';
     const rows = await world.kubectl(
@@ -191,12 +196,12 @@ describe('an upgrade', () => {
     return found.map(([, name]) => name ?? '').sort();
   }
 
-  it('with a wrong CLIENT_SECRET fails, the new pods say why, and the old ones keep serving', async () => {
+  it('with a wrong CLIENT_SECRET fails, the new pods log the reason, and the old ones keep serving', async () => {
     const account = { secret: { value: 'a wrong secret' } };
     const before = await readyPods();
     expect(before.length).toBeGreaterThanOrEqual(2);
     try {
-      // Longer than a pod waits for an identity provider that cannot be reached.
+      // Longer than a pod waits for an unreachable identity provider.
       await expect(install({ forms: { account }, tokenHandler: { account } }, '--timeout', '100s')).rejects.toThrow();
       for (const part of ['forms', 'token-handler']) {
         const selector = `app.kubernetes.io/component=${part}`;
@@ -211,7 +216,7 @@ describe('an upgrade', () => {
     expect(await formStatus()).toBe(200);
   }, 420_000);
 
-  it('with a migration that fails: the pod says why, nothing is half migrated, and the old pods keep serving', async () => {
+  it('with a migration that fails: the pod states the reason, the database is unchanged, and the old pods keep serving', async () => {
     const sql = (text: string) =>
       world.kubectl(
         ...['exec', `${fullname}-postgres-0`, '--', 'sh', '-c'],
@@ -227,7 +232,7 @@ describe('an upgrade', () => {
       );
     const before = await schema();
     try {
-      // As if it had never run, in a database that takes no change of its schema, of a reconciler's run either.
+      // Pretend that it has never run, in a database that rejects schema changes, also those of the reconciler.
       await sql(
         "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'",
       );
@@ -247,7 +252,7 @@ describe('an upgrade', () => {
     await world.kubectl('rollout', 'status', `deployment/${fullname}-forms`, '--timeout=400s');
   }, 600_000);
 
-  it('and a roll-back keep what is in the databases', async () => {
+  it('and a rollback keep the data in the databases', async () => {
     await install({ logLevel: 'warn' });
     expect(await formStatus()).toBe(200);
     await world.helm('rollback', release, '--wait', '--timeout', '5m');
@@ -255,7 +260,7 @@ describe('an upgrade', () => {
     expect(await formStatus()).toBe(200);
   });
 
-  /** Waits until a container of a part has ended with such a line in its pod's status. */
+  /** Waits until a container of the component has ended with a matching line in its pod's status. */
   async function untilSaid(part: string, why: RegExp): Promise<void> {
     const states = ['lastState', 'state'].map((state) => `{.status.containerStatuses[*].${state}.terminated.message}`);
     const path = `jsonpath={range .items[*]}${states.join('')}{"\\n"}{end}`;
@@ -265,12 +270,12 @@ describe('an upgrade', () => {
       said = await world.kubectl(...pods);
       if (why.test(said)) return;
     }
-    throw new Error(`No pod of ${part} said ${why}, but: ${said}`);
+    throw new Error(`No pod of ${part} stated ${why}, but: ${said}`);
   }
 });
 
-describe('the end of a release', () => {
-  it('takes everything with it but the secrets without which the data cannot be read', async () => {
+describe('an uninstallation', () => {
+  it('removes everything except for the secrets that are needed to decrypt the data', async () => {
     await world.helm('uninstall', release, '--wait', '--timeout', '3m');
     const left = await world.kubectl(
       'get',

@@ -1,4 +1,4 @@
-// Runs programs for the cluster tests and says what they said when they fail.
+// Runs programs for the cluster tests. Errors contain their output.
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
@@ -7,9 +7,9 @@ export interface RunOptions {
   input?: string;
   cwd?: string;
   env?: Record<string, string>;
-  /** Milliseconds; five minutes unless told. */
+  /** Milliseconds; by default five minutes. */
   timeout?: number;
-  /** Shows what it says instead of answering it. */
+  /** Shows the output instead of returning it. */
   show?: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Runs it to its end, whatever its exit code. Rejects when it cannot be run, or takes too long. */
+/** Runs the program to its end, whatever its exit code. Rejects if it cannot be run, or takes too long. */
 export async function attempt(program: string, args: string[], options: RunOptions = {}): Promise<Outcome> {
   const output = options.show ? 'inherit' : 'pipe';
   const child = spawn(program, args, {
@@ -42,9 +42,9 @@ export async function attempt(program: string, args: string[], options: RunOptio
   return { code, stdout, stderr };
 }
 
-/** @returns what it wrote. Rejects with its last words when its exit code is not 0. */
+/** Returns the program's output. Rejects with the output if the exit code is not 0. */
 export async function run(program: string, args: string[], options: RunOptions = {}): Promise<string> {
   const { code, stdout, stderr } = await attempt(program, args, options);
   if (code === 0) return stdout;
-  throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${(stderr || stdout).trim()}`);
+  throw new Error(`${program} ${args.join(' ')} ended with ${code}: ${(stderr || stdout).trim()}`);
 }

@@ -1,5 +1,5 @@
-// The whole product in a cluster: installed by the chart, reached through the ingress by its host name, and closed to
-// whoever has no business there.
+// The whole product in a cluster: installed by the chart, reached through the ingress by its host name, and protected
+// by NetworkPolicies and roles.
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -53,17 +53,17 @@ async function demo(): Promise<string> {
   return said.join('\n');
 }
 
-describe('a release with bundled.enabled', () => {
-  it('lets the demo pass through the ingress by its host name', async () => {
+describe('a trial installation', () => {
+  it('passes the demo through the ingress', async () => {
     expect(await demo()).toContain('The session has ended');
   });
 
-  it('passes helm test through the ingress: sign-in as far as the redirect, and a register without a token', async () => {
+  it('passes helm test through the ingress, including the redirect of a sign-in and a register without a token', async () => {
     expect(await world.helm('test', release)).toContain('Phase:          Succeeded');
   });
 
-  it('has only pods that Pod Security admits as restricted', async () => {
-    // The namespace enforces it: what it refused would be an event of whoever owns the pod.
+  it('has only pods that satisfy the Pod Security level restricted', async () => {
+    // The namespace enforces the level: a rejected pod would be an event of the pod's owner.
     const events = await world.kubectl('get', 'events', '-o', 'jsonpath={.items[*].message}');
     expect(events).not.toContain('violates PodSecurity');
     const users = await world.kubectl(
@@ -81,13 +81,13 @@ describe('a release with bundled.enabled', () => {
 
 describe('rights at the API server', () => {
   it.each(['forms', 'token-handler', 'platform-server', 'postgres', 'redis', 'test'])(
-    'the account of %s may do what everybody may, and nothing else',
+    'the account of %s has no rights beyond those of every account',
     async (part) => {
       expect(await rightsOf(`${fullname}-${part}`)).toEqual([]);
     },
   );
 
-  it('the account of the reconciler may list CoreClients, write their status, and tell of events', async () => {
+  it('the account of the reconciler may list CoreClients, write their status, and create Events', async () => {
     expect(await rightsOf(`${fullname}-reconciler`)).toEqual([
       'coreclients.formgate.dev [list]',
       'coreclients.formgate.dev/status [patch]',
@@ -96,7 +96,7 @@ describe('rights at the API server', () => {
   });
 });
 
-/** What an account may do in the namespace beyond what any account may. */
+/** The rights of an account in the namespace beyond those of every account. */
 async function rightsOf(account: string): Promise<string[]> {
   const list = async (name: string) => {
     const user = `system:serviceaccount:${world.namespace}:${name}`;
@@ -107,7 +107,7 @@ async function rightsOf(account: string): Promise<string[]> {
   return (await list(account)).filter((line) => line !== '' && !everybody.has(line)).sort();
 }
 
-describe('limits by client address', () => {
+describe('rate limits by client address', () => {
   const start = async (address: string, forged?: string): Promise<number> => {
     const query = new URLSearchParams({
       tenant: 'demo',
@@ -121,14 +121,14 @@ describe('limits by client address', () => {
     return statusCode;
   };
 
-  it('are those of the address that the ingress saw, and a forged X-Forwarded-For does not help', async () => {
+  it('use the address that the ingress saw, whatever X-Forwarded-For the client sends', async () => {
     const statuses: number[] = [];
     for (let count = 0; count < signInLimit + 3; count += 1)
       statuses.push(await start('127.0.0.7', `198.51.100.${count}`));
     expect(statuses.slice(0, signInLimit).every((status) => status === 302)).toBe(true);
     expect(statuses.slice(signInLimit)).toEqual([429, 429, 429]);
     expect(await start('127.0.0.8')).toBe(302);
-    // Nor does it let one client use up the limit of another.
+    // A forged header does not use up the limit of another client either.
     expect(await start('127.0.0.8', '127.0.0.7')).toBe(302);
   });
 });
@@ -151,7 +151,7 @@ describe('NetworkPolicies', () => {
     });
     Promise.all(${JSON.stringify(Object.entries(ports))}.map(reach)).then((all) => console.log(JSON.stringify(Object.fromEntries(all))));`;
 
-  it('a pod without the right labels reaches neither the services nor Postgres nor Redis', async () => {
+  it('a pod without the label of clients reaches neither the services nor Postgres nor Redis', async () => {
     expect(await runProbe(world, { ask: connects })).toEqual({
       forms: false,
       'token-handler': false,
@@ -161,7 +161,7 @@ describe('NetworkPolicies', () => {
     });
   });
 
-  it('a pod with the label of clients reaches the two services, and nothing behind them', async () => {
+  it('a pod with the label of clients reaches the two services, but not their stores', async () => {
     expect(await runProbe(world, { labels: { 'formgate.dev/client': 'true' }, ask: connects })).toEqual({
       forms: true,
       'token-handler': true,
@@ -184,14 +184,14 @@ describe('the reconciler', () => {
     },
   });
 
-  it('runs by its CronJob, and a CoreClient becomes Ready and is in the token handler’s list', async () => {
+  it('runs as a CronJob: a new CoreClient becomes Ready, and the token handler lists it', async () => {
     await world.apply([coreClient('cluster-client')]);
     await world.kubectl('wait', '--for=condition=Ready', 'coreclient/cluster-client', '--timeout=170s');
     const listed = await untilListed('cluster-client');
     expect(listed).toMatchObject({ core: true, registered: false });
   }, 400_000);
 
-  it('ends each run with a line that says what it did', async () => {
+  it('ends each run with a log line that summarises it', async () => {
     const ended = async () => {
       const jobs = await world.kubectl(
         ...['get', 'jobs', '-l', 'app.kubernetes.io/component=reconciler'],
@@ -215,8 +215,8 @@ describe('the reconciler', () => {
   }
 });
 
-describe('pods that are killed', () => {
-  it('lose no answer that was acknowledged, and the demo passes again', async () => {
+describe('a kill of all pods', () => {
+  it('loses no acknowledged save, and the demo passes again', async () => {
     const headers = { Authorization: `Bearer ${await world.token('demo-intake')}`, 'Content-Type': 'application/json' };
     const applicant = { addressAs: 'Kim', channels: [{ channel: 'email', address: 'kim@example.org' }] };
     const body = JSON.stringify({ definitionId: 'business-licence', applicant });
@@ -251,8 +251,8 @@ describe('pods that are killed', () => {
   }, 300_000);
 });
 
-describe('with a HTTPRoute in place of the Ingress', () => {
-  it('the demo passes through the Gateway by the same host name', async () => {
+describe('with an HTTPRoute instead of the Ingress', () => {
+  it('the demo passes through the Gateway', async () => {
     const port = Number(new URL(world.url).port || 80);
     await world.apply([
       {

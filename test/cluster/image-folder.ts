@@ -1,5 +1,5 @@
-// The file system of an image that buildah built, as a folder, and its processes run in it by chroot: what can be seen of
-// an image without a cluster. Needs root.
+// Mounts the file system of an image that buildah built, and runs its processes by chroot, to test the image without a
+// cluster. Needs root.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../dev/listen.ts';
@@ -19,11 +19,11 @@ export interface ImageConfig {
 export interface ImageFolder {
   path: string;
   config: ImageConfig;
-  /** Runs a command of the image to its end. */
+  /** Runs a command of the image until it ends. */
   command(args: string[], env?: Record<string, string>): Promise<Outcome>;
-  /** Milliseconds that Node itself takes to start and end. */
+  /** Milliseconds that an empty Node process takes. */
   timeOfNode(): Promise<number>;
-  /** Milliseconds from the start of a process that serves until it says that it is ready; it is ended then. */
+  /** Milliseconds until a service becomes ready. It is ended then. */
   timeToReady(command: string, env: Record<string, string>): Promise<number>;
   close(): Promise<void>;
 }

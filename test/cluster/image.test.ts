@@ -1,5 +1,4 @@
-// What the image is made of, and that each of its commands runs from it as it is: without a shell, as nobody in
-// particular, writing nothing.
+// The content of the image. Each of its commands runs without a shell, as an unprivileged user, and writes no file.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -50,7 +49,7 @@ describe('the image', () => {
     expect(Number(bytes)).toBeLessThan(250_000_000);
   });
 
-  it('holds what runs, and no tests, parts of npm start, development packages, types or caches of npm', () => {
+  it('contains no tests, nothing of npm start, no development packages, no types and no npm cache', () => {
     const inside = files();
     expect(inside).toContain('app/src/forms/main.ts');
     expect(inside).toContain('app/reconciler/main.ts');
@@ -59,7 +58,7 @@ describe('the image', () => {
     expect(inside.filter((path) => unwanted.test(path))).toEqual([]);
   });
 
-  it('runs as a user without a name, from /app, and says what it is', () => {
+  it('runs as an unprivileged user in /app, and has descriptive labels', () => {
     const { User, WorkingDir, ExposedPorts, Labels } = image.config;
     expect({ User, WorkingDir, ports: Object.keys(ExposedPorts).sort() }).toEqual({
       User: '65532:65532',
@@ -70,7 +69,7 @@ describe('the image', () => {
       expect(Labels[`org.opencontainers.image.${name}`]).toMatch(/./);
   });
 
-  it('starts Node with the flags that keep its memory small', () => {
+  it('starts Node with the flags that limit its memory', () => {
     expect(image.config.Entrypoint).toEqual([
       '/nodejs/bin/node',
       '--max-semi-space-size=8',
@@ -79,7 +78,7 @@ describe('the image', () => {
     ]);
   });
 
-  it('names its commands to whoever names none, or one that is none', async () => {
+  it('lists its commands if it gets no command or an unknown one', async () => {
     const outcome = await image.command(['form']);
     expect(outcome.code).toBe(2);
     expect(outcome.stderr).toMatch(
@@ -90,7 +89,7 @@ describe('the image', () => {
 
 describe('a command of the image', () => {
   it.each(['forms', 'token-handler', 'platform-server'] as const)(
-    'migrate %s migrates its database, once',
+    'migrate %s migrates the database, and changes nothing the second time',
     async (name) => {
       const env = { DATABASE_URL: databases[name].url };
       const first = await image.command(['migrate', name], env);
@@ -102,16 +101,16 @@ describe('a command of the image', () => {
     },
   );
 
-  it('reconcile --help tells of itself', async () => {
+  it('reconcile --help shows its arguments', async () => {
     const outcome = await image.command(['reconcile', '--help']);
     expect(outcome).toMatchObject({ code: 0, stderr: '' });
   });
 
   it.each(['forms', 'token-handler', 'platform-server'] as const)(
-    '%s is ready within 0.6 s of its start, and writes nothing into the image',
+    '%s is ready within 0.6 s, and writes nothing into the image',
     async (name) => {
       const before = files().length;
-      // What a bare Node takes on an idle machine is 40 ms. A busy one, where it takes longer, gives us as much longer.
+      // An empty Node process takes 40 ms on an idle machine. If it takes longer here, the limit grows in proportion.
       const shares: number[] = [];
       do {
         const bare = await image.timeOfNode();
@@ -122,7 +121,7 @@ describe('a command of the image', () => {
     },
   );
 
-  it('finds its code compiled', () => {
+  it('uses the compile cache', () => {
     const [folder = ''] = readdirSync(join(image.path, 'app/compile-cache'));
     expect(folder).toMatch(/-65532$/);
     expect(readdirSync(join(image.path, 'app/compile-cache', folder)).length).toBeGreaterThan(500);

@@ -1,5 +1,5 @@
-// Builds the images of the cluster tests and brings them into the cluster. Where BUILD_IMAGE, RUN_IMAGE and DATA_IMAGE
-// name base images those are used; else they are made from Debian packages, because no registry may be in reach.
+// Builds the images of the cluster tests and loads them into the cluster. BUILD_IMAGE, RUN_IMAGE and DATA_IMAGE may
+// name base images; otherwise they are built from Debian packages, because a registry may be unreachable.
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,17 +8,17 @@ import { attempt, run } from './commands.ts';
 const project = join(import.meta.dirname, '../..');
 const buildah = { BUILDAH_ISOLATION: 'chroot', STORAGE_DRIVER: process.env.STORAGE_DRIVER || 'overlay' };
 
-/** Names of images as the cluster knows them. */
+/** Names of the images in the cluster. */
 export interface Images {
-  /** Ours. */
+  /** The image of Formgate. */
   formgate: string;
-  /** Postgres and Redis of the bundled trial. */
+  /** Postgres and Redis of a trial installation. */
   data: string;
-  /** Access service and mailbox. */
+  /** Identity provider and mailbox. */
   parts: string;
 }
 
-/** What the parts import from outside of this repository. */
+/** The packages that the identity provider and the mailbox import. */
 const partsPackages = ['express', 'jose', 'mailparser', 'oidc-provider', 'pino', 'smtp-server', 'zod'];
 
 export async function buildImages(): Promise<Images> {
@@ -46,7 +46,7 @@ function parseVariables(text: string): Record<string, string> {
   return Object.fromEntries([...text.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 }
 
-/** @returns the image's name, with a tag that changes with its content, so that a cluster never takes an older one for it */
+/** Returns the image's name. Its tag changes with its content, so that a cluster never uses an older image. */
 async function build(context: string, name: string, args: string[]): Promise<string> {
   const untagged = `localhost/formgate-tests/${name}`;
   await run('buildah', ['bud', '-q', ...args, '-t', `${untagged}:latest`, context], { env: buildah, timeout: 900_000 });
@@ -62,7 +62,7 @@ async function build(context: string, name: string, args: string[]): Promise<str
   return tagged;
 }
 
-/** The access service and the mailbox with the packages that they need, and nothing else of this machine. */
+/** The identity provider and the mailbox with the packages that they need. */
 async function buildParts(runImage: string): Promise<string> {
   const context = mkdtempSync(join(tmpdir(), 'formgate-parts-'));
   try {
@@ -83,7 +83,7 @@ async function buildParts(runImage: string): Promise<string> {
   }
 }
 
-/** Adds the folders of packages and of what they depend on, relative to the project. */
+/** Adds the folders of packages and of their dependencies, relative to the project. */
 function collectPackages(names: string[], from: string, found: Set<string>): void {
   for (const name of names) {
     const folder = findPackage(name, from);
@@ -96,7 +96,7 @@ function collectPackages(names: string[], from: string, found: Set<string>): voi
   }
 }
 
-/** As Node resolves it: in the folder or in one above it. */
+/** Resolves a package as Node does: in the folder or in one above it. */
 function findPackage(name: string, from: string): string | undefined {
   for (let folder = from; folder.startsWith(project); folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name);
@@ -106,8 +106,8 @@ function findPackage(name: string, from: string): string | undefined {
 }
 
 /**
- * Brings the images into the cluster: by `IMAGE_LOADER NAME` where that is set, by the lab's script, or into kind.
- * Throws when there is no way.
+ * Loads the images into the cluster: with `IMAGE_LOADER NAME` if that is set, with the lab's script, or into kind. Throws if
+ * none of these is available.
  */
 export async function loadImages(images: Images, loader: string | undefined): Promise<void> {
   for (const name of new Set(Object.values(images))) {
@@ -120,7 +120,7 @@ async function loadIntoKind(name: string): Promise<void> {
   const { stdout: context } = await attempt('kubectl', ['config', 'current-context']);
   const [, cluster] = /^kind-(.+)$/.exec(context.trim()) ?? [];
   if (cluster === undefined)
-    throw new Error('Set IMAGE_LOADER to a command that brings an image, by its name, into this cluster.');
+    throw new Error('Set IMAGE_LOADER to a command that loads an image, given by name, into this cluster.');
   const folder = mkdtempSync(join(tmpdir(), 'formgate-image-'));
   try {
     const archive = join(folder, 'image.tar');

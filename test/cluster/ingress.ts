@@ -1,10 +1,10 @@
-// How tests reach the cluster's ingress: by host names that no DNS knows, at the address of INGRESS_URL, and from a
-// client address of their choosing where the ingress is on this machine.
+// How tests reach the cluster's ingress: by host names that are not in the DNS, at the address of INGRESS_URL. If the
+// ingress is on this machine, tests can choose their client address.
 import { lookup as systemLookup } from 'node:dns';
 import { type AddressInfo, connect, createServer, type LookupFunction } from 'node:net';
 import { Agent, setGlobalDispatcher } from 'undici';
 
-/** Host names under this one lead to the ingress. */
+/** All host names under this domain lead to the ingress. */
 const domain = '.formgate.test';
 
 function ingressUrl(): URL {
@@ -22,25 +22,25 @@ const lookup: LookupFunction = (name, options, answer) => {
   return systemLookup(ingressUrl().hostname, options, answer);
 };
 
-/** From now on fetch reaches it in this process. */
+/** Makes fetch in this process reach the ingress. */
 export function reachIngress(): void {
   setGlobalDispatcher(new Agent({ connect: { lookup } }));
 }
 
-/** What fetch takes to come from another address of this machine, such as 127.0.0.2. */
+/** Options for fetch with another source address of this machine, such as 127.0.0.2. */
 export function clientAt(localAddress: string): Agent {
   return new Agent({ localAddress, connect: { lookup, localAddress } });
 }
 
 export interface Passage {
-  /** Where pods reach the ingress. */
+  /** URL at which pods reach the ingress. */
   url: string;
   close(): Promise<void>;
 }
 
 /**
- * For pods, which may not see an ingress that listens on this machine only: the same ingress at POD_INGRESS_URL, or at a
- * port of its own on the address of the node, which this machine then is.
+ * The ingress for pods, which cannot reach an ingress that listens on loopback: at POD_INGRESS_URL, or at an additional port on
+ * the address of the node, if that is this machine.
  */
 export async function openPassage(nodeAddress: string): Promise<Passage> {
   if (process.env.POD_INGRESS_URL) return { url: process.env.POD_INGRESS_URL, close: async () => undefined };

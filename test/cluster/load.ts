@@ -1,9 +1,9 @@
-// Load by wrk, and what it found.
+// Generates load with wrk, and returns its results.
 import { run } from './commands.ts';
 
 interface LoadOptions {
   url: string;
-  /** Sent in place of the URL's own host, which no DNS knows. */
+  /** The Host header. The host name is not in the DNS. */
   host: string;
   headers?: Record<string, string>;
   seconds: number;
@@ -11,20 +11,20 @@ interface LoadOptions {
 
 interface LoadResult {
   requests: number;
-  /** Answers other than 2xx and 3xx. */
+  /** Responses other than 2xx and 3xx. */
   refused: number;
-  /** Connections that broke, and requests that nobody answered. */
+  /** Broken connections, and requests without a response. */
   broken: number;
 }
 
-/** Few connections, as the machine does everything else as well. */
+/** Few connections, because the cluster is on the same machine. */
 async function load({ url, host, headers = {}, seconds }: LoadOptions): Promise<LoadResult> {
   const sent = Object.entries({ Host: host, ...headers }).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const args = ['-t1', '-c6', `-d${seconds}s`, '--timeout', '20s', ...sent, url];
   return parseResult(await run('wrk', args, { timeout: (seconds + 60) * 1_000 }));
 }
 
-/** Load in stretches of ten seconds until it is over, and what they found together. */
+/** Generates load in periods of ten seconds until the signal, and returns the sum of their results. */
 export async function loadUntil(isOver: () => boolean, options: Omit<LoadOptions, 'seconds'>): Promise<LoadResult> {
   const sum: LoadResult = { requests: 0, refused: 0, broken: 0 };
   do {

@@ -1,11 +1,11 @@
-// `npm run test:cluster`: the chart on a real cluster. It takes the cluster of KUBECONFIG, or the lab's, which it starts
-// where it does not run and then stops again; builds the images, brings them in, and runs the suites of test/chart and
-// test/cluster. Arguments go to vitest. For another cluster than the lab's:
-//   INGRESS_URL       where its ingress is reached from here, such as http://127.0.0.1:80
-//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   what it is called; traefik unless told
-//   POD_INGRESS_URL   where pods reach it
-//   IMAGE_LOADER      a command that brings an image, by its name, into the cluster; kind needs none
-//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images in place of those that base-images.sh makes
+// `npm run test:cluster`: tests the chart on a real cluster. It uses the cluster of KUBECONFIG, or that of the scripts in LAB,
+// which it starts if necessary and stops afterwards. It builds the images, loads them, and runs the suites of test/chart and
+// test/cluster. Arguments are passed to vitest. Settings for other clusters:
+//   INGRESS_URL       URL of the ingress from this machine, such as http://127.0.0.1:80
+//   INGRESS_CLASS, INGRESS_PRESET, GATEWAY_CLASS   names of the ingress; by default traefik
+//   POD_INGRESS_URL   URL of the ingress from pods
+//   IMAGE_LOADER      a command that loads an image, given by name, into the cluster; not needed for kind
+//   BUILD_IMAGE, RUN_IMAGE, DATA_IMAGE   base images to use instead of those that base-images.sh builds
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { attempt, run } from './commands.ts';
@@ -14,23 +14,24 @@ import { buildImages, loadImages } from './images.ts';
 const project = join(import.meta.dirname, '../..');
 
 interface Cluster {
-  /** What kubectl, helm and the tests find in their environment. */
+  /** Environment of kubectl, helm and the tests. */
   env: Record<string, string>;
   loader: string | undefined;
-  stop(): Promise<void>;
+  /** Starts the cluster if it is not running. Returns a function that stops a cluster that this call has started. */
+  start(): Promise<() => Promise<void>>;
 }
 
 async function main(): Promise<number> {
-  const cluster = await findCluster();
-  if (cluster === undefined) {
-    process.stderr.write('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.\n');
-    return 1;
-  }
-  // Ctrl-C reaches the tests as well; they end, and then the cluster does.
+  const cluster = findCluster();
+  if (cluster === undefined)
+    throw new Error('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.');
+  // Ctrl-C also reaches the tests. When they have ended, the cluster is stopped.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+  Object.assign(process.env, cluster.env);
+  // The images come first, because a cluster takes minutes to start.
+  const images = await step('Images', buildImages);
+  const stop = await cluster.start();
   try {
-    Object.assign(process.env, cluster.env);
-    const images = await step('Images', buildImages);
     await step('Images in the cluster', () => loadImages(images, cluster.loader));
     return await runTests({
       FORMGATE_IMAGE: images.formgate,
@@ -38,13 +39,13 @@ async function main(): Promise<number> {
       FORMGATE_PARTS_IMAGE: images.parts,
     });
   } finally {
-    await cluster.stop();
+    await stop();
   }
 }
 
-async function findCluster(): Promise<Cluster | undefined> {
+function findCluster(): Cluster | undefined {
   if (process.env.KUBECONFIG)
-    return { env: {}, loader: process.env.IMAGE_LOADER || undefined, stop: async () => undefined };
+    return { env: {}, loader: process.env.IMAGE_LOADER || undefined, start: async () => leaveRunning };
   const scripts = join(resolve(project, process.env.LAB || '../shared/lab'), 'cluster');
   if (!existsSync(join(scripts, 'up.sh'))) return undefined;
   const env = {
@@ -52,19 +53,24 @@ async function findCluster(): Promise<Cluster | undefined> {
     PATH: `${process.env.LAB_BIN || '/opt/lab/bin'}:${process.env.PATH ?? ''}`,
     INGRESS_URL: process.env.INGRESS_URL || `http://127.0.0.1:${process.env.LAB_HTTP_PORT || 8000}`,
   };
-  const cluster = { env, loader: join(scripts, 'load-image.sh') };
-  // One that runs already is let be.
-  const { code } = await attempt('kubectl', ['get', '--raw', '/readyz'], { env }).catch(() => ({ code: 1 }));
+  return { env, loader: join(scripts, 'load-image.sh'), start: () => startLabCluster(scripts, env.INGRESS_URL) };
+}
+
+const leaveRunning = async () => undefined;
+
+async function startLabCluster(scripts: string, ingressUrl: string): Promise<() => Promise<void>> {
+  const startIngress = () => run('bash', [join(scripts, 'ingress.sh')], { timeout: 900_000 });
+  const { code } = await attempt('kubectl', ['get', '--raw', '/readyz']).catch(() => ({ code: 1 }));
   if (code === 0) {
-    const { code: ingress } = await attempt('curl', ['-s', '-o', '/dev/null', env.INGRESS_URL]);
-    if (ingress !== 0) await run('bash', [join(scripts, 'ingress.sh')], { timeout: 900_000 });
-    return { ...cluster, stop: async () => undefined };
+    const { code: ingress } = await attempt('curl', ['-s', '-o', '/dev/null', ingressUrl]);
+    if (ingress !== 0) await startIngress();
+    return leaveRunning;
   }
   await step('The lab’s cluster', async () => {
     await run('bash', [join(scripts, 'up.sh')], { timeout: 2_400_000 });
-    await run('bash', [join(scripts, 'ingress.sh')], { timeout: 900_000 });
+    await startIngress();
   });
-  return { ...cluster, stop: async () => void (await run('bash', [join(scripts, 'down.sh')])) };
+  return async () => void (await run('bash', [join(scripts, 'down.sh')]));
 }
 
 async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
@@ -87,4 +93,9 @@ async function runTests(env: Record<string, string>): Promise<number> {
   return code;
 }
 
-process.exit(await main());
+/** A failure of a program is explained by its output; a stack trace would only hide it. */
+const code = await main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  return 1;
+});
+process.exit(code);

@@ -1,4 +1,4 @@
-// The objects that run the access service and the mailbox of the tests in a namespace, and their place at the ingress.
+// The Kubernetes objects of the tests' identity provider and mailbox in a namespace, with their Ingress.
 
 export interface PartsOptions {
   image: string;

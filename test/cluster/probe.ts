@@ -1,14 +1,14 @@
-// A pod that looks at the release from within the cluster: it runs a few lines of JavaScript and answers what they print.
+// Runs a few lines of JavaScript in a pod, to test the release from within the cluster, and returns their output.
 import { randomUUID } from 'node:crypto';
 import { imageOf, type World } from './world.ts';
 
 export interface Probe {
   labels?: Record<string, string>;
-  /** CommonJS; what it prints is JSON. */
+  /** CommonJS that prints JSON. */
   ask: string;
 }
 
-/** The JSON that it printed. Throws when it does not end well within a minute. */
+/** Returns the JSON that the pod printed. Throws if it does not succeed within a minute. */
 export async function runProbe(world: World, { labels = {}, ask }: Probe): Promise<unknown> {
   const name = `probe-${randomUUID().slice(0, 8)}`;
   const container = {

@@ -1,4 +1,4 @@
-// Signs a person in through the token handler of a world, for load that needs a session.
+// Signs a person in through the token handler of a test world, for load with a session.
 
 import { createDemoBrowser } from '../../dev/demo/browser.ts';
 import { createConversation } from '../../dev/demo/conversation.ts';

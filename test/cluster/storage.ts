@@ -1,19 +1,19 @@
-// Where the bundled stores keep their data in the tests: volumes of the cluster's default storage class, or, in a cluster
-// that has none and whose only node is this machine, as the lab's, folders of this machine.
+// The volumes of the bundled stores in the tests: those of the cluster's default storage class, or folders of this
+// machine, if the cluster has no such class and this machine is its only node.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from './commands.ts';
 
 export interface Storage {
-  /** Of `bundled.postgres.storage` and `bundled.redis.storage`. */
+  /** Values of `bundled.postgres.storage` and `bundled.redis.storage`. */
   values: { enabled: true; size: string; className?: string };
   remove(): Promise<void>;
 }
 
 const size = '1Gi';
 
-/** `name` is that of the storage class, where one has to be made. */
+/** `name` is the name of the storage class, if one must be created. */
 export async function provideStorage(name: string): Promise<Storage> {
   const path = 'jsonpath={.items[*].metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}';
   if ((await run('kubectl', ['get', 'storageclasses', '-o', path])).includes('true'))
@@ -28,14 +28,14 @@ export async function provideStorage(name: string): Promise<Storage> {
     await clean();
     rmSync(folder, { recursive: true, force: true });
   };
-  // What an earlier run may have left.
+  // Remove leftovers of an earlier run.
   await clean();
   const items = [storageClass(name), ...[0, 1].map((index) => folderVolume(name, index, node, folder))];
   await run('kubectl', ['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }) });
   return { values: { enabled: true, size, className: name }, remove };
 }
 
-/** Name of the node that is this machine. */
+/** The name of the node that is this machine. */
 async function onlyNode(): Promise<string> {
   const path =
     'jsonpath={range .items[*]}{.metadata.name} {.status.addresses[?(@.type=="InternalIP")].address}{"\\n"}{end}';
@@ -69,7 +69,7 @@ function folderVolume(name: string, index: number, node: string, folder: string)
       accessModes: ['ReadWriteOnce'],
       persistentVolumeReclaimPolicy: 'Retain',
       storageClassName: name,
-      // Unlike hostPath it is given to the pod's fsGroup.
+      // Unlike a hostPath, a local volume gets the pod's fsGroup.
       local: { path },
       nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [isNode] }] } },
     },

@@ -1,5 +1,5 @@
-// A namespace with everything that a trial of the chart needs: access service and mailbox, the release itself, and the
-// demo's data. Each suite has one of its own, and takes it away again.
+// A namespace with everything that a trial installation needs: identity provider, mailbox, the release, and the demo
+// data. Each suite creates its own namespace and removes it at the end.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,33 +13,32 @@ import { partsManifests } from './parts-manifests.ts';
 
 const chart = join(import.meta.dirname, '../../charts/formgate');
 export const release = 'trial';
-/** What the names of the release's objects begin with. */
+/** Prefix of the names of the release's objects. */
 export const fullname = 'trial-formgate';
 
-/** Of every service account of the world's access service. */
+/** Client secret of every service account at the identity provider. */
 const serviceSecret = 'a secret of the service accounts of the cluster tests';
 
 export interface World {
   namespace: string;
-  /** As the ingress knows the release. */
+  /** Host name of the release at the ingress. */
   host: string;
   /** `http://<host>:<port>` of the ingress. */
   url: string;
   kubectl(...args: string[]): Promise<string>;
-  /** Whatever its exit code. */
+  /** Runs the program, whatever its exit code. */
   tryKubectl(...args: string[]): Promise<Outcome>;
   apply(manifests: object[]): Promise<void>;
-  /** `helm upgrade --install` with the world's values, and those given over them; waits until all pods are ready. */
+  /** `helm upgrade --install` with the world's values and the given ones. Waits until all pods are ready. */
   install(values?: object, ...flags: string[]): Promise<void>;
   helm(...args: string[]): Promise<string>;
-  /** An access token of a client's service account in realm demo. */
+  /** An access token of a client's service account in the realm demo. */
   token(clientId: string): Promise<string>;
   remove(): Promise<void>;
 }
 
 /**
- * A namespace in which access service and mailbox are ready, and nothing is installed. `program` is the Helm to install
- * with.
+ * A namespace in which identity provider and mailbox are ready, and no release is installed. `program` is the Helm to use.
  */
 export async function createWorld(namespace: string, program = 'helm'): Promise<World> {
   const host = `${namespace}.formgate.test`;
@@ -79,7 +78,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
   return world;
 }
 
-/** The data that the demo needs, written as `npm start` does. An error comes with what the pods last logged. */
+/** Writes the demo data as `npm start` does. An error contains the last log lines of the pods. */
 export async function writeWorldData(world: World): Promise<void> {
   try {
     await writeData(world);
@@ -99,11 +98,11 @@ async function writeData({ url, token }: World): Promise<void> {
   await writeDemoData({ url, token: admin, urns, publicUrl: url });
   await createCountriesRegister({ formsUrl: url, platformUrl: url, token: admin });
   await waitForNotices({ url, token: admin });
-  // Every replica keeps what it read for a while: all of them have to have read the new client.
+  // Each replica caches what it reads, so wait until all replicas have read the new client.
   await untilAllAnswer(`${url}/token-handler/v1/clients`, admin, (answer) => answer.includes(`"${demoConsoleId}"`));
 }
 
-/** Waits until as many answers in a row fit as nobody gets who does not get them of every replica. */
+/** Waits for so many correct responses in a row that they must come from all replicas. */
 async function untilAllAnswer(url: string, token: string, fits: (answer: string) => boolean): Promise<void> {
   let inARow = 0;
   const others = new Map<string, number>();
@@ -115,10 +114,10 @@ async function untilAllAnswer(url: string, token: string, fits: (answer: string)
   }
   if (inARow >= 8) return;
   const list = [...others].map(([answer, times]) => `${times} times ${answer}`).join('\n');
-  throw new Error(`${url} does not answer as it should after 90 s, but:\n${list}`);
+  throw new Error(`${url} does not respond as expected after 90 s, but:\n${list}`);
 }
 
-/** Status and body, or why there are none. */
+/** Status and body, or the error. */
 async function answerOf(url: string, token: string): Promise<string> {
   try {
     const headers = { Authorization: `Bearer ${token}` };
@@ -129,7 +128,7 @@ async function answerOf(url: string, token: string): Promise<string> {
   }
 }
 
-/** Waits until the ingress answers so. */
+/** Waits until the ingress responds with this status. */
 export async function answers(url: string, status = 200): Promise<void> {
   let seen = 'nothing';
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(300)) {
@@ -137,16 +136,16 @@ export async function answers(url: string, status = 200): Promise<void> {
     if (response?.status === status) return;
     seen = String(response?.status ?? 'nothing');
   }
-  throw new Error(`${url} answered ${seen} for a minute, not ${status}.`);
+  throw new Error(`${url} returned ${seen} for a minute, not ${status}.`);
 }
 
-/** Helm 4 by the name that the lab gives it; the one Helm that there is, where it has no other. */
+/** Helm 4, as `helm4` if there is such a program, otherwise as `helm`. */
 export async function newestHelm(): Promise<string> {
   const { code } = await attempt('helm4', ['version']).catch(() => ({ code: 1 }));
   return code === 0 ? 'helm4' : 'helm';
 }
 
-/** The name of an image that the runner built. */
+/** The name of an image that `npm run test:cluster` built. */
 export function imageOf(name: 'IMAGE' | 'DATA' | 'PARTS'): string {
   const variable = name === 'IMAGE' ? 'FORMGATE_IMAGE' : `FORMGATE_${name}_IMAGE`;
   const image = process.env[variable];
@@ -223,6 +222,6 @@ async function requestToken(url: string, clientId: string): Promise<string> {
   const response = await fetch(`${url}/auth/realms/demo/protocol/openid-connect/token`, { method: 'POST', body });
   const answer: { access_token?: string } = JSON.parse(await response.text());
   if (answer.access_token === undefined)
-    throw new Error(`The access service answered ${response.status} to ${clientId}.`);
+    throw new Error(`The identity provider returned ${response.status} to ${clientId}.`);
   return answer.access_token;
 }

@@ -1,5 +1,5 @@
-// What a browser gets to see of tokens from its first request to its last: nothing, but for the ID token with which it
-// asks the access service to end its session.
+// No response of the token handler to a browser contains a token, except for the ID token in the redirect that asks the
+// identity provider to end its session.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { confirmLogout } from '../support/access-pages.ts';
 import { cookieName } from '../support/sessions.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A browser that writes down all that the site answers: status, headers, cookies and bodies. */
+/** A browser that records status, headers, cookies and body of every response of the site. */
 function watched(seen: string[]): SiteBrowser {
   const browser = createSiteBrowser();
   const write = (visit: Visit) => {
@@ -25,7 +25,7 @@ function watched(seen: string[]): SiteBrowser {
   return browser;
 }
 
-it('no token is in any answer of the token handler to a browser, from sign-in to logout', async () => {
+it('no response of the token handler to a browser contains a token, from sign-in to logout', async () => {
   const seen: string[] = [];
   const browser = watched(seen);
   const { handle, csrf } = await world.signIn(browser);
@@ -49,7 +49,7 @@ it('no token is in any answer of the token handler to a browser, from sign-in to
   const secrets = [tokens.accessToken, tokens.refreshToken, session.csrfSecret];
   for (const secret of secrets) for (const one of seen) expect(one.includes(secret ?? 'missing')).toBe(false);
   for (const one of others) expect(one.includes(tokens.idToken ?? 'missing')).toBe(false);
-  // RP-Initiated Logout 1.0: it is how the access service knows which session is meant.
+  // RP-Initiated Logout 1.0: the ID token tells the identity provider which session to end.
   expect(logout).toContain(tokens.idToken);
   expect(others.join('')).not.toMatch(/eyJ[\w-]+\.eyJ/);
   expect(browser.cookie(world.site, cookieName)).toBeUndefined();

@@ -1,6 +1,6 @@
-// What is down while drafts expire. Without the event service nobody can be told of a lock, so nothing is deleted until
-// the hard limit; without mail the platform server keeps what it accepted. Time is moved for the form service and the
-// runs.
+// Outages while drafts expire. Without the event service, no notice of a lock can be accepted, so no form is deleted
+// before the hard limit. Without a mail server, the platform server keeps the notices that it accepted. The form
+// service and the runs get a clock that the test sets.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
@@ -50,7 +50,7 @@ const eventsOf = (id: string) =>
 const subjectsTo = (address: string) =>
   mail.mails.filter(({ to }) => to === address).map(({ subject }) => subject.replace(/^.*(?:is|be) /, ''));
 
-/** Everything is delivered but removals that are not due yet. */
+/** Everything is delivered, except for removals that are not due yet. */
 async function delivered(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
@@ -58,7 +58,7 @@ async function delivered(): Promise<void> {
   await expect.poll(due, { timeout: patience }).toBe(0);
 }
 
-/** After an outage the relay waits a little, by the clock that the test moves. */
+/** After an outage the dispatcher pauses, by the clock that the test sets. */
 async function backToWork(): Promise<void> {
   moved += 5 * minute;
   await delivered();
@@ -70,7 +70,7 @@ const lagOf = async (kind: string) => {
 };
 
 describe('while the event service is down', { timeout }, () => {
-  it('a locked form outlives deleteAfter, and is deleted once its notice was accepted', async () => {
+  it('a locked form is kept beyond its deletion date, and is deleted after its notice was accepted', async () => {
     const address = `${randomUUID()}@example.org`;
     const id = await draft(forms, address);
     await delivered();
@@ -89,7 +89,7 @@ describe('while the event service is down', { timeout }, () => {
     await delivered();
   });
 
-  it('for longer than the hard limit, the form is deleted fifteen days after deleteAfter and not before, and the audit says so', async () => {
+  it('for more than 15 days, a locked form is deleted 15 days after its date without a notice, and the audit log names it', async () => {
     const address = `${randomUUID()}@example.org`;
     const id = await draft(forms, address);
     await delivered();
@@ -109,7 +109,7 @@ describe('while the event service is down', { timeout }, () => {
     const { rows } = await world.pool.query('SELECT notified FROM tombstones WHERE form_id = $1', [id]);
     expect(rows).toEqual([{ notified: false }]);
 
-    // Nothing of what could not be told is given up; the applicant learns it late, and is forgotten then.
+    // The undelivered events are kept: the applicant is notified late, and the subscriber is removed afterwards.
     await world.events.open();
     await backToWork();
     expect(eventsOf(id)).toEqual(['form-created', 'form-locked', 'form-deleted']);
@@ -120,7 +120,7 @@ describe('while the event service is down', { timeout }, () => {
     expect((await world.platformPool.query('SELECT FROM subscribers WHERE user_id = $1', [urn])).rowCount).toBe(0);
   });
 
-  it('a form that was unlocked and locked again waits for the notice of the second lock', async () => {
+  it('a form that was unlocked and locked again is deleted only after the notice of its second lock', async () => {
     const id = await draft(forms);
     await delivered();
     expect(await reconcileAfter(15 * day + minute)).toMatchObject({ locked: 1 });
@@ -138,8 +138,8 @@ describe('while the event service is down', { timeout }, () => {
   });
 });
 
-describe('while only mail is down', { timeout }, () => {
-  it('the event service accepts the notices, nothing is held up, and the platform server sends them when mail is back', async () => {
+describe('while only the mail server is down', { timeout }, () => {
+  it('forms are locked and deleted as usual, and the platform server sends the notices later', async () => {
     const addresses = Array.from({ length: 5 }, () => `${randomUUID()}@example.org`);
     for (const address of addresses) await draft(forms, address);
     await delivered();

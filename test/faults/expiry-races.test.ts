@@ -1,6 +1,5 @@
-// Applicants and administrators at the form service while a reconciler of another process goes through the same forms:
-// what they were answered is what became of the form, and nothing in between. Races of single rows are proved beside the
-// reconciler.
+// Applicants and administrators use forms while a reconciler in another process expires them: the response that they
+// get is always the state that the form ends in. The tests of the reconciler cover races for single rows.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { addOverdue } from '../support/overdue.ts';
@@ -26,7 +25,7 @@ const formOf = async (id: string) =>
   (await world.pool.query('SELECT status, held, data FROM forms WHERE id = $1', [id])).rows[0];
 const begun = async (sql: string) => (await world.pool.query(sql)).rowCount ?? 0;
 
-/** Asks for each form, from the newest on, while a run comes from the oldest; both meet somewhere. */
+/** Sends a request for each form, beginning with the newest. A run begins with the oldest form, so that both meet. */
 async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) => Promise<Answered>) {
   const env = { ...reconcilerEnv(world.platform, world.databaseUrl), BATCH_SIZE: '1' };
   const running = spawnReconciler(env, ['--only', 'expire']);
@@ -38,8 +37,8 @@ async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) =
   return answers;
 }
 
-describe('while a run goes', { timeout: 3 * patience }, () => {
-  it('a save is answered 200 and the draft is kept, or 409 form-locked and nothing is saved', async () => {
+describe('during a run of the reconciler', { timeout: 3 * patience }, () => {
+  it('a save gets 200 and the draft is kept, or gets 409 form-locked and saves nothing', async () => {
     const ids = await add(80, 'saving');
     const answers = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
       forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'saved' }, files: {} } }),
@@ -54,7 +53,7 @@ describe('while a run goes', { timeout: 3 * patience }, () => {
     expect([...answers.values()].some(({ status }) => status === 200)).toBe(true);
   });
 
-  it('a hold protects the form in the status that it answers', async () => {
+  it('a hold keeps the form in the status that its response shows', async () => {
     await world.pool.query('DELETE FROM forms');
     const ids = await add(80, 'holding');
     const answers = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
@@ -69,7 +68,7 @@ describe('while a run goes', { timeout: 3 * patience }, () => {
     expect([...answers.values()].some(({ body }) => (body as { status: string }).status === 'Draft')).toBe(true);
   });
 
-  it('an unlock is answered 200 and the form is a draft again, or 410 and the form is gone', async () => {
+  it('an unlock gets 200 and the form is a draft again, or gets 410 and the form is deleted', async () => {
     await world.pool.query('DELETE FROM forms');
     const ids = await add(80, 'unlocking');
     await world.pool.query(

@@ -1,6 +1,6 @@
-// What is left of applicants whose forms the expiry has deleted: nothing of their addresses, names, answers and codes, in
-// no table of either database, jobs and subscriptions included, and in no log line, event or metric of anything that had
-// to do with them. Time is moved for the form service and the runs.
+// After the reconciler has deleted a form, no table of either database (jobs and subscriptions included), log line,
+// event or metric contains the applicant's address, name, form data or code. The form service and the runs get a clock
+// that the test sets.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { captureLog } from '../support/captured-log.ts';
@@ -41,7 +41,7 @@ async function reconcileAfter(milliseconds: number): Promise<Record<string, numb
   return counts;
 }
 
-/** What is due is delivered, and the platform has sent what it was told. */
+/** Resolves when all due rows are delivered, and the platform has sent its notices. */
 async function settled(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
@@ -58,7 +58,7 @@ async function settled(): Promise<void> {
 const dumps = () => Promise.all([dumpDatabase(world.pool), dumpDatabase(world.platformPool)]);
 const placesIn = async (secret: string) => (await dumps()).flatMap((dump) => placesOf(dump, secret)).sort();
 
-/** A draft with answers, a file, two channels and a used code. */
+/** A draft with form data, a file, two channels and a used code. */
 async function createFullDraft(): Promise<string> {
   const applicant = {
     addressAs: name,
@@ -88,14 +88,14 @@ beforeAll(async () => {
   forms = await world.start({ clock });
   await vi.waitFor(() => expect(forms.logText()).toContain('registered at the platform'), 60_000);
   ids.push(await createFullDraft());
-  // This one is locked and deleted before its applicant could be subscribed.
+  // This form is locked and deleted before its subscriber is created.
   await world.notifications.shut();
   ids.push(await draft(forms, lateAddress));
 }, 120_000);
 afterAll(() => world.close());
 
 describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }, () => {
-  it('is to be found before that, so that the search proves something', async () => {
+  it('can be found before the deletion, so that the search is proven to work', async () => {
     expect(await placesIn(address)).toEqual([
       'public.codes.address',
       'public.forms.applicant',
@@ -106,7 +106,7 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
     expect(await placesIn(fileName)).toEqual(['public.forms.files']);
   });
 
-  it('is warned of, locked out and deleted with everything', async () => {
+  it('is warned, locked out, and deleted', async () => {
     expect(await reconcileAfter(13 * day)).toMatchObject({ warned: 2 });
     await world.notifications.open();
     moved += 5 * minute;
@@ -120,14 +120,14 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
     moved += 20 * minute;
     await settled();
     for (const id of ids) expect((await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(410);
-    // A process at its most talkative, on a database in which all this has happened.
+    // A process that logs at level trace, on a database in which all this has happened.
     const env = { ...reconcilerEnv(world.platform, world.databaseUrl), LOG_LEVEL: 'trace' };
     const { code: exitCode, stdout, stderr } = await spawnReconciler(env, ['--only', 'expire']).ended;
     expect(exitCode).toBe(0);
     processOutput = stdout + stderr;
   });
 
-  it('is in no row, job, subscription, subscriber or code', async () => {
+  it('is in no row, job, subscription, subscriber or code afterwards', async () => {
     for (const [what, secret] of Object.entries(secrets())) expect([what, await placesIn(secret)]).toEqual([what, []]);
     for (const table of ['subscribers', 'subscriber_channels', 'subscriptions', 'subscription_criteria', 'codes'])
       expect([table, (await world.platformPool.query(`SELECT FROM ${table}`)).rowCount]).toEqual([table, 0]);
@@ -137,7 +137,7 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
     expect(jobs.rowCount).toBe(0);
   });
 
-  it('was in no log line of the runs, the form service and the platform server at level trace', () => {
+  it('was in no log line of the reconciler, the form service and the platform server, even at level trace', () => {
     const logs = { run: runLog.text(), process: processOutput, forms: forms.logText(), platform: platformLog.text() };
     for (const [whose, text] of Object.entries(logs)) {
       if (whose !== 'run') expect([whose, text.length > 100]).toEqual([whose, true]);
@@ -146,7 +146,7 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
     }
   });
 
-  it('was in no event but for the name by which the applicant is addressed, and in no metric', async () => {
+  it('was in no metric, and in events only with the name by which the applicant is addressed', async () => {
     const events = world.events.exchanges.filter(({ body }) => ids.some((id) => body.includes(id)));
     expect(events.length).toBeGreaterThanOrEqual(6);
     const metrics = await Promise.all(

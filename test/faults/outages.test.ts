@@ -1,6 +1,5 @@
-// Each thing that the form service depends on is stopped, and comes back. What its clients, its log and its metrics say
-// meanwhile, and that the same process serves again afterwards. Beside these, src/forms/outages.test.ts has the single
-// faults of answers.
+// Each dependency of the form service is stopped and started again: what callers, logs and metrics show during the
+// outage, and that the same process works afterwards. src/forms/outages.test.ts covers faults of single responses.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +18,7 @@ let moved = 0;
 const clock = () => new Date(Date.now() + moved);
 let world: FormWorld;
 let forms: FormReplica;
-/** What the form service reaches its dependencies through; the event service has its tap. */
+/** Through these gates the form service reaches its dependencies; the event service is behind the tap. */
 let gates: Record<'directory' | 'tenants' | 'configuration' | 'notifications' | 'access' | 'postgres', TcpGate>;
 let env: Record<string, string>;
 let postgres: EmbeddedPostgres;
@@ -32,7 +31,7 @@ const portOf = (url: string) => Number(new URL(url).port);
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'formgate-outages-'));
-  // Root's Postgres runs as another account, which has to get in.
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(folder, 0o755);
   [world, postgres] = await Promise.all([startFormWorld(), startDatabase()]);
   const { url, access } = world.platform;
@@ -92,7 +91,7 @@ function expectProblem({ status, headers, body }: Answered, statuses: number[]):
   if (status === 503) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
 }
 
-/** The value of a metric of the form service, 0 where it has none. */
+/** The value of a metric of the form service; 0 if it does not exist. */
 async function metric(name: string, labels: Record<string, string>, replica = forms): Promise<number> {
   const { text } = await call(`${replica.metricsUrl}/metrics`);
   const line = text
@@ -104,7 +103,7 @@ async function metric(name: string, labels: Record<string, string>, replica = fo
   return Number(line?.split(' ').at(-1) ?? 0);
 }
 
-/** Lines that the form service has logged since `mark` was taken. */
+/** Lines that the form service has logged since `mark`. */
 const mark = () => forms.logText().length;
 const linesSince = (from: number): Record<string, unknown>[] =>
   forms
@@ -114,12 +113,12 @@ const linesSince = (from: number): Record<string, unknown>[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Until a circuit lets a call through again, some seconds pass. */
+/** An open circuit lets the next call through only after some seconds. */
 const recovers = (ask: () => Promise<Answered>, status: number) =>
   expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(status);
 
 describe('while Postgres is stopped', () => {
-  it('every call that needs it is 503, liveness and readiness stay, and the same process serves when it is back', async () => {
+  it('calls that need it get 503, the pod stays live and ready, and the same process works afterwards', async () => {
     const id = await draft(forms);
     await save(id);
     const failures = await metric('dependency_failures_total', { dependency: 'postgres' });
@@ -161,7 +160,7 @@ describe('while Postgres is stopped', () => {
 });
 
 describe('while the notification service is stopped', () => {
-  it('a code can be neither sent nor checked: 502, no try counts, and both work when it is back', async () => {
+  it('sending and checking a code get 502, wrong codes are not counted, and both work afterwards', async () => {
     const address = 'outage@example.org';
     const id = await draft(forms, address);
     await drained(pool);
@@ -185,7 +184,7 @@ describe('while the notification service is stopped', () => {
     await recovers(() => operate(id, 'send-code'), 202);
   });
 
-  it('many calls open the circuit: then 503 with Retry-After at once, and it closes by itself', async () => {
+  it('many calls open the circuit, so that further calls get 503 with Retry-After immediately until it closes again', async () => {
     const id = await draft(forms);
     await drained(pool);
     await gates.notifications.shut();
@@ -199,7 +198,7 @@ describe('while the notification service is stopped', () => {
     expect(await metric('platform_circuit_open', { service: 'notifications' })).toBe(0);
   }, 30_000);
 
-  it('or hangs, what waits for it is 504 when its time is over', async () => {
+  it('calls to a service that hangs get 504 after the time limit', async () => {
     const id = await draft(forms);
     await drained(pool);
     gates.notifications.freeze();
@@ -210,11 +209,11 @@ describe('while the notification service is stopped', () => {
 });
 
 describe('while the configuration service is stopped', () => {
-  it('what it last said of a definition grants permission for five minutes, and not longer; a submit is judged by it for a day', async () => {
+  it('a cached definition grants permission for five minutes, and validates submits for a day', async () => {
     moved += 10 * minute;
     const id = await draft(forms);
     await save(id);
-    // Reads the definition's schema, which counts apart from its roles.
+    // This reads the definition's schema, which is cached longer than its roles.
     const kept = await forms.ask('PUT', `/${id}/data?validate=true`, {
       as: 'intake',
       body: { data: { name: 'Ana' }, files: {} },
@@ -243,7 +242,7 @@ describe('while the configuration service is stopped', () => {
     await recovers(create, 201);
   }, 30_000);
 
-  it('registers are 502, and are there again when it is back', async () => {
+  it('registers get 502, and can be read again afterwards', async () => {
     const list = async () => call(`${forms.url}/form/v1/registers`, { token: world.token('admin') });
     await recovers(list, 200);
     await gates.configuration.shut();
@@ -254,7 +253,7 @@ describe('while the configuration service is stopped', () => {
 });
 
 describe('while the event service is stopped', () => {
-  it('forms are created, saved and submitted; their events wait, are counted and logged, and arrive in order when it is back', async () => {
+  it('forms can be created, saved and submitted; their events wait, show in metrics and logs, and arrive in order afterwards', async () => {
     const before = world.events.exchanges.length;
     const from = mark();
     await world.events.shut();
@@ -278,14 +277,14 @@ describe('while the event service is stopped', () => {
   }, 40_000);
 });
 
-describe('while the access service is stopped', () => {
-  it('callers whose keys are known get in; calls by the service’s own account fail with 502 when its token is over', async () => {
+describe('while the identity provider is stopped', () => {
+  it('tokens signed with cached keys are accepted; platform calls get 502 once the token of the service has expired', async () => {
     const id = await draft(forms);
     await drained(pool);
     await gates.access.shut();
     const { access } = world.platform;
     const fresh = await access.foreignToken({ aud: access.urns.service('form-service') }, { now: clock() });
-    // Known to be nobody with a role, not unknown.
+    // 403, not 401: the token is valid, but has no role.
     expect((await forms.ask('GET', '', { token: fresh })).status).toBe(403);
     expect((await save(id)).status).toBe(200);
     const from = mark();
@@ -299,11 +298,11 @@ describe('while the access service is stopped', () => {
   }, 30_000);
 
   it.each([
-    ['the access service', ['access']],
+    ['the identity provider', ['access']],
     ['the tenant service', ['tenants']],
     ['the platform', ['directory', 'tenants', 'configuration']],
   ] as const)(
-    'or %s is away when a form service starts: it starts, refuses callers, and serves when it is back',
+    'a form service that starts without %s rejects callers, and works as soon as that is back',
     async (_what, away) => {
       for (const name of away) await gates[name].shut();
       const late = await world.start({ env, clock });

@@ -1,5 +1,5 @@
-// One run over 10,000 forms of which 100 are poisoned in different ways. Everything that can be done is done; what cannot
-// be finished is quarantined with a reason, and the next run leaves it alone.
+// A run over 10,000 forms, of which 100 cannot be processed for different reasons. The run does all other work,
+// quarantines these forms with a reason, and the next run skips them.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { permit } from '../support/forms.ts';
@@ -17,12 +17,15 @@ beforeAll(async () => {
   world = await startFormWorld();
   env = reconcilerEnv(world.platform, world.databaseUrl);
   forms = await world.start();
-  // Thousands of events are not what this is about.
+  // The delivery of thousands of events would only take time here.
   await world.events.shut();
 });
 afterAll(() => world.close());
 
-/** Half of them drafts of 20 days, half of them locked 20 days ago with a notice that was accepted. Answers their ids. */
+/**
+ * Half of the forms are drafts of 20 days; the others were locked 20 days ago and their notice was accepted. Returns
+ * ids.
+ */
 async function addForms(): Promise<string[]> {
   const { rows } = await world.pool.query<{ id: string }>(
     `WITH made AS (
@@ -43,7 +46,7 @@ async function addForms(): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Applicants whose address the notification service does not accept. */
+/** Gives the forms an address that the notification service does not accept. */
 async function rejectSubscribers(ids: string[]): Promise<void> {
   await world.pool.query(
     `UPDATE forms SET applicant = '{"channels":[{"channel":"email","address":"no address"}]}' WHERE id = ANY ($1)`,
@@ -76,7 +79,7 @@ const due = async () =>
     )
   ).rows.map(({ id }) => id);
 
-it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and exit code 3 reports the missing notices once', async () => {
+it('all of 10,000 forms are locked or deleted though 100 have notices that cannot be written, and exit code 3 reports these once', async () => {
   const ids = await addForms();
   const untouched = [...ids];
   const take = (count: number) => untouched.splice(0, count);
@@ -103,7 +106,7 @@ it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and 
       detail: 'SQLSTATE 22P05',
     });
   expect(of(failing)).toHaveLength(15);
-  // Those of forms that were deleted went with them.
+  // The entries of deleted forms were deleted with them.
   const left = await world.pool.query<{ id: string }>('SELECT id FROM forms WHERE id = ANY ($1)', [subscribers]);
   expect(of(subscribers)).toHaveLength(left.rows.length);
   for (const entry of of(subscribers))
@@ -120,7 +123,7 @@ it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and 
   expect(text).toMatch(/^formgate_overdue_deletions 0/m);
 });
 
-it('poisoned forms are deleted by people, and by the expiry when they are due, and leave no entry', async () => {
+it('forms with quarantined notices can be deleted by people and by the reconciler, and leave no quarantine entry', async () => {
   await world.pool.query('DELETE FROM forms WHERE id <> ALL ($1)', [poisoned]);
   const { rows } = await world.pool.query<{ id: string }>(
     `SELECT form_id AS id FROM quarantine WHERE kind = 'lock-notice' LIMIT 1`,

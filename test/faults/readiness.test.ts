@@ -1,5 +1,5 @@
-// When a load balancer takes a pod out of service: two form services behind one that follows /readyz, while Postgres is
-// away, busy, or lost to one of them alone.
+// When a load balancer takes a pod out of service: two form services behind a load balancer that follows /readyz, while
+// Postgres is down, busy, or unreachable for one of the pods.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -11,7 +11,7 @@ import { startTcpGate, type TcpGate } from '../support/tcp-gate.ts';
 const outage = Number(process.env.OUTAGE_SECONDS || 3) * 1_000;
 const startup = { patience: 800, firstRetry: 50, longestRetry: 100 };
 let world: FormWorld;
-/** Each replica reaches Postgres through its own. */
+/** Each replica reaches Postgres through its own gate. */
 let gates: TcpGate[];
 let replicas: FormReplica[];
 beforeAll(async () => {
@@ -47,7 +47,7 @@ const save = (replica: FormReplica, id: string) =>
 const noPod = 'no pod is ready';
 type Balanced = Answered | typeof noPod;
 
-/** As a load balancer does it: to a pod that is ready, or to none. */
+/** Sends a request to a pod that is ready, as a load balancer does; fails if there is none. */
 async function balanced(ask: (replica: FormReplica) => Promise<Answered>): Promise<Balanced> {
   const ready = await Promise.all(replicas.map(async (replica) => (await readiness(replica)).ready));
   const candidates = replicas.filter((_replica, index) => ready[index]);
@@ -55,7 +55,7 @@ async function balanced(ask: (replica: FormReplica) => Promise<Answered>): Promi
   return chosen ? ask(chosen) : noPod;
 }
 
-/** What all callers got in so many milliseconds, with no more than four requests at a time. */
+/** The responses to callers within some milliseconds, with at most four concurrent requests. */
 async function load(milliseconds: number, ask: (replica: FormReplica) => Promise<Answered>) {
   const seen: Balanced[] = [];
   const end = performance.now() + milliseconds;
@@ -66,8 +66,8 @@ async function load(milliseconds: number, ask: (replica: FormReplica) => Promise
   return seen;
 }
 
-describe('while Postgres is away from all replicas', () => {
-  it('every request gets the 503 problem of a pod, registers can be read, and liveness stays', async () => {
+describe('while Postgres is down for all replicas', () => {
+  it('requests get 503 from a pod and not from the load balancer, registers can be read, and no pod is restarted', async () => {
     const id = await draft(replicaAt(0));
     await Promise.all(gates.map((gate) => gate.shut()));
     const registers = (replica: FormReplica) =>
@@ -86,7 +86,7 @@ describe('while Postgres is away from all replicas', () => {
 });
 
 describe('a pod', () => {
-  it('whose saves all wait for one locked form stays ready', async () => {
+  it('whose saves all wait for the same locked form stays ready', async () => {
     const replica = replicaAt(0);
     const id = await draft(replica);
     const holder = new pg.Client({ connectionString: world.databaseUrl });
@@ -103,7 +103,7 @@ describe('a pod', () => {
     await saves;
   });
 
-  it('whose own connections to Postgres hang leaves the load balancer until they are replaced', async () => {
+  it('whose connections to Postgres hang gets no requests until they are replaced', async () => {
     const [replica, other] = [replicaAt(0), replicaAt(1)];
     const id = await draft(replica);
     await Promise.all(Array.from({ length: 6 }, () => replica.ask('GET', '', { as: 'admin' })));
@@ -125,7 +125,7 @@ describe('a pod', () => {
       'check ACCESS_SERVICE_PUBLIC_URL',
     ],
     ['ACCESS_SERVICE_URL', () => ({ ACCESS_SERVICE_URL: new URL(world.platform.access.url).origin }), 'check it'],
-  ] as const)('that starts with a wrong %s never becomes ready, and says why', async (_name, env, why) => {
+  ] as const)('that starts with a wrong %s never becomes ready, and logs the reason', async (_name, env, why) => {
     const wrong = await world.start({ env: env(), startup });
     onTestFinished(() => wrong.close());
     await expect
@@ -139,7 +139,7 @@ describe('a pod', () => {
     expect(wrong.logText()).not.toContain('a wrong secret');
   });
 
-  it('that starts while the identity provider cannot be reached is ready after the wait, and not before', async () => {
+  it('that starts without a reachable identity provider becomes ready only after the maximum wait', async () => {
     const env = { ACCESS_SERVICE_URL: 'http://127.0.0.1:9/auth', ACCESS_SERVICE_PUBLIC_URL: world.platform.access.url };
     const started = performance.now();
     const late = await world.start({ env, startup });
@@ -148,7 +148,7 @@ describe('a pod', () => {
     expect(performance.now() - started).toBeGreaterThan(startup.patience);
   });
 
-  it('whose event loop was blocked for seconds leaves the load balancer, and is not restarted', async () => {
+  it('whose event loop was blocked for seconds gets no requests for a while, and is not restarted', async () => {
     const replica = replicaAt(0);
     expect(await readiness(replica)).toMatchObject({ ready: true });
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_800);

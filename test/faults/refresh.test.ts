@@ -1,5 +1,5 @@
-// A refresh among whole replicas of the token handler: their processes, one Redis, target requests, an access service
-// that takes its time and whose refresh tokens are good for one use. One of the replicas dies in the middle.
+// Concurrent refreshes in several processes of the token handler with one Redis. The identity provider is slow, and
+// each of its refresh tokens can be used once. One of the processes is killed during a refresh.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningService } from '../../src/service/operations/serve.ts';
@@ -12,7 +12,7 @@ let platform: TestPlatform;
 let door: TokenDoor;
 let world: TargetWorld;
 let replicas: RunningService[];
-/** Milliseconds by which the replicas' time is ahead of this machine's. */
+/** Milliseconds by which the clocks of the replicas are ahead of this machine's. */
 let ahead = 0;
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ async function statusOf(as: Person, url: string): Promise<number> {
 }
 
 describe('a session whose access token is due, and a token endpoint that takes 10 s', () => {
-  it('on three replicas and in 200 parallel calls costs one token request, and no call is refused', async () => {
+  it('is refreshed by one token request for 200 concurrent calls on three replicas, and no call is rejected', async () => {
     const person = await world.enter();
     await world.shortenToken(person.handle, 40_000);
     door.presented.length = 0;
@@ -49,7 +49,7 @@ describe('a session whose access token is due, and a token endpoint that takes 1
     expect(door.presented).toHaveLength(1);
   });
 
-  it('whose replica is killed midway presents its refresh token once, and no call is refused until its access token ends', async () => {
+  it('whose replica is killed during the refresh uses its refresh token once, and works until its access token expires', async () => {
     const dying = await startTokenHandlerProcess({ env: world.handler.env });
     const person = await world.enter();
     expect(await statusOf(person, dying.url)).toBe(200);
@@ -65,8 +65,7 @@ describe('a session whose access token is due, and a token endpoint that takes 1
       expect(new Set(await Promise.all(calls))).toEqual(new Set([200]));
       await delay(500);
     }
-    // The access token has ended; and that the intent has no attempt behind it any more is sure after the longest one
-    // that there can be.
+    // The access token has expired, and more time has passed than the longest refresh attempt can take.
     ahead = 75_000;
     expect(await statusOf(person, urls[0] ?? '')).toBe(401);
     expect(await statusOf(person, urls[1] ?? '')).toBe(401);

@@ -1,5 +1,5 @@
-// What every route of the form service refuses, by a walk over its route table, as its OpenAPI document tells it: tokens
-// that are none of its own, callers without a role, forms of another tenant, and bodies that are no JSON of its.
+// Every route of the form service, as listed in its OpenAPI document, rejects invalid tokens, callers without a role,
+// forms of another tenant, and invalid bodies.
 import { randomUUID } from 'node:crypto';
 import { exportSPKI, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { forbiddenValues, malformedBodies } from '../support/malformed-bodies.ts
 import { type Answered, call, roleToken } from '../support/platform.ts';
 
 interface Operation {
-  /** As the document writes it: `PUT /form/v1/forms/{formId}/data`. */
+  /** As in the document: `PUT /form/v1/forms/{formId}/data`. */
   name: string;
   method: string;
   path: string;
@@ -20,7 +20,7 @@ interface Operation {
 let world: FormWorld;
 let forms: FormReplica;
 let operations: Operation[];
-/** Of the tenant demo: a draft and a register. */
+/** A draft and a register of the tenant demo. */
 let formId: string;
 const register = 'countries';
 beforeAll(async () => {
@@ -47,7 +47,7 @@ async function readTable(): Promise<Operation[]> {
   );
 }
 
-/** Bodies that pass validation, so that what refuses the request is what the test is about. */
+/** Valid bodies, so that only the fault that a test adds can be the reason for a rejection. */
 const validBodies: Record<string, unknown> = {
   'POST /form/v1/forms': { definitionId: permit.id },
   'POST /form/v1/forms/{formId}': { operation: 'submit' },
@@ -72,7 +72,7 @@ const allRoles = { 'form-service': ['form-admin', 'intake-application'] };
 const realmRoles = ['applicant', 'clerk', 'assessor'];
 const adminOf = (realm: string) => roleToken(world.platform.access, allRoles, { realm, realmRoles });
 
-/** The draft and the register of the beginning are as they were, and there are no others. */
+/** The draft and the register have not changed, and no others were created. */
 async function expectUntouched(): Promise<void> {
   const { rows } = await world.pool.query('SELECT id, status, revision, data::text FROM forms');
   expect(rows).toEqual([{ id: formId, status: 'Draft', revision: '1', data: '{}' }]);
@@ -80,8 +80,8 @@ async function expectUntouched(): Promise<void> {
   expect(body).toMatchObject({ results: [{ name: register, description: 'Countries', entries: ['Canada'] }] });
 }
 
-describe('the route table', () => {
-  it('has a bearer on every route but the two that say what the service is', () => {
+describe('the API', () => {
+  it('requires a bearer token on every route, except for the two that describe the service', () => {
     expect(operations.filter(({ hasBearer }) => !hasBearer).map(({ name }) => name)).toEqual(['GET /', 'GET /health']);
     expect(guarded().length).toBeGreaterThanOrEqual(13);
     const withBody = operations.filter(({ hasBody }) => hasBody).map(({ name }) => name);
@@ -89,8 +89,8 @@ describe('the route table', () => {
   });
 });
 
-describe('every route with a bearer', () => {
-  it('answers 401 to a request without a token, or with another scheme', async () => {
+describe('every route that requires a bearer token', () => {
+  it('responds with 401 to a request without a token, or with another scheme', async () => {
     for (const operation of guarded()) {
       expectRefusal(await perform(operation), 401, operation.name);
       for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic YWRtaW46YWRtaW4=', 'Bearer a b', 'Bearer null']) {
@@ -103,7 +103,7 @@ describe('every route with a bearer', () => {
     await expectUntouched();
   });
 
-  it('answers 401 to a token of another issuer, realm, audience, key or algorithm, and to one out of its time', async () => {
+  it('responds with 401 to a token that is expired, or of another issuer, realm, audience, key or algorithm', async () => {
     const tokens = await wrongTokens();
     expect(Object.keys(tokens).length).toBeGreaterThanOrEqual(16);
     for (const operation of guarded())
@@ -115,7 +115,7 @@ describe('every route with a bearer', () => {
     await expectUntouched();
   });
 
-  it('answers 403 to a tenant’s token without a role, and with the right roles of another service', async () => {
+  it('responds with 403 to a token without a role, or with the same roles for another service', async () => {
     const { access } = world.platform;
     const own = access.urns.service('form-service');
     const audience = [own];
@@ -130,8 +130,8 @@ describe('every route with a bearer', () => {
     await expectUntouched();
   });
 
-  it('answers 403 to a tenant’s administrator who names another tenant, and 400 to a core user who names none or an unknown one', async () => {
-    // A core user who names no tenant sees the quarantine of all.
+  it('responds with 403 to an administrator who names another tenant, and with 400 to a core user who names no known tenant', async () => {
+    // A core user who names no tenant may list the quarantine of all tenants.
     const ofAll = (name: string) => name.includes('/form/v1/quarantine');
     const { platform } = world;
     const named = `?tenantId=${encodeURIComponent(platform.tenant.id)}`;
@@ -144,7 +144,7 @@ describe('every route with a bearer', () => {
     await expectUntouched();
   });
 
-  it('answers 404 for a form of another tenant, to that tenant’s administrator and to a core user who names it', async () => {
+  it('responds with 404 to administrators and core users of another tenant than the form’s', async () => {
     const [stranger, core] = [await adminOf('other'), await adminOf('core')];
     const named = `?tenantId=${encodeURIComponent(world.platform.otherTenant.id)}`;
     expect(ofForms().length).toBeGreaterThanOrEqual(5);
@@ -154,14 +154,14 @@ describe('every route with a bearer', () => {
     await expectUntouched();
   });
 
-  it('answers 404 for every operation on a form of another tenant', async () => {
+  it('responds with 404 to every operation on a form of another tenant', async () => {
     const stranger = await adminOf('other');
     for (const operation of ['send-code', 'submit', 'unlock', 'archive', 'to-draft', 'hold', 'release'])
       expectRefusal(await ask('POST', `/form/v1/forms/${formId}`, stranger, { operation }), 404, operation);
     await expectUntouched();
   });
 
-  it('answers 404 for a register of another tenant, and lists none of its registers and forms', async () => {
+  it('responds with 404 for a register of another tenant, and lists none of its registers and forms', async () => {
     const stranger = await adminOf('other');
     expect(ofRegisters().length).toBeGreaterThanOrEqual(4);
     for (const operation of ofRegisters()) expectRefusal(await perform(operation, stranger), 404, operation.name);
@@ -177,7 +177,7 @@ function expectRefusal({ status, headers, body }: Answered, expected: number, wh
   expect(body).toMatchObject({ status: expected, type: expect.stringMatching(/^urn:formgate:problem:/) });
 }
 
-/** Each could do everything, were it genuine. */
+/** Each of these tokens would have all rights if it were valid. */
 async function wrongTokens(): Promise<Record<string, string>> {
   const { access } = world.platform;
   const own = access.urns.service('form-service');
@@ -197,9 +197,9 @@ async function wrongTokens(): Promise<Record<string, string>> {
   const changed = Buffer.from(payload, 'base64url').toString().replace('"sub":"', '"sub":"x');
   return {
     'another issuer': await sign({ iss: 'https://elsewhere.example.org/auth/realms/demo' }),
-    'an issuer that only begins like ours': await sign({ iss: `${access.issuer('demo')}/` }),
+    'an issuer that only begins like the right one': await sign({ iss: `${access.issuer('demo')}/` }),
     'the realm of no tenant': await sign({ iss: access.issuer('nowhere') }),
-    'a path for a realm': await sign({ iss: access.issuer('../realms/demo') }),
+    'a path as its realm': await sign({ iss: access.issuer('../realms/demo') }),
     'another realm’s key for this realm': await sign({ iss: access.issuer('demo') }, { realm: 'other' }),
     'this realm’s key for core': await sign({ iss: access.issuer('core') }),
     'another audience': await sign({ aud: access.urns.service('event-service') }),
@@ -207,20 +207,20 @@ async function wrongTokens(): Promise<Record<string, string>> {
     'HS256 with some secret': await sign({}, { key: 'hmac' }),
     'HS256 with the public key as its secret': await confusedToken(payload),
     'no algorithm': await sign({}, { key: 'none' }),
-    'the signature left out': `${header}.${payload}.`,
-    'a key that nobody published': await sign({}, { key: 'unknown' }),
+    'no signature': `${header}.${payload}.`,
+    'an unpublished key': await sign({}, { key: 'unknown' }),
     'a changed payload': `${header}.${Buffer.from(changed).toString('base64url')}.${signature}`,
-    'its time over': await sign({ exp: now - 60 }),
+    'a past expiry': await sign({ exp: now - 60 }),
     'no end': await sign({ exp: undefined }),
-    'its time not come': await sign({ nbf: now + 3_600 }),
+    'a start in the future': await sign({ nbf: now + 3_600 }),
     'no subject': await sign({ sub: undefined }),
-    'the purpose of an ID token': await sign({ typ: 'ID' }),
-    'the purpose of a refresh token': await sign({ typ: 'Refresh' }),
-    'no token in it': 'nonsense',
+    'the type of an ID token': await sign({ typ: 'ID' }),
+    'the type of a refresh token': await sign({ typ: 'Refresh' }),
+    'no token': 'nonsense',
   };
 }
 
-/** The classic confusion: an HMAC whose secret is what everybody can read. */
+/** Algorithm confusion: an HMAC whose secret is the public key. */
 async function confusedToken(payload: string): Promise<string> {
   const { body } = await call(`${world.platform.access.url}/realms/demo/protocol/openid-connect/certs`);
   const [key] = (body as { keys: JWK[] }).keys;
@@ -233,7 +233,7 @@ async function confusedToken(payload: string): Promise<string> {
 
 describe('every route that takes a body', () => {
   const limit = 1_048_576;
-  /** Of routes whose bodies hold no form data. */
+  /** For routes whose bodies contain no form data. */
   const limits: Record<string, number> = { 'POST /form/v1/forms': 16_384, 'POST /form/v1/forms/{formId}': 16_384 };
   const pointersOf = ({ status, headers, body }: Answered, expected: number, what: string): string[] => {
     expect([what, status]).toEqual([what, expected]);
@@ -262,7 +262,7 @@ describe('every route that takes a body', () => {
     return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as unknown };
   };
 
-  it('refuses 38 kinds of malformed, oversized, deeply nested and wrong-typed bodies with 400, 413 or 415 and the pointer of the whole', async () => {
+  it('rejects 38 kinds of malformed, oversized, deeply nested and wrong-typed bodies with 400, 413 or 415, with a pointer to the body', async () => {
     const kinds = malformedBodies(limit);
     expect(kinds).toHaveLength(38);
     for (const operation of taking())
@@ -274,7 +274,7 @@ describe('every route that takes a body', () => {
     await expectUntouched();
   });
 
-  /** Where in a body of each route a value of the caller's stands. */
+  /** Where the body of each route contains a value of the caller. */
   const places: Record<string, [before: string, after: string, pointer: string]> = {
     'POST /form/v1/forms': [`{"definitionId":"${permit.id}","applicant":{"addressAs":`, '}}', '/applicant/addressAs'],
     'POST /form/v1/forms/{formId}': ['{"operation":', '}', '/operation'],
@@ -283,7 +283,7 @@ describe('every route that takes a body', () => {
     'PATCH /form/v1/registers/{name}': ['{"entries":[{"label":', '}]}', '/entries/0/label'],
   };
 
-  it.each(forbiddenValues)('refuses %s anywhere in a body with 400 and its pointer', async (kind, json, below) => {
+  it.each(forbiddenValues)('rejects %s anywhere in a body with 400 and its pointer', async (kind, json, below) => {
     for (const operation of taking()) {
       const [before, after, pointer] = places[operation.name] ?? ['', '', ''];
       const pointers = pointersOf(await send(operation, before + json + after), 400, `${operation.name}: ${kind}`);
@@ -315,13 +315,13 @@ describe('every route that takes a body', () => {
     ['PUT /form/v1/forms/{formId}/data', '{"data":"x","files":{}}', '/data'],
     ['PUT /form/v1/forms/{formId}/data', '{"data":{},"files":{"a":{}}}', '/files/a'],
     ['PUT /form/v1/forms/{formId}/data', '{"data":{},"files":{"a~/b":1}}', '/files/a~0~1b'],
-  ])('%s refuses %s with 400 and the pointer %s', async (name, body, pointer) => {
+  ])('%s rejects %s with 400 and the pointer %s', async (name, body, pointer) => {
     const operation = operations.find((one) => one.name === name);
     if (!operation) throw new Error(`There is no ${name}.`);
     expect(pointersOf(await send(operation, body), 400, name)).toContain(pointer);
   });
 
-  it('has logged no failure of its own and answered no 5xx, and nothing has reached a prototype', async () => {
+  it('has logged no error, sent no 5xx, and let no body change a prototype', async () => {
     expect(forms.logText()).not.toContain('request failed');
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
     const { text } = await call(`${forms.metricsUrl}/metrics`);

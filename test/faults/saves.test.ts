@@ -1,4 +1,4 @@
-// Savers and readers at the same time, at two replicas of the form service on one database, over many connections.
+// Concurrent saves and reads at two replicas of the form service with one database.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { codeFor, draft, type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -26,7 +26,7 @@ const save = (replica: FormReplica, id: string, body: Answers, ifMatch?: string)
   });
 const tagOf = ({ headers }: Answered) => headers.get('etag') ?? '';
 
-/** A draft, and how a reader with the applicant's code sees it. */
+/** A draft, and a read of it with the applicant's code. */
 async function readableDraft(address: string) {
   const id = await draft(replicas[0], address);
   await replicas[0].ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
@@ -34,8 +34,8 @@ async function readableDraft(address: string) {
   return { id, read: (replica: FormReplica) => replica.ask('GET', `/${id}/data`, { as: 'intake', headers }) };
 }
 
-describe('two savers with the same ETag', () => {
-  it('get exactly one 200 and one 412, and the answers are those of the 200, fifty times over', async () => {
+describe('two concurrent saves with the same ETag', () => {
+  it('get one 200 and one 412, and the form data is that of the 200', async () => {
     const id = await draft(replicas[0]);
     let tag = '"1"';
     for (let round = 0; round < 50; round += 1) {
@@ -52,13 +52,13 @@ describe('two savers with the same ETag', () => {
 });
 
 describe('1,000 interleaved reads and saves', () => {
-  /** What was sent under each revision that a 200 told of. */
+  /** The form data that was sent, by the revision that the 200 returned. */
   const saved = new Map<number, Answers>();
   const revisionOf = (tag: string) => Number(/^"(\d+)"$/.exec(tag)?.[1]);
   let reads = 0;
   let refusals = 0;
 
-  /** Saves 40 times over what it has seen last; after a 412 it reads again. */
+  /** Saves 40 times with the last revision that it has seen; after a 412 it reads again. */
   async function saver(nth: number, id: string, read: (replica: FormReplica) => Promise<Answered>): Promise<void> {
     const own = replicaOf(nth);
     let tag = tagOf(await read(own));
@@ -71,7 +71,7 @@ describe('1,000 interleaved reads and saves', () => {
         saved.set(revisionOf(tagOf(answer)), body);
         tag = tagOf(answer);
         done += 1;
-        // Others have their turn, so that chains are broken and begun again.
+        // Yield to other savers, so that this one gets 412 sometimes.
         await sleep(Math.random() * 4);
       } else {
         expect(answer.status).toBe(412);
@@ -90,7 +90,7 @@ describe('1,000 interleaved reads and saves', () => {
     return answer;
   }
 
-  it('lose no save: each 200 is one revision, each revision was sent, and reads change nothing', async () => {
+  it('lose no save: each 200 is one revision, each revision contains the data of its save, and reads change nothing', async () => {
     const { id, read } = await readableDraft('saves@example.org');
     saved.set(1, { data: {}, files: {} });
     await checkedRead(replicas[0], read);
@@ -109,7 +109,7 @@ describe('1,000 interleaved reads and saves', () => {
     for (const [revision, body] of seen) expect([revision, body]).toEqual([revision, saved.get(revision)]);
   }, 60_000);
 
-  it('without If-Match lose no save either: each 200 is one revision, and what stands is the last of them', async () => {
+  it('without If-Match lose no save either: each 200 is one revision, and the form contains the data of the last', async () => {
     const { id, read } = await readableDraft('last-wins@example.org');
     const sent = new Map<string, Answers>();
     await Promise.all(

@@ -1,6 +1,6 @@
-// Where a code, an address and an answer may stand, and where they never do: in both databases table by table, in the logs
-// of both services at their most talkative, in events, metrics, errors and addresses of calls. Then what is left after
-// a form is deleted, and how many codes can be guessed.
+// Where codes, addresses and form data may be stored or logged: a search through every table of both databases, the
+// logs of both services at level trace, events, metrics, errors and URLs of calls. Also: what remains after a form is
+// deleted, and how many codes can be guessed.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -38,7 +38,7 @@ async function expireCodes(): Promise<void> {
 }
 
 describe('a code', () => {
-  it('that is wrong, of another form, expired, or used is 403', async () => {
+  it('that is wrong, of another form, expired or used gets 403', async () => {
     const [address, otherAddress] = [`${randomUUID()}@example.org`, `${randomUUID()}@example.org`];
     const [id, otherId] = [await draft(forms, address), await draft(forms, otherAddress)];
     const [code, otherCode] = [await sentCode(id, address), await sentCode(otherId, otherAddress)];
@@ -54,7 +54,7 @@ describe('a code', () => {
     expect((await readWith(id, fresh)).status).toBe(403);
   });
 
-  it('cannot be guessed by resends: the sixth wrong try is 429 at any replica, with the right code too', async () => {
+  it('cannot be guessed by requesting new codes: after five wrong codes even the right one gets 429 at every replica', async () => {
     const address = `${randomUUID()}@example.org`;
     const id = await draft(forms, address);
     await sentCode(id, address);
@@ -71,7 +71,7 @@ describe('a code', () => {
     expect((await readWith(id, right, other)).status).toBe(429);
   });
 
-  it('cannot be guessed in parallel: of 50 guesses at two replicas at most five reach the notification service', async () => {
+  it('cannot be guessed in parallel: of 50 concurrent guesses at two replicas at most five are checked', async () => {
     const address = `${randomUUID()}@example.org`;
     const id = await draft(forms, address);
     await sentCode(id, address);
@@ -85,7 +85,7 @@ describe('a code', () => {
   });
 });
 
-describe('what an applicant entrusts to a form', () => {
+describe('the personal data of a form', () => {
   const address = `canary-${randomUUID()}@example.org`;
   const phone = '+15550104477';
   const name = 'Canaria Canaryson';
@@ -106,7 +106,7 @@ describe('what an applicant entrusts to a form', () => {
   const put = (body: unknown, query = '') => forms.ask('PUT', `/${id}/data${query}`, { as: 'intake', body });
   const submit = () => forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } });
 
-  /** A form's life with everything that goes wrong in one, up to the delivery of its events. */
+  /** The life of a form with all kinds of failures, up to the delivery of its events. */
   beforeAll(async () => {
     const created = await forms.ask('POST', '', { as: 'intake', body: { definitionId: permit.id, applicant } });
     expect(created.status).toBe(201);
@@ -159,7 +159,7 @@ describe('what an applicant entrusts to a form', () => {
     expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
   }
 
-  /** In the middle of a save: the statement is cancelled while it waits for the form's row. */
+  /** Interrupts a save: its statement is cancelled while it waits for the form's row. */
   async function breakPostgres(): Promise<void> {
     const client = await world.pool.connect();
     await client.query('BEGIN');
@@ -177,7 +177,7 @@ describe('what an applicant entrusts to a form', () => {
     client.release();
   }
 
-  /** The outbox is delivered, and the platform has routed and mailed what it was told. */
+  /** Resolves when the outbox is delivered and the platform has sent its mails. */
   async function settled(): Promise<void> {
     await drained(world.pool);
     const sql = 'SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries) AS left';
@@ -191,7 +191,7 @@ describe('what an applicant entrusts to a form', () => {
   const allCodes = () => [...codes, wrongCode];
   const tokens = () => [world.token('intake'), world.token('admin')];
 
-  it('is in no log line of the form service or of the platform server at level trace, nor is a code or a token', () => {
+  it('is in no log line of the form service and the platform server, even at level trace; neither is a code or a token', () => {
     for (const [service, text] of Object.entries({
       forms: forms.logText(),
       other: other.logText(),
@@ -203,7 +203,7 @@ describe('what an applicant entrusts to a form', () => {
     }
   });
 
-  it('is in no event but for the name by which the applicant is addressed, nor is a code', () => {
+  it('is in events only with the name by which the applicant is addressed; no event contains a code', () => {
     const events = world.events.exchanges.filter(({ body }) => body.includes(id));
     expect(events.length).toBeGreaterThanOrEqual(4);
     const { name: _addressedAs, ...rest } = secrets();
@@ -211,10 +211,10 @@ describe('what an applicant entrusts to a form', () => {
       expect(events.filter(({ body }) => tells(body, secret))).toEqual([]);
   });
 
-  it('is in no error that a client gets, nor is a code', () => {
+  it('is in no error response; neither is a code', () => {
     const errors = world.answers.filter(({ status }) => status >= 400);
     expect(errors.length).toBeGreaterThan(15);
-    // A failing place is named by its pointer, and the names of members are the client's own.
+    // Errors contain JSON pointers, with the member names that the client sent.
     const { fileName: _inPointers, answer: value, ...rest } = secrets();
     for (const secret of [...Object.values(rest), ...allCodes()])
       expect(errors.filter(({ text }) => tells(text, secret))).toEqual([]);
@@ -222,7 +222,7 @@ describe('what an applicant entrusts to a form', () => {
     expect(details.filter((text) => tells(text, value))).toEqual([]);
   });
 
-  it('is in no address of a call to the platform, nor in the metrics, nor is a code', async () => {
+  it('is in no metric and in no URL of a call to the platform; neither is a code', async () => {
     const targets = [...world.events.exchanges, ...world.notifications.exchanges]
       .map(({ target }) => target)
       .join('\n');
@@ -234,7 +234,7 @@ describe('what an applicant entrusts to a form', () => {
         expect([secret, tells(text, secret)]).toEqual([secret, false]);
   });
 
-  it('is in the databases only where it has to be, and a code and a token nowhere', async () => {
+  it('is only in the database columns that need it; codes and tokens are in none', async () => {
     const dumps = [await dumpDatabase(world.pool), await dumpDatabase(world.platformPool)];
     const places = (secret: string) => dumps.flatMap((dump) => placesOf(dump, secret));
     expect(places(address).sort()).toEqual([
@@ -249,7 +249,7 @@ describe('what an applicant entrusts to a form', () => {
     for (const secret of [...allCodes(), ...tokens()]) expect(places(secret)).toEqual([]);
   });
 
-  it('is gone after the deletion: no row, job, subscription, subscriber, code or log line holds any of it', async () => {
+  it('is in no row, job, subscription, subscriber or log line after the form is deleted', async () => {
     moved += 2 * minute;
     expect((await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'to-draft' } })).status).toBe(200);
     expect((await put({ data: { name: lateAnswer }, files: { [fileName]: file } })).status).toBe(200);

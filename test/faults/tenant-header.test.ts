@@ -1,5 +1,5 @@
-// A token handler whose operator has given the tenant header another name: that name counts everywhere, and the default
-// one nowhere.
+// A token handler whose operator has renamed the tenant header: it uses the new name everywhere, and ignores the
+// default.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSiteBrowser } from '../support/site-browser.ts';
 import { startTargetWorld, type TargetWorld } from '../support/targets.ts';

@@ -1,5 +1,5 @@
-// Thousands of requests that are cut at any point, by the client, the upstream or a logout, against a token handler in a
-// process of its own. ABORTS=10000 makes it longer, ABORT_SEED repeats a schedule.
+// Thousands of proxied requests that are aborted at random points by the client, the upstream or a logout. The token
+// handler is a separate process. ABORTS=10000 makes the run longer, ABORT_SEED repeats a schedule.
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ async function runSchedule(people: Person[]): Promise<void> {
   const run = async () => {
     while (started < total) {
       started += 1;
-      // Two of the people log out on the way, and their requests go on.
+      // Two of the people log out meanwhile, while their requests continue.
       if (started % Math.floor(total / 3) === 0) await logOut(people[started > total / 2 ? 0 : 1] as Person);
       await cutRequest(random, port, people[started % people.length] as Person);
     }
@@ -52,7 +52,7 @@ async function runSchedule(people: Person[]): Promise<void> {
   await Promise.all(Array.from({ length: atOnce }, run));
 }
 
-it('requests that client, upstream or logout cut at any point end no process, and hold nothing afterwards', {
+it('proxied requests that are aborted at any point neither crash the token handler nor leak connections', {
   timeout: 600_000,
   retry: 0,
 }, async () => {
@@ -67,7 +67,7 @@ it('requests that client, upstream or logout cut at any point end no process, an
   await expect.poll(() => inState('held')).toBe(0);
   await expect.poll(() => inState('waiting')).toBe(0);
   await expect.poll(() => handler.metric('token_handler_streams_open')).toBe(0);
-  // Kept connections to the upstream, and the logger's and Redis' own.
+  // Idle connections to the upstream, and those of the logger and of Redis.
   await expect.poll(openFiles).toBeLessThanOrEqual(before + connections + 8);
   const log = await readFile(logFile, 'utf8');
   expect(log.split('\n').filter((line) => /"level":"fatal"|uncaught|unhandled/i.test(line))).toEqual([]);

@@ -1,6 +1,5 @@
-// Large bodies through a target, in a process of its own, so that its memory can be measured: an upload and a download that
-// are streamed, and never kept. BODY_MIB=1024 makes each of them 1 GiB; the memory does not depend on the length, so that
-// a shorter one shows the same in less time.
+// A large upload and a large download through the proxy, in a separate process, so that its memory can be measured. The
+// memory does not depend on the length, so the default is short. BODY_MIB=1024 makes each body 1 GiB.
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -27,7 +26,7 @@ afterAll(async () => {
 
 const block = randomBytes(mebibyte);
 
-/** The same blocks each time, each of which differs from the one before. */
+/** The same blocks in every run; each differs from the one before. */
 function* blocks(): Generator<Buffer> {
   for (let sent = 0; sent < length; sent += mebibyte) {
     block.writeUInt32LE(sent / mebibyte);
@@ -43,7 +42,7 @@ async function sumOf(body: AsyncIterable<Buffer>): Promise<number> {
   return sum;
 }
 
-/** Most resident bytes while `work` runs. */
+/** The highest RSS while `work` runs, in bytes. */
 async function peakOf(work: Promise<unknown>): Promise<number> {
   let peak = 0;
   let isOver = false;
@@ -63,7 +62,7 @@ const report = (what: string, before: number, peak: number) =>
     `${what} of ${length / mebibyte} MiB: RSS ${Math.round(before / mebibyte)} to ${Math.round(peak / mebibyte)} MiB\n`,
   );
 
-it('a large upload and a large download pass byte for byte, and RSS grows by at most 32 MiB', {
+it('a large upload and a large download arrive unchanged, and the memory of the token handler grows by at most 32 MiB', {
   timeout: 600_000,
 }, async () => {
   const expected = sumOfAll();
@@ -77,7 +76,7 @@ it('a large upload and a large download pass byte for byte, and RSS grows by at 
       received.then(() => response.end('stored')).catch(() => response.destroy());
     }
   };
-  // What any request takes, compiled code included, is there before.
+  // Warm up, so that memory that any request takes, such as compiled code, is not measured.
   for (let call = 0; call < 1_000; call += 1) await world.send({ url: handler.url, method: 'HEAD' });
   const before = await handler.residentBytes();
 

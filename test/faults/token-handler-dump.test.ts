@@ -1,6 +1,6 @@
-// Where the token handler's secrets may stand at rest: nowhere in clear. A client's whole life and a person's, from the
-// registration to the logout, and then a search for every secret of it in each thing that was ever written to Redis, in its
-// memory, and in all of the database, as it is and as anybody could turn it back.
+// The token handler stores no secret in clear. The test registers a client, signs a person in and out, and then
+// searches for every secret in all commands that were written to Redis, in its memory, and in the database, also in
+// common encodings.
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -21,7 +21,7 @@ beforeAll(async () => {
   platform = await startTestPlatform();
   door = await startTokenDoor(platform.access.url);
   world = await startTargetWorld({ store: 'redis', platform, accessUrl: door.url, client: { keycloakLogout: true } });
-  // From here on Redis keeps each command that writes.
+  // From here on Redis logs each command that writes.
   await world.redis?.command('CONFIG', 'SET', 'appendonly', 'yes', 'auto-aof-rewrite-percentage', '0');
 });
 afterAll(async () => {
@@ -30,12 +30,12 @@ afterAll(async () => {
   await platform.close();
 });
 
-/** What was found out on the way, by name. */
+/** The secrets that occurred, by name. */
 const secrets = new Map<string, string>();
 
 function note(name: string, secret: string | null | undefined): void {
   expect(secret, name).toBeTruthy();
-  // What a header of a JWT says is no secret; its claims and its signature are.
+  // The header of a JWT is not secret; its claims and its signature are.
   const parts = /^eyJ[\w-]+\.([\w-]+)\.([\w-]+)$/.exec(secret ?? '');
   if (parts) {
     secrets.set(`${name}, claims`, parts[1] ?? '');
@@ -69,7 +69,7 @@ async function noteTokens(name: string, handle: string): Promise<void> {
   note(`name ${name}`, session.user.name);
 }
 
-/** Everything that Redis has written since the start: its commands one after the other, and all that it holds. */
+/** Everything that Redis has written since the start: the log of its commands, and a snapshot. */
 async function redisBytes(): Promise<string> {
   const dump = (await world.redis?.dump()) ?? '';
   const setting = async (name: string) => String(await world.redis?.command('CONFIG', 'GET', name)).split(',')[1] ?? '';
@@ -91,7 +91,7 @@ async function registerAnew(): Promise<void> {
   await noteRegistration('after an update');
 }
 
-/** Answers the session's handle. */
+/** Returns the session's handle. */
 async function signIn(browser: SiteBrowser): Promise<string> {
   const begun = await browser.request(world.authUrl());
   for (const name of ['state', 'nonce', 'code_challenge']) note(name, begun.location?.searchParams.get(name));
@@ -105,7 +105,7 @@ async function signIn(browser: SiteBrowser): Promise<string> {
   return own.id;
 }
 
-it('no token, secret, code or cookie of a run from registration to logout is in Redis or in Postgres', async () => {
+it('Redis and Postgres contain no token, secret, code or cookie in clear, from registration to logout', async () => {
   note('key of the ring', world.handler.config.KEY_RING.split(':')[1]);
   await noteRegistration('at first');
   await registerAnew();
@@ -114,7 +114,7 @@ it('no token, secret, code or cookie of a run from registration to logout is in 
   await noteTokens('at first', handle);
   const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}; XSRF-TOKEN=${browser.cookie(world.site, 'XSRF-TOKEN')}`;
   const as = { cookie, csrf: browser.cookie(world.site, 'XSRF-TOKEN') ?? '', handle };
-  const payload = 'what a person sends through a target, and nobody keeps';
+  const payload = 'a body that a person sends through the proxy';
   note('body of a target request', payload);
   await world.shortenToken(handle, 45_000);
   const path = '/canary-path-of-a-target';
@@ -136,7 +136,7 @@ it('no token, secret, code or cookie of a run from registration to logout is in 
   await database.end();
   const bytes = await redisBytes();
 
-  // The search finds what there is: the handle is public, and the client's id at the access service.
+  // The search works: it finds the handle and the client id, which are not secret.
   expect(tells(bytes, handle)).toBe(true);
   const [row] = await world.handler.rows<{ oidc_client_id: string }>('SELECT oidc_client_id FROM client_registrations');
   expect(placesOf(after, row?.oidc_client_id ?? '')).not.toEqual([]);

@@ -1,6 +1,5 @@
-// A rotation of the key ring in replicas that are replaced one by one, under load: sign-ins, refreshes, reads and writes of
-// people who stay signed in throughout. The new key is added behind the old one, goes to the front, and stays alone, as the
-// key ring asks for.
+// A rotation of the key ring under load, with sign-ins, refreshes, reads and writes: the new key is added at the end,
+// moved to the front, and then the old key is removed. At each step, the replicas are replaced one by one.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -18,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** What stands behind a balancer: requests go only to replicas that serve. */
+/** Replicas behind a load balancer, which sends requests only to running replicas. */
 class Fleet {
   readonly #serving: RunningService[] = [];
   #turn = 0;
@@ -27,7 +26,7 @@ class Fleet {
     for (let made = 0; made < count; made += 1) this.#serving.push(await world.replica({ KEY_RING: ring }));
   }
 
-  /** One by one: first the new replica serves, then the old one drains. */
+  /** Replaces the replicas one by one: a new replica runs before an old one drains. */
   async roll(ring: string): Promise<void> {
     for (let left = this.#serving.length; left > 0; left -= 1) {
       this.#serving.push(await world.replica({ KEY_RING: ring }));
@@ -47,7 +46,7 @@ class Fleet {
 const fleet = new Fleet();
 afterAll(() => fleet.close());
 
-/** All of a sign-in at the fleet, each step at another replica. */
+/** A sign-in of which each step is served by another replica. */
 async function enter(): Promise<Person> {
   const at = (address: URL | string) => {
     const { pathname, search } = new URL(address);
@@ -105,14 +104,14 @@ const sealedUnder = async (name: string) => {
   return rows.every((row) => Object.values(row).every((sealed) => sealed.startsWith(`${name}.`)));
 };
 
-it('rolling from one key to two and to the new one signs nobody out, and what is kept is sealed under the new one', async () => {
+it('a key rotation signs no one out, and all stored secrets are encrypted with the new key afterwards', async () => {
   await fleet.start(2, oldKey);
   const people = [await enter(), await enter(), await enter()];
   const load = start(people);
   await fleet.roll(`${oldKey},${newKey}`);
   people.push(await enter());
   await fleet.roll(`${newKey},${oldKey}`);
-  // A refresh in the middle seals the tokens anew.
+  // A refresh encrypts the tokens with the new key.
   const [refreshed] = people as [Person];
   await world.shortenToken(refreshed.handle, 45_000);
   const sealed = () => world.redis?.command('HGET', `{sess:${refreshed.handle}}:tokens`, 'sealed');
@@ -124,7 +123,7 @@ it('rolling from one key to two and to the new one signs nobody out, and what is
   expect(load.statuses.length).toBeGreaterThan(100);
   expect(new Set(load.statuses)).toEqual(new Set([200]));
 
-  // Once no session is as old as the old key's last use, that key goes.
+  // When all sessions are younger than the last use of the old key, that key is removed.
   const rest = start(young);
   await fleet.roll(newKey);
   young.push(await enter());

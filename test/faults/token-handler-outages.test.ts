@@ -1,7 +1,6 @@
-// The token handler while what it depends on is away, under load: Redis frozen and then gone, the access service gone. Nobody
-// loses a session by either. OUTAGE_SECONDS is the length of the outage of Redis: no time-out of the token handler is longer
-// than 8 s but the refresh's own, so that a longer one shows nothing else; with 30 it takes as long as issue and operators
-// speak of.
+// The token handler under load while Redis hangs and then refuses connections, while Postgres is down, and while the
+// identity provider is down. No one loses a session. OUTAGE_SECONDS is the length of the outage of Redis. Except for a
+// refresh, no timeout of the token handler is longer than 8 s, so a longer outage shows nothing new.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { RunningService } from '../../src/service/operations/serve.ts';
@@ -16,7 +15,7 @@ let platform: TestPlatform;
 let redisGate: TcpGate;
 let accessGate: TcpGate;
 let world: TargetWorld;
-/** They reach Redis through the gate, as the access service. */
+/** The replicas reach Redis and the identity provider through gates. */
 let replicas: RunningService[];
 let people: Person[];
 beforeAll(async () => {
@@ -39,11 +38,11 @@ afterAll(async () => {
 interface Answered {
   status: number;
   setCookies: string[];
-  /** When it was asked, in milliseconds. */
+  /** When the request was sent, in milliseconds. */
   asked: number;
 }
 
-/** What the frontend of one person does. */
+/** The requests of one person's frontend. */
 async function askAs(as: Person, nth: number): Promise<Answered[]> {
   const url = replicas[nth % replicas.length]?.url ?? '';
   const asked = performance.now();
@@ -55,7 +54,7 @@ async function askAs(as: Person, nth: number): Promise<Answered[]> {
   return sent.map(({ status, headers }) => ({ status, setCookies: headers['set-cookie'] ?? [], asked }));
 }
 
-/** Everybody for so long, each by turns at all replicas. */
+/** Sends requests of all people for some milliseconds; each person uses the replicas by turns. */
 async function load(milliseconds: number): Promise<Answered[]> {
   const end = performance.now() + milliseconds;
   const each = people.map(async (person, index) => {
@@ -81,13 +80,13 @@ async function untilAll(status: number): Promise<void> {
   await expect.poll(ask, { interval: 100 }).toEqual([status]);
 }
 
-describe('Redis stopped under load', () => {
-  it('is 503 without a cookie cleared, and everybody is still signed in afterwards', {
+describe('an outage of Redis under load', () => {
+  it('causes 503 without clearing cookies, and everyone is still signed in afterwards', {
     timeout: 60_000 + 2 * outage,
   }, async () => {
     await untilAll(200);
     const started = performance.now();
-    // First it hangs, then its connections break and new ones are refused.
+    // First Redis hangs, then its connections break and new ones are refused.
     redisGate.freeze();
     const answers = await load(outage / 2);
     await redisGate.shut();
@@ -102,7 +101,7 @@ describe('Redis stopped under load', () => {
     const late = answers.filter(({ asked }) => asked - started > 4_000);
     expect(late.length).toBeGreaterThan(50);
     expect(statuses(late)).toEqual([503]);
-    // Before it is known that Redis is away, what is kept of a session still serves.
+    // Until the token handler notices the outage, it uses cached sessions.
     expect(statuses(answers).toSorted()).toEqual([200, 503]);
     expect(answers.flatMap(({ setCookies }) => setCookies)).toEqual([]);
     expect([begin.status, begin.setCookies]).toEqual([503, []]);
@@ -116,8 +115,8 @@ describe('Redis stopped under load', () => {
   });
 });
 
-describe('Postgres stopped under load', () => {
-  it('live sessions go on at a pod that stays ready; signing in is 503', async () => {
+describe('an outage of Postgres under load', () => {
+  it('affects no live session and no readiness; sign-in gets 503', async () => {
     const url = new URL(world.handler.databaseUrl);
     const gate = await startTcpGate(Number(url.port));
     onTestFinished(() => gate.close());
@@ -142,8 +141,8 @@ describe('Postgres stopped under load', () => {
   });
 });
 
-describe('the access service stopped under load', () => {
-  it('leaves sessions with valid tokens alone, due ones included, and refreshes those when it is back', async () => {
+describe('an outage of the identity provider under load', () => {
+  it('affects no session whose access token is valid; tokens that are due are refreshed afterwards', async () => {
     const [due] = people as [Person];
     await world.shortenToken(due.handle, 45_000);
     const before = (await world.stored(due.handle)).tokens.accessToken;

@@ -1,5 +1,6 @@
-// The token handler with Postgres behind a pool that gives each transaction another server connection, as PgBouncer does
-// in that mode: migrations, registrations, updates at once, sign-ins and what is left to be deleted.
+// The token handler behind a pool that gives each transaction another server connection, as PgBouncer does in
+// transaction pooling mode: migrations, registrations, concurrent updates, sign-ins, and the deletion of replaced
+// clients.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type SessionWorld, startSessionWorld } from '../support/sessions.ts';
@@ -23,7 +24,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-it('behind a pool of transactions, clients are registered, replaced and updated at once, and people sign in', async () => {
+it('behind a transaction pool, clients can be registered, replaced and updated concurrently, and people can sign in', async () => {
   const { handler } = world;
   const token = await handler.adminToken();
   const callback = world.clientUrl('callback');
@@ -38,7 +39,7 @@ it('behind a pool of transactions, clients are registered, replaced and updated 
   for (const { browser } of people) expect((await world.sessions(browser)).status).toBe(200);
 });
 
-it('the token handler leaves nothing in a session of Postgres that a later statement needs', async () => {
+it('behind a transaction pool, the token handler relies on no state of a Postgres session', async () => {
   expect(pool.statements.length).toBeGreaterThan(20);
   expect(pool.switches()).toBeGreaterThan(5);
   expect(pool.prepared).toEqual([]);

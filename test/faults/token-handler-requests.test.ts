@@ -1,5 +1,5 @@
-// What every bearer route of the token handler refuses, by a walk over its route table as its OpenAPI document tells it:
-// tokens that are none of its own, callers without the role, other tenants, and bodies that are no JSON of its.
+// Every bearer route of the token handler, as listed in its OpenAPI document, rejects invalid tokens, callers without
+// the role, other tenants, and invalid bodies.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { malformedBodies } from '../support/malformed-bodies.ts';
 import { type Answered, call, roleToken } from '../support/platform.ts';
@@ -50,7 +50,7 @@ async function statuses(token?: string, query?: string): Promise<number[]> {
 
 const audience = () => handler.platform.access.urns.service('token-handler');
 
-it('the walk finds the list, the registration, the update and the sessions', () => {
+it('the OpenAPI document lists the list, registration and update of clients, and the sessions', () => {
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
     'DELETE /token-handler/v1/sessions/{sessionId}',
     'GET /token-handler/v1/clients',
@@ -60,8 +60,8 @@ it('the walk finds the list, the registration, the update and the sessions', () 
   ]);
 });
 
-describe('every route of the token handler with a bearer', () => {
-  it('answers 401 to a token of another issuer, realm, audience or key, and to one out of its time', async () => {
+describe('every route of the token handler that requires a bearer token', () => {
+  it('responds with 401 to a token that is expired, or of another issuer, realm, audience or key', async () => {
     const { foreignToken } = handler.platform.access;
     const now = Math.floor(Date.now() / 1_000);
     const roles = { resource_access: { [audience()]: { roles: ['token-handler-admin'] } } };
@@ -79,7 +79,7 @@ describe('every route of the token handler with a bearer', () => {
     for (const token of tokens) expect(await statuses(token)).toEqual([401]);
   });
 
-  it('answers 403 without the role token-handler-admin, other services’ roles notwithstanding', async () => {
+  it('responds with 403 to callers without the role token-handler-admin, whatever their roles in other services', async () => {
     const roles = {
       'token-handler': [],
       'form-service': ['form-admin'],
@@ -88,7 +88,7 @@ describe('every route of the token handler with a bearer', () => {
     expect(await statuses(await roleToken(handler.platform.access, roles, { realm: 'demo' }))).toEqual([403]);
   });
 
-  it('answers 403 to an administrator who names another tenant, and 400 to a core user who names none or an unknown one', async () => {
+  it('responds with 403 to an administrator who names another tenant, and with 400 to a core user who names no known tenant', async () => {
     const other = `?tenantId=${encodeURIComponent(handler.platform.otherTenant.id)}`;
     expect(await statuses(await handler.adminToken(), other)).toEqual([403]);
     const core = await roleToken(handler.platform.access, { 'token-handler': ['token-handler-admin'] });
@@ -96,7 +96,7 @@ describe('every route of the token handler with a bearer', () => {
     expect(await statuses(core, '?tenantId=urn:example:platform:tenant-service:v2:/tenants/none')).toEqual([400]);
   });
 
-  it('answers 404 for what is another tenant’s', async () => {
+  it('responds with 404 for clients and sessions of another tenant', async () => {
     const token = await handler.adminToken();
     for (const [method, body] of Object.entries(valid))
       expect((await handler.api('/clients/theirs', { method, token, body })).status).toBe(404);
@@ -104,7 +104,7 @@ describe('every route of the token handler with a bearer', () => {
   });
 });
 
-it('every body of the token handler that is malformed, too large or of another type is 400, 413 or 415 with a pointer, and changes nothing', async () => {
+it('the token handler rejects malformed, oversized and wrong-typed bodies with 400, 413 or 415 and a pointer, and changes nothing', async () => {
   const token = await handler.adminToken();
   const before = await handler.rows('SELECT * FROM client_registrations');
   for (const method of ['POST', 'PUT'])

@@ -1,20 +1,20 @@
-// The part of Keycloak's admin REST API that tests need, as its administrator. Whatever is not a success is an error with
-// the answer in it: a test that cannot prepare its realm must not go on.
+// The part of Keycloak's admin REST API that tests need. Throws an error with the response if a call fails, because a
+// test must not continue with an incomplete realm.
 export interface KeycloakServer {
-  /** Ends where `/realms` and `/admin` begin: `http://127.0.0.1:8180/auth`. */
+  /** Base URL, without `/realms` and `/admin`: `http://127.0.0.1:8180/auth`. */
   url: string;
   username: string;
   password: string;
 }
 
 export interface AdminApi {
-  /** One call below `/admin/realms`; answers the parsed body, or undefined for none. */
+  /** A call below `/admin/realms`. Returns the parsed body, undefined if there is none. */
   call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown>;
-  /** Like `call`, for what may be missing: answers undefined to 404. */
+  /** Like `call`, but returns undefined for 404. */
   find(path: string): Promise<unknown>;
 }
 
-/** Seconds that a token is used for; Keycloak's live for 60. */
+/** Seconds for which a token is used; Keycloak's tokens live for 60. */
 const tokenLifetime = 30;
 
 export function createAdminApi(server: KeycloakServer): AdminApi {
@@ -35,7 +35,7 @@ export function createAdminApi(server: KeycloakServer): AdminApi {
 
   async function read(response: Response, what: string): Promise<unknown> {
     const text = await response.text();
-    if (!response.ok) throw new Error(`Keycloak answered ${response.status} to ${what}: ${text}`);
+    if (!response.ok) throw new Error(`Keycloak returned ${response.status} to ${what}: ${text}`);
     return text === '' ? undefined : JSON.parse(text);
   }
 
@@ -53,13 +53,13 @@ async function login({ url, username, password }: KeycloakServer): Promise<strin
   return requestToken(`${url}/realms/master`, form);
 }
 
-/** An access token by any grant of a realm. */
+/** An access token of a realm, by any grant. */
 export async function requestToken(issuer: string, form: Record<string, string>): Promise<string> {
   const response = await fetch(`${issuer}/protocol/openid-connect/token`, {
     method: 'POST',
     body: new URLSearchParams(form),
   });
   const { access_token: token, ...rest }: { access_token?: string } = JSON.parse(await response.text());
-  if (token === undefined) throw new Error(`Keycloak answered ${response.status}: ${JSON.stringify(rest)}`);
+  if (token === undefined) throw new Error(`Keycloak returned ${response.status}: ${JSON.stringify(rest)}`);
   return token;
 }

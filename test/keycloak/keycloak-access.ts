@@ -1,5 +1,5 @@
-// The access service of a test on a real Keycloak: the same realms, people, clients and roles as the embedded one has,
-// made by its admin API. It touches no realm that a test has not made.
+// A test's identity provider on a real Keycloak, with the same realms, people, clients and roles as the embedded one.
+// It creates them through the admin API, and changes no realm that tests have not created.
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { exportJWK, SignJWT } from 'jose';
 import { defaultRealms } from '../../dev/access/default-realms.ts';
@@ -95,7 +95,7 @@ export async function startKeycloakAccess(
       const like = defaults.find((realm) => realm.name === 'demo');
       await add({ users: [], clients: [], ...structuredClone(like), ...changes, name });
     },
-    // Keycloak's form has no such button; a person can refuse where it asks for consent.
+    // Keycloak's form has no such button. A person can cancel if it asks for consent.
     cancelSignIn: async (browser, form) => {
       const path = await clientPath(admin, form.url);
       const client = { ...((await admin.call('GET', path)) as object) };
@@ -115,7 +115,7 @@ export async function startKeycloakAccess(
   };
 }
 
-/** Of the client that an authorization request is for. */
+/** The client of an authorization request. */
 async function clientPath(admin: AdminApi, request: URL): Promise<string> {
   const realm = /\/realms\/([^/]+)\//.exec(request.pathname)?.[1] ?? '';
   const clientId = request.searchParams.get('client_id') ?? '';
@@ -133,17 +133,17 @@ async function makeRealm(admin: AdminApi, definition: RealmDefinition): Promise<
   await admin.call('PUT', `/${name}/default-default-client-scopes/${textOf(scope, 'id')}`);
 }
 
-/** Only a realm that a test made: a Keycloak given by URL may hold others. */
+/** Deletes the realm only if a test created it, because a Keycloak given by URL may contain others. */
 async function removeRealm(admin: AdminApi, name: string): Promise<void> {
   const present = await admin.find(`/${name}`);
   if (present === undefined) return;
   const { attributes = {} } = present as { attributes?: Record<string, string> };
   if (attributes[ownMark] !== 'true')
-    throw new Error(`The Keycloak has a realm ${name} that no test has made. Give the tests a Keycloak of their own.`);
+    throw new Error(`This Keycloak has a realm ${name} that tests did not create. Use a separate Keycloak for tests.`);
   await admin.call('DELETE', `/${name}`);
 }
 
-/** Gives the realm a key that the test knows too, so that it can sign what Keycloak never would. */
+/** Gives the realm a key that the test knows too, so that the test can sign arbitrary tokens. */
 async function addSigningKey(admin: AdminApi, issuer: string, realm: string): Promise<Signer> {
   const { privateKey, pem } = makeKey();
   await admin.call('POST', `/${realm}/components`, {

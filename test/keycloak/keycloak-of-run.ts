@@ -1,8 +1,8 @@
-// Which Keycloak a test run is for: test/keycloak/main.ts tells it by the environment. Without it there is none, and tests
-// use the embedded access service.
+// The Keycloak of a test run, which test/keycloak/main.ts passes in the environment. Without it, tests use the embedded
+// identity provider.
 import type { KeycloakServer } from './admin-api.ts';
 
-/** Names of the variables, which nobody sets by accident. */
+/** Names of the variables, chosen so that no one sets them by accident. */
 export const variables = {
   url: 'FORMGATE_TEST_KEYCLOAK_URL',
   username: 'FORMGATE_TEST_KEYCLOAK_ADMIN',

@@ -1,5 +1,5 @@
-// `npm run test:keycloak`: the suites of the token handler that talk with an access service, against a real Keycloak. It
-// takes the one at KEYCLOAK_URL, or starts one by the lab's script where that is; without either it runs nothing.
+// `npm run test:keycloak`: runs the token handler's suites that need an identity provider against a real Keycloak. It
+// uses the one at KEYCLOAK_URL, or starts one with the script in LAB. Without either it fails.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -32,7 +32,7 @@ async function main(): Promise<number> {
     );
     return 1;
   }
-  // Ctrl-C reaches the tests as well; they end, and then Keycloak does.
+  // Ctrl-C also reaches the tests. When they have ended, Keycloak is stopped.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   try {
     await createAdminApi(keycloak).call('GET', '');
@@ -52,7 +52,7 @@ async function findKeycloak(env: NodeJS.ProcessEnv): Promise<Found | undefined> 
   }
   const script = join(resolve(project, env.LAB || '../shared/lab'), 'keycloak.sh');
   if (!existsSync(script)) return undefined;
-  // A port of its own, so that a Keycloak that runs already is let be.
+  // A free port, so that a running Keycloak is not affected.
   const port = String(await findFreePort());
   const started = Date.now();
   process.stdout.write(`Starting a Keycloak on port ${port}…\n`);
@@ -62,11 +62,11 @@ async function findKeycloak(env: NodeJS.ProcessEnv): Promise<Found | undefined> 
     await stop();
     throw new Error(`${script} did not start a Keycloak.`);
   }
-  process.stdout.write(`It runs after ${Math.round((Date.now() - started) / 1000)} s.\n`);
+  process.stdout.write(`It is ready after ${Math.round((Date.now() - started) / 1000)} s.\n`);
   return { url: `http://127.0.0.1:${port}/auth`, username: 'admin', password: 'admin', stop };
 }
 
-/** One file after the other: they all have the realms that they need made anew. */
+/** Runs one file after the other, because each recreates its realms. */
 function runTests({ url, username, password }: KeycloakServer): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
   const flags = ['--no-file-parallelism', '--testTimeout=60000', '--hookTimeout=120000'];
@@ -74,7 +74,7 @@ function runTests({ url, username, password }: KeycloakServer): Promise<number> 
   return run(process.execPath, [vitest, 'run', ...suites, ...flags, ...process.argv.slice(2)], env);
 }
 
-/** @returns the exit code */
+/** Returns the exit code. */
 function run(program: string, args: string[], env: Record<string, string>): Promise<number> {
   const child = spawn(program, args, { cwd: project, env: { ...process.env, ...env }, stdio: 'inherit' });
   return new Promise((done, fail) => {

@@ -1,7 +1,7 @@
-// Writes a realm as the tests know it in Keycloak's words: what an administrator of a platform would click together.
+// Translates a realm of the tests into Keycloak's representation of a realm.
 import type { RealmClient, RealmDefinition, RealmUser, Roles } from '../../dev/access/realm.ts';
 
-/** Marks a realm as one of ours, which may be deleted. */
+/** Marks a realm as created by tests, so that it may be deleted. */
 export const ownMark = 'formgate-test';
 
 export function realmRepresentation(definition: RealmDefinition): object {
@@ -17,7 +17,7 @@ export function realmRepresentation(definition: RealmDefinition): object {
     attributes: { [ownMark]: 'true' },
     accessTokenLifespan: definition.accessTokenLifetime ?? 300,
     ssoSessionIdleTimeout: definition.refreshTokenLifetime ?? 1_800,
-    // Refresh tokens are good for one use, which is the harder case.
+    // Each refresh token can be used once, which is the harder case.
     revokeRefreshToken: definition.rotateRefreshTokens ?? true,
     refreshTokenMaxReuse: 0,
     roles: {
@@ -28,7 +28,7 @@ export function realmRepresentation(definition: RealmDefinition): object {
     },
     clients: [
       ...clients.map((client) => clientRepresentation(client, definition.audiences)),
-      // Services whose roles others have: they sign nobody in.
+      // Services on which others have roles. No one signs in to them.
       ...roleHolders.map((clientId) => ({ clientId, standardFlowEnabled: false, fullScopeAllowed: false })),
     ],
     users: [...users.map(userRepresentation), ...clients.flatMap(serviceAccount)],
@@ -51,7 +51,7 @@ export function clientRepresentation(client: RealmClient, audiences: string[] = 
   };
 }
 
-/** A default client scope, so that tokens of clients that registered themselves have the audiences as well. */
+/** A default client scope, so that tokens of dynamically registered clients have the audiences too. */
 export function audienceScope(audiences: string[]): object {
   return {
     name: 'platform-audiences',
@@ -77,7 +77,7 @@ export function userRepresentation({ email, name, password, roles = {} }: RealmU
     email,
     emailVerified: true,
     enabled: true,
-    // Without both names Keycloak asks for them at the first sign-in.
+    // Without both names, Keycloak asks for them at the first sign-in.
     firstName,
     lastName: rest.join(' ') || 'Person',
     credentials: [{ type: 'password', value: password, temporary: false }],

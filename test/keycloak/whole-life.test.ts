@@ -1,5 +1,5 @@
-// What a client and its sessions live through at an access service, end to end. `npm test` runs it on the embedded one, and
-// `npm run test:keycloak` on a real Keycloak.
+// The life of a client and its sessions, end to end. `npm test` uses the embedded identity provider, and
+// `npm run test:keycloak` a real Keycloak.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { findFreePort } from '../../dev/listen.ts';
@@ -22,7 +22,7 @@ beforeEach(() => {
   offset = 0;
 });
 
-/** Clients of one world, `through` with keycloakLogout. Both may call the configuration service. */
+/** The clients of the test; `through` has keycloakLogout. Both have the configuration service as a target. */
 async function startWorld(env: Record<string, string>, accessUrl?: string): Promise<SessionWorld> {
   offset = 0;
   const world = await startSessionWorld({ platform, clock, env, ...(accessUrl !== undefined && { accessUrl }) });
@@ -39,14 +39,14 @@ const call = (world: SessionWorld, browser: SiteBrowser) =>
   browser.request(`${world.site}/token-handler/targets/configuration${latest}`);
 const status = async (world: SessionWorld, browser: SiteBrowser) => (await call(world, browser)).status;
 
-/** A browser at another site of the same person: signed in at the access service, and not here. */
+/** A second browser of the same person, without a session at this site. */
 function elsewhere(world: SessionWorld, browser: SiteBrowser): SiteBrowser {
   const other = browser.copy();
   other.setCookie(world.site, cookieName, undefined);
   return other;
 }
 
-describe('a session at the access service', () => {
+describe('a session', () => {
   let world: SessionWorld;
   let door: TokenDoor;
   beforeAll(async () => {
@@ -58,17 +58,17 @@ describe('a session at the access service', () => {
     await door.close();
   });
 
-  it('has an access token that the services behind targets accept, with the roles of the person', async () => {
+  it('has an access token that services behind targets accept, with the roles of the person', async () => {
     const { browser: administrator } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     const answer = await call(world, administrator);
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.text).clients).toHaveProperty('web');
-    // She has no role at the configuration service: its answer comes through as it is.
+    // The person has no role at the configuration service, whose response is forwarded unchanged.
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'alice@example.com' });
     expect(await status(world, browser)).toBe(403);
   });
 
-  it('is refreshed by one request for many calls at once, again and again', async () => {
+  it('is refreshed by one token request for many concurrent calls, repeatedly', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     for (let round = 1; round <= 3; round += 1) {
       const before = door.presented.length;
@@ -80,7 +80,7 @@ describe('a session at the access service', () => {
     expect(new Set(door.presented).size).toBe(door.presented.length);
   });
 
-  it('outlives an update of the redirect URIs of its client, and is refreshed after it', async () => {
+  it('survives an update of its client’s redirect URIs, and can be refreshed afterwards', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     const redirectUris = [`${world.site}/token-handler/clients/web/callback`, 'https://more.example.org/cb'];
     for (const uris of [redirectUris, redirectUris.slice(0, 1), redirectUris]) {
@@ -91,11 +91,11 @@ describe('a session at the access service', () => {
     expect(await status(world, browser)).toBe(200);
     offset += 310_000;
     expect(await status(world, browser)).toBe(200);
-    // And who signs in now, signs in to the same client.
+    // A new sign-in uses the same client.
     await world.signIn();
   });
 
-  it('of a client that was registered anew ends with its access token, and a new sign-in works', async () => {
+  it('of a client that was registered again ends with its access token, and a new sign-in works', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     expect((await world.handler.register('web')).status).toBe(200);
     expect(await status(world, browser)).toBe(200);
@@ -106,13 +106,13 @@ describe('a session at the access service', () => {
     expect(await status(world, again.browser)).toBe(200);
   });
 
-  it('ends with 401 when the access service refuses its refresh token', async () => {
+  it('ends with 401 when the identity provider rejects its refresh token', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     const other = elsewhere(world, browser);
     await world.signIn(other, { start: world.authUrl({}, { clientId: 'through' }) });
     const { location } = await other.request(world.clientUrl('logout', {}, { clientId: 'through' }));
     await confirmLogout(other, location);
-    // Nobody told the token handler: there is no PUBLIC_URL.
+    // Without PUBLIC_URL, the token handler gets no back-channel logout.
     expect(await status(world, browser)).toBe(200);
     offset += 310_000;
     expect(await status(world, browser)).toBe(401);
@@ -120,17 +120,17 @@ describe('a session at the access service', () => {
   });
 });
 
-describe('a logout at the access service, with PUBLIC_URL', () => {
+describe('a logout at the identity provider, with PUBLIC_URL', () => {
   let world: SessionWorld;
   beforeAll(async () => {
     const port = await findFreePort();
     world = await startWorld({ PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` });
-    // Registered before, without an address.
+    // The client was registered before, without a back-channel address.
     await world.handler.register('web');
   });
   afterAll(() => world.close());
 
-  it('ends the sessions of that browser with all clients, and of no other browser of the person', async () => {
+  it('ends the sessions of that browser with all clients, but no session of the person’s other browsers', async () => {
     const { browser } = await world.signIn();
     const other = elsewhere(world, browser);
     await world.signIn(other, { start: world.authUrl({}, { clientId: 'through' }) });
@@ -142,7 +142,7 @@ describe('a logout at the access service, with PUBLIC_URL', () => {
   });
 });
 
-it('a client without redirect URIs signs nobody in until an update gives it some', async () => {
+it('a client without redirect URIs can sign no one in until an update adds some', async () => {
   const world = await startWorld({});
   onTestFinished(() => world.close());
   await world.handler.configure({ bare: {} });

@@ -1,5 +1,5 @@
-// Stands in front of a real API server, passes on what it is asked with the caller's own token, and breaks chosen calls.
-// It knows nothing of what is asked, and keeps no answer.
+// A proxy in front of a real API server: forwards requests with the caller's token, and breaks chosen calls. It neither
+// interprets nor stores anything.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -13,16 +13,16 @@ export interface ApiCall {
   body: string;
 }
 
-/** `hang`: no answer ever; `reset`: the connection breaks; else an answer of the API server's kind. */
+/** `hang`: no response; `reset`: the connection breaks; otherwise a response in the API server's format. */
 export type ApiFault = 'hang' | 'reset' | { status: number; reason?: string; retryAfter?: number };
 
 export interface ApiProxy {
   url: string;
-  /** Connections that were opened so far. */
+  /** Number of connections that were opened. */
   connections(): number;
-  /** Calls so far, broken ones included; a test may empty it. */
+  /** All calls, including broken ones. A test may empty the list. */
   calls: ApiCall[];
-  /** Asked of each call; undefined passes it on. Undefined in its place heals. */
+  /** Returns the fault of a call, or undefined to forward the call. Set it to undefined to stop all faults. */
   breakWith(fault: ((call: ApiCall) => ApiFault | undefined) | undefined): void;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What the chart brings for CoreClients, read from its templates: the definition and the Role's rules are plain YAML but
-// for lines of the template language, which stand alone.
+// Reads the CustomResourceDefinition of CoreClients and the rules of the Role from the chart's templates, which are
+// plain YAML apart from separate lines in the template language.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { V1CustomResourceDefinition, V1PolicyRule } from '@kubernetes/client-node';

@@ -1,6 +1,6 @@
-// Which cluster a test run is for: test/kubernetes/main.ts tells it by the environment, and the tests run for no other.
+// The cluster of a test run, which test/kubernetes/main.ts passes in the environment. The tests use no other cluster.
 
-/** Name of the variable, which nobody sets by accident. Its value is the path of a kubeconfig. */
+/** Name of the variable, chosen so that no one sets it by accident. Its value is the path of a kubeconfig. */
 export const kubeconfigVariable = 'FORMGATE_TEST_KUBECONFIG';
 
 export function kubeconfigOfRun(env: NodeJS.ProcessEnv = process.env): string {
@@ -9,7 +9,7 @@ export function kubeconfigOfRun(env: NodeJS.ProcessEnv = process.env): string {
   return path;
 }
 
-/** What `npm test` leaves out: these tests are `npm run test:kubernetes`. */
+/** Files that `npm test` excludes, because `npm run test:kubernetes` runs them. */
 export function withoutCluster(env: NodeJS.ProcessEnv = process.env): string[] {
   return env[kubeconfigVariable] ? [] : ['test/kubernetes/**'];
 }

@@ -1,5 +1,5 @@
-// The definition of CoreClients on a real API server: what it accepts, what it refuses and with which words, and what it
-// fills in.
+// The CustomResourceDefinition of CoreClients on a real API server: what it accepts, what it rejects with which
+// message, and its defaults.
 import { ApiException, ApiextensionsV1Api } from '@kubernetes/client-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { coreClientsDefinition } from './chart-parts.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => lab?.close());
 afterEach(() => lab.removeAll());
 
-/** The words of the refusal, or nothing for what is accepted. */
+/** The message of a rejection, or undefined if the resource is accepted. */
 async function refusal(work: Promise<unknown>): Promise<string | undefined> {
   try {
     await work;
@@ -33,7 +33,7 @@ interface Rule {
 const target = (fields: object) => ({ targets: [{ id: 'a', upstream: 'form-service', ...fields }] });
 const redirect = (uri: string) => ({ redirectUris: [uri] });
 
-describe('a rule of the definition accepts what it should and refuses the rest', () => {
+describe('a rule for CoreClients accepts valid resources and rejects others', () => {
   const long = 'a'.repeat(51);
   it.each<Rule>([
     {
@@ -43,7 +43,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
       refused: { clientId: 'permits.web' },
     },
     {
-      rule: 'a client id is no name that JSON readers refuse',
+      rule: 'a client id is not a name that JSON parsers reject',
       message: 'must be 1 to 50 letters',
       accepted: { clientId: '__proto' },
       refused: { clientId: '__proto__' },
@@ -61,13 +61,13 @@ describe('a rule of the definition accepts what it should and refuses the rest',
       refused: redirect('/token-handler/clients/a/callback'),
     },
     {
-      rule: 'a redirect URI holds no white space',
+      rule: 'a redirect URI contains no white space',
       message: 'must be an absolute http or https URL',
       accepted: redirect('http://localhost:3000/cb'),
       refused: redirect('https://permits.example.org/c b'),
     },
     {
-      rule: 'a redirect URI holds no back slash',
+      rule: 'a redirect URI contains no backslash',
       message: 'must be an absolute http or https URL',
       accepted: redirect('http://[::1]:3000/cb'),
       refused: redirect('https://permits.example.org\\@evil.example.org'),
@@ -85,13 +85,13 @@ describe('a rule of the definition accepts what it should and refuses the rest',
       refused: redirect('https://permits.example.org/cb#top'),
     },
     {
-      rule: 'a redirect URI holds no credentials',
+      rule: 'a redirect URI contains no credentials',
       message: 'must not hold credentials',
       accepted: redirect('https://permits.example.org/@cb'),
       refused: redirect('https://me:secret@permits.example.org/cb'),
     },
     {
-      rule: 'a redirect URI stands there once',
+      rule: 'a redirect URI is listed once',
       message: 'Duplicate value',
       accepted: { redirectUris: ['https://a.example.org/', 'https://b.example.org/'] },
       refused: { redirectUris: ['https://a.example.org/', 'https://a.example.org/'] },
@@ -103,7 +103,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
       refused: target({ id: 'form/service' }),
     },
     {
-      rule: 'a target id stands there once',
+      rule: 'a target id is listed once',
       message: 'Duplicate value',
       accepted: {
         targets: [
@@ -131,7 +131,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
       refused: target({ upstream: 'https://forms.example.org' }),
     },
     {
-      rule: 'an upstream is the URN of an API, and of no resource',
+      rule: 'an upstream is the URN of an API, not of a resource',
       message: 'must be the URN of a service or an API',
       accepted: target({ upstream: 'urn:example:platform:form-service:v1' }),
       refused: target({ upstream: 'urn:example:platform:form-service:v1:/forms/1' }),
@@ -148,7 +148,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
     expect(await refusal(lab.create('bad', refused))).toContain(message);
   });
 
-  it('a name that could be no client id needs a client id beside it', async () => {
+  it('a resource whose name is not a valid client id needs the field clientId', async () => {
     const message = 'the name of this resource is not a valid client id';
     expect(await refusal(lab.create('permits.example.org', {}))).toContain(message);
     expect(await refusal(lab.create('a'.repeat(51), {}))).toContain(message);
@@ -156,7 +156,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
     expect(await refusal(lab.create('a'.repeat(50), {}))).toBeUndefined();
   });
 
-  it('a spec must be there', async () => {
+  it('a spec is required', async () => {
     const { namespace, objects } = lab;
     const { spec: _spec, ...body } = manifest('none', {});
     const place = { group: 'formgate.dev', version: 'v1alpha1', plural: 'coreclients', namespace };
@@ -167,7 +167,7 @@ describe('a rule of the definition accepts what it should and refuses the rest',
 describe('the client id', () => {
   const message = 'the client id cannot change';
 
-  it('cannot change, be taken away or be given later', async () => {
+  it('cannot be changed, removed or added later', async () => {
     await lab.create('given', { clientId: 'One' });
     await lab.create('named', {});
     expect(await refusal(lab.patch('given', { spec: { clientId: 'Two' } }))).toContain(message);
@@ -175,20 +175,20 @@ describe('the client id', () => {
     expect(await refusal(lab.patch('named', { spec: { clientId: 'Two' } }))).toContain(message);
   });
 
-  it('may be written out where it is the name already, and everything else may change', async () => {
+  it('can be added if it equals the name, and all other fields can change', async () => {
     await lab.create('named', {});
     expect(await refusal(lab.patch('named', { spec: { clientId: 'named' } }))).toBeUndefined();
     expect(await refusal(lab.patch('named', { spec: { description: 'new', keycloakLogout: true } }))).toBeUndefined();
   });
 });
 
-describe('what is made', () => {
-  it('has the defaults of what was left out, and nothing that the definition does not know', async () => {
+describe('a created CoreClient', () => {
+  it('gets the defaults of missing fields, and loses unknown fields', async () => {
     const { spec } = await lab.create('bare', { surprise: 1 });
     expect(spec).toEqual({ redirectUris: [], targets: [], keycloakLogout: false });
   });
 
-  it('has a status of its own: a write of the resource leaves it alone, and its generation counts the spec only', async () => {
+  it('has a status subresource: writes of the resource do not change it, and it does not change the generation', async () => {
     const status = { observedGeneration: 1, conditions: [] };
     await lab.create('a', {});
     expect((await lab.patch('a', { status })).status).toBeUndefined();
@@ -197,7 +197,7 @@ describe('what is made', () => {
 });
 
 describe('the definition', () => {
-  it('has the kind, plural and short name of a CoreClient, a column for each question, and is kept on uninstall', async () => {
+  it('has kind, plural and short name of CoreClients, columns for kubectl, and is kept on uninstall', async () => {
     const api = lab.admin.makeApiClient(ApiextensionsV1Api);
     const { spec, metadata } = await api.readCustomResourceDefinition({ name: 'coreclients.formgate.dev' });
     expect(spec).toMatchObject({
@@ -216,7 +216,7 @@ describe('the definition', () => {
     expect(metadata?.annotations).toMatchObject({ 'helm.sh/resource-policy': 'keep' });
   });
 
-  it('is one that the API server has no complaints about', async () => {
+  it('causes no warnings of the API server', async () => {
     const api = lab.admin.makeApiClient(ApiextensionsV1Api);
     const { status } = await api.readCustomResourceDefinition({ name: 'coreclients.formgate.dev' });
     expect(status?.conditions?.filter(({ type }) => type === 'NonStructuralSchema')).toEqual([]);

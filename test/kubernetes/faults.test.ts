@@ -1,5 +1,5 @@
-// What a sync does when the API server, the cluster or the configuration service fails: one clear line, nothing concluded
-// from what could not be read, and builder-preview kept right all the same.
+// A sync while the API server or the configuration service fails: it reports one clear line, changes nothing on the
+// basis of data that it could not read, and still maintains builder-preview.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiCall, ApiFault } from './api-proxy.ts';
 import { reconcilerRules } from './chart-parts.ts';
@@ -21,7 +21,7 @@ const isList = ({ method }: ApiCall) => method === 'GET';
 const isStatus = ({ method }: ApiCall) => method === 'PATCH';
 const isEvent = ({ method }: ApiCall) => method === 'POST';
 
-/** Breaks the calls of a kind: the first `times` of them. Answers how many were broken. */
+/** Breaks the first `times` calls of a kind. Returns the list of broken calls, which grows. */
 function breakCalls(matches: (call: ApiCall) => boolean, fault: ApiFault, times = Number.POSITIVE_INFINITY) {
   const broken: ApiCall[] = [];
   world.lab.proxy.breakWith((call) => {
@@ -32,7 +32,7 @@ function breakCalls(matches: (call: ApiCall) => boolean, fault: ApiFault, times 
   return broken;
 }
 
-describe('an API server that cannot be asked for the resources', () => {
+describe('if the resources cannot be listed', () => {
   const list = 'cannot list coreclients.formgate.dev';
 
   it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string; asked: number }>([
@@ -62,25 +62,28 @@ describe('an API server that cannot be asked for the resources', () => {
       failure: `${list}: the API server does not accept the token of this account (401)`,
       asked: 1,
     },
-  ])('because it $title is one failure, and builder-preview is kept', async ({ fault, timeout, failure, asked }) => {
-    for (const name of ['a', 'b']) await world.lab.create(name, spec);
-    await world.sync();
-    await world.lab.removeAll();
-    const broken = breakCalls(isList, fault);
-    const { failures, skipped, counts, writes } = await world.sync({
-      allowPrune: true,
-      builderUrl,
-      ...(timeout !== undefined && { timeout }),
-    });
-    expect(failures).toEqual([failure]);
-    expect(skipped).toBe('the resources cannot be read');
-    expect(broken).toHaveLength(asked);
-    expect(counts).toMatchObject({ pruned: 0, builderPreview: 1 });
-    expect(writes).toEqual(['PATCH token-handler']);
-    expect(await ids()).toEqual(['a', 'b', 'builder-preview']);
-  });
+  ])(
+    'because the API server $title, the sync reports one failure and maintains builder-preview',
+    async ({ fault, timeout, failure, asked }) => {
+      for (const name of ['a', 'b']) await world.lab.create(name, spec);
+      await world.sync();
+      await world.lab.removeAll();
+      const broken = breakCalls(isList, fault);
+      const { failures, skipped, counts, writes } = await world.sync({
+        allowPrune: true,
+        builderUrl,
+        ...(timeout !== undefined && { timeout }),
+      });
+      expect(failures).toEqual([failure]);
+      expect(skipped).toBe('the resources cannot be read');
+      expect(broken).toHaveLength(asked);
+      expect(counts).toMatchObject({ pruned: 0, builderPreview: 1 });
+      expect(writes).toEqual(['PATCH token-handler']);
+      expect(await ids()).toEqual(['a', 'b', 'builder-preview']);
+    },
+  );
 
-  it('for a moment only, with 429 and Retry-After, is asked again after that time', async () => {
+  it('because of a single 429 with Retry-After, the sync retries after that time', async () => {
     await world.lab.create('a', spec);
     const broken = breakCalls(isList, { status: 429, retryAfter: 1 }, 1);
     const { failures, milliseconds } = await world.sync();
@@ -92,7 +95,7 @@ describe('an API server that cannot be asked for the resources', () => {
 });
 
 describe('a list in pages', () => {
-  it('is read to its end', async () => {
+  it('is read completely', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) await world.lab.create(name, spec);
     world.lab.proxy.calls.length = 0;
     await world.sync({ pageSize: 2 });
@@ -102,7 +105,7 @@ describe('a list in pages', () => {
 
   const isFurther = (call: ApiCall) => isList(call) && call.url.includes('continue=');
 
-  it('that expires between two pages (410) is read from its beginning', async () => {
+  it('that expires between two pages (410) is read again from the beginning', async () => {
     for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
     breakCalls(isFurther, { status: 410, reason: 'Expired' }, 1);
     world.lab.proxy.calls.length = 0;
@@ -113,7 +116,7 @@ describe('a list in pages', () => {
     expect(lists).toEqual([false, true, false, true]);
   });
 
-  it('that keeps expiring is a failure, and nothing is removed for want of the other half', async () => {
+  it('that keeps expiring is a failure, and no client is removed', async () => {
     for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
     await world.sync();
     breakCalls(isFurther, { status: 410, reason: 'Expired' });
@@ -124,8 +127,8 @@ describe('a list in pages', () => {
   });
 });
 
-describe('a cluster without the definition', () => {
-  it('is a failure that says so, and removes no client', async () => {
+describe('a cluster without the CustomResourceDefinition', () => {
+  it('is reported as a failure, and no client is removed', async () => {
     for (const name of ['a', 'b']) await world.lab.create(name, spec);
     await world.sync();
     await removeDefinition(world.lab.admin);
@@ -154,20 +157,20 @@ describe('a status that cannot be written', () => {
       failure: `${patch}: the API server is busy (429)`,
     },
     { title: 'answers 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
-    // A refusal of one status alone (422) is that resource's, and goes to quarantine: refusals.test.ts.
+    // A rejection of a single status (422) is quarantined: see refusals.test.ts.
     {
       title: 'denies it',
       fault: { status: 403 },
       failure: `${patch}: the Role of this account does not allow it (403)`,
     },
-  ])('because the API server $title is one failure for all, and the clients are written', async (given) => {
+  ])('because the API server $title is one failure for all resources, and the clients are written', async (given) => {
     const names = Array.from({ length: 30 }, (_, n) => `c${n}`);
     for (const name of names) await world.lab.create(name, spec);
     const broken = breakCalls(isStatus, given.fault);
     const { failures, counts } = await world.sync(given.timeout === undefined ? {} : { timeout: given.timeout });
     expect(failures).toEqual([given.failure]);
     expect(counts).toMatchObject({ created: 30, statuses: 0, events: 0 });
-    // Those that were under way when the first one failed, with their repeats.
+    // The concurrent calls when the first one failed, with their retries.
     expect(broken.length).toBeLessThanOrEqual(8 * 4);
     expect(await ids()).toHaveLength(30);
     world.lab.proxy.breakWith(undefined);
@@ -176,7 +179,7 @@ describe('a status that cannot be written', () => {
     expect(later).toMatchObject({ unchanged: 30, statuses: 30, events: 30 });
   });
 
-  /** Lets something happen when the clients are written and no status is yet. */
+  /** Runs `work` when the clients are written, but no status yet. */
   function betweenWrites(work: () => Promise<unknown>): () => Promise<void> {
     let done: Promise<unknown> | undefined;
     const isWritten = (line: string) => line.startsWith('PATCH') && /\/token-handler(\?|$)/.test(line);
@@ -186,7 +189,7 @@ describe('a status that cannot be written', () => {
     };
   }
 
-  it('because its resource was deleted meanwhile is none of a failure', async () => {
+  it('because its resource was deleted meanwhile is not a failure', async () => {
     await world.lab.create('a', spec);
     const renewLease = betweenWrites(() => world.lab.remove('a'));
     const { failures, counts, clusterWrites } = await world.sync({ renewLease });
@@ -195,7 +198,7 @@ describe('a status that cannot be written', () => {
     expect(counts).toMatchObject({ created: 1, statuses: 0, events: 0 });
   });
 
-  it('because its resource was changed meanwhile (409) is left to the next sync', async () => {
+  it('because its resource was changed meanwhile (409) is written by the next sync', async () => {
     await world.lab.create('a', spec);
     const renewLease = betweenWrites(() => world.lab.patch('a', { spec: { description: 'new' } }));
     const { failures, counts, clusterWrites } = await world.sync({ renewLease });
@@ -208,7 +211,7 @@ describe('a status that cannot be written', () => {
     expect(await world.lab.events('a')).toEqual(['Normal Synced']);
   });
 
-  it('because its resource was made anew meanwhile (409) is never written to the new one', async () => {
+  it('because its resource was replaced meanwhile (409) is not written to the new resource', async () => {
     await world.lab.create('a', spec);
     const renewLease = betweenWrites(async () => {
       await world.lab.remove('a');
@@ -225,8 +228,8 @@ describe('a status that cannot be written', () => {
   });
 });
 
-describe('a sync that is asked to end', () => {
-  it('writes no further status, which is no failure, and the next one writes what is left', async () => {
+describe('a sync that is asked to stop', () => {
+  it('writes no further status and reports no failure; the next sync writes the rest', async () => {
     for (let n = 0; n < 30; n += 1) await world.lab.create(`c${n}`, spec);
     const ending = new AbortController();
     world.lab.proxy.breakWith((call) => {
@@ -243,8 +246,8 @@ describe('a sync that is asked to end', () => {
   });
 });
 
-describe('an Event that cannot be made', () => {
-  it('is one failure, and the statuses are written all the same', async () => {
+describe('an Event that cannot be created', () => {
+  it('is one failure, and the statuses are still written', async () => {
     for (const name of ['a', 'b', 'c']) await world.lab.create(name, spec);
     breakCalls(isEvent, { status: 500 });
     const { failures, counts } = await world.sync();
@@ -252,7 +255,7 @@ describe('an Event that cannot be made', () => {
     expect(counts).toMatchObject({ statuses: 3, events: 0 });
   });
 
-  it('for a moment is tried again, and made once', async () => {
+  it('at first is retried, and created once', async () => {
     await world.lab.create('a', spec);
     breakCalls(isEvent, 'reset', 2);
     expect((await world.sync()).failures).toEqual([]);
@@ -280,12 +283,12 @@ describe('an account that lacks a verb', () => {
       failure: 'cannot create events.events.k8s.io: the Role of this account does not allow it (403)',
       written: ['a'],
     },
-  ])('$lacks: one failure names it, and the rest is done', async ({ resource, failure, written }) => {
+  ])('$lacks: one failure names it, and all other work is done', async ({ resource, failure, written }) => {
     await world.lab.create('a', spec);
     await world.sync();
     await world.lab.allow(reconcilerRules().filter(({ resources }) => !resources?.includes(resource)));
     try {
-      // The authorizer learns of the Role within moments. Each time there is a status to write and a repair to tell of.
+      // The authorizer needs a moment to read the Role. Each attempt has a status to write and a repair to report.
       await expect
         .poll(async () => {
           await world.lab.patch('a', { spec: { description: String(Math.random()) } });
@@ -301,8 +304,8 @@ describe('an account that lacks a verb', () => {
   });
 });
 
-describe('a configuration service that fails', () => {
-  it('when it is read is a failure, and no status says what is not known', async () => {
+describe('a failure of the configuration service', () => {
+  it('on reading is reported, and no status is written', async () => {
     await world.lab.create('a', spec);
     await world.sync();
     await world.configurationProxy.break(500, { at: 1 });
@@ -311,7 +314,7 @@ describe('a configuration service that fails', () => {
     expect(clusterWrites).toEqual([]);
   });
 
-  it('when it is written is a failure, and the status says that it is tried again', async () => {
+  it('on writing is reported, and the status says that the sync retries', async () => {
     await world.lab.create('a', spec);
     await world.sync();
     await world.lab.patch('a', { spec: { description: 'new' } });
@@ -331,8 +334,8 @@ describe('a configuration service that fails', () => {
     expect(await world.lab.events('a')).toEqual(['Normal Synced', 'Warning WriteFailed', 'Normal Synced']);
   });
 
-  it('for one client only, which it refuses, harms no other, and fails no run', async () => {
-    // A definition of the platform's that is stricter than ours.
+  it('for a single client, which it rejects, affects no other client and does not fail the run', async () => {
+    // The platform's definition is stricter than that of the chart.
     for (const name of ['a', 'b']) await world.lab.create(name, spec);
     await world.lab.create('long', { ...spec, description: 'x'.repeat(600) });
     await world.define({ maxDescription: 500 });

@@ -1,5 +1,5 @@
-// A namespace of its own in the cluster of the run, with the definition of CoreClients and an account that may what the
-// chart's Role lets it, behind a proxy that can break calls. It refuses a cluster that somebody else has CoreClients in.
+// A new namespace in the cluster of the run, with the CustomResourceDefinition of CoreClients and an account with the
+// chart's Role, behind a proxy that can break calls. Rejects a cluster that already contains other CoreClients.
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,9 +39,9 @@ export interface Lab {
   /** The administrator of the cluster. */
   admin: KubeConfig;
   namespace: string;
-  /** Path of a kubeconfig of the reconciler's account, through the proxy. */
+  /** Path of a kubeconfig for the reconciler's account, through the proxy. */
   kubeconfig: string;
-  /** The same account's, straight to the API server. */
+  /** The same for direct access to the API server. */
   directKubeconfig: string;
   proxy: ApiProxy;
   objects: CustomObjectsApi;
@@ -52,9 +52,9 @@ export interface Lab {
   patch(name: string, patch: object): Promise<CoreClientObject>;
   remove(name: string): Promise<void>;
   removeAll(): Promise<void>;
-  /** `Warning Duplicate`, of the Events about a CoreClient, oldest first. */
+  /** Type and reason of the Events about a CoreClient, such as `Warning Duplicate`, oldest first. */
   events(name: string): Promise<string[]>;
-  /** Replaces the rules of the account's Role. */
+  /** Replaces the rules in the account's Role. */
   allow(rules: V1PolicyRule[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -95,7 +95,7 @@ export async function startLab(): Promise<Lab> {
   };
 }
 
-/** A CoreClient as it is sent. */
+/** A CoreClient to send. */
 export function manifest(name: string, spec: Record<string, unknown>) {
   return { apiVersion: `${apiGroup}/${apiVersion}`, kind, metadata: { name }, spec };
 }
@@ -119,14 +119,14 @@ function createActions(admin: KubeConfig, namespace: string) {
       const { metadata }: CoreClientObject = await objects.getNamespacedCustomObject({ ...place, name });
       const fieldSelector = `regarding.uid=${metadata.uid}`;
       const { items } = await events.listNamespacedEvent({ namespace, fieldSelector });
-      // The library leaves it the text that it is.
+      // The library does not parse this text.
       const time = (item: (typeof items)[number]) => String(item.eventTime);
       return items.sort((a, b) => (time(a) < time(b) ? -1 : 1)).map(({ type, reason }) => `${type} ${reason}`);
     },
   } satisfies Partial<Lab>;
 }
 
-/** Waits until resources can be made of it. */
+/** Installs the definition, and waits until resources can be created. */
 export async function installDefinition(admin: KubeConfig): Promise<void> {
   await refuseOthers(admin);
   const api = admin.makeApiClient(ApiextensionsV1Api);
@@ -139,7 +139,7 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
       const isEstablished = status?.conditions?.some(({ type, status: is }) => type === 'Established' && is === 'True');
       if (isEstablished && !metadata?.deletionTimestamp) return await waitForResources(admin);
     } catch (error) {
-      // While an earlier one is being removed.
+      // An earlier definition is still being removed.
       if (!(error instanceof ApiException && [404, 409].includes(error.code))) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -147,7 +147,7 @@ export async function installDefinition(admin: KubeConfig): Promise<void> {
   throw new Error('The definition of CoreClients was not established within a minute.');
 }
 
-/** With every CoreClient. Waits until it is gone. */
+/** Removes the definition and every CoreClient, and waits until it is removed. */
 export async function removeDefinition(admin: KubeConfig): Promise<void> {
   const api = admin.makeApiClient(ApiextensionsV1Api);
   const name = coreClientsDefinition().metadata?.name ?? '';
@@ -182,7 +182,7 @@ async function waitForResources(admin: KubeConfig): Promise<void> {
   throw new Error('CoreClients were not served within a minute.');
 }
 
-/** The tests replace and remove the definition, and with it every CoreClient of the cluster. */
+/** The tests replace and remove the definition, and thereby every CoreClient of the cluster. */
 async function refuseOthers(admin: KubeConfig): Promise<void> {
   const objects = admin.makeApiClient(CustomObjectsApi);
   try {
@@ -225,13 +225,13 @@ async function createAccount(admin: KubeConfig, namespace: string): Promise<stri
   return status?.token ?? '';
 }
 
-/** The API server's authorizer learns of it within moments, not at once. */
+/** Replaces the rules of the Role. The API server's authorizer needs a moment to read them. */
 async function replaceRole(admin: KubeConfig, namespace: string, rules: V1PolicyRule[]): Promise<void> {
   const rbac = admin.makeApiClient(RbacAuthorizationV1Api);
   await rbac.replaceNamespacedRole({ name: account, namespace, body: { metadata: { name: account }, rules } });
 }
 
-/** Where the API server is, and whom it is to be trusted by. */
+/** The address of the API server, and its certificate authority. */
 async function clusterOf(admin: KubeConfig): Promise<{ server: string; ca: string | undefined }> {
   const cluster = admin.getCurrentCluster();
   if (!cluster) throw new Error('The kubeconfig has no current context.');
@@ -248,7 +248,7 @@ interface Access {
 }
 
 function kubeconfigText({ server, ca, token, namespace }: Access): string {
-  // The library speaks plain HTTP only where certificates are not to be verified.
+  // The library uses plain HTTP only if certificates are not verified.
   const trust = server.startsWith('http:') ? { 'insecure-skip-tls-verify': true } : trusting(ca);
   return stringify({
     apiVersion: 'v1',

@@ -1,5 +1,5 @@
-// `npm run test:kubernetes`: CoreClients on a real API server. It takes the cluster that KUBECONFIG names, or starts the
-// lab's where that is; without either it runs nothing. A cluster with CoreClients of somebody else is left alone.
+// `npm run test:kubernetes`: tests CoreClients on a real API server. It uses the cluster of KUBECONFIG, or starts one
+// with the scripts in LAB. Without either it fails. It refuses a cluster that already contains other CoreClients.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -19,7 +19,7 @@ async function main(): Promise<number> {
     process.stderr.write('There is no cluster to test with: set KUBECONFIG, or LAB to a folder with cluster/up.sh.\n');
     return 1;
   }
-  // Ctrl-C reaches the tests as well; they end, and then the cluster does.
+  // Ctrl-C also reaches the tests. When they have ended, the cluster is stopped.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
   try {
     return await runTests(cluster.kubeconfig);
@@ -34,7 +34,7 @@ async function findCluster(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
   const script = join(scripts, 'up.sh');
   if (!existsSync(script)) return undefined;
   const kubeconfig = join(env.LAB_HOME || '/var/lib/lab-cluster', 'admin.conf');
-  // One that runs already is let be.
+  // Use a cluster that is already running, and do not stop it.
   if (await answers(kubeconfig)) return { kubeconfig, stop: async () => undefined };
   const started = Date.now();
   process.stdout.write('Starting a cluster…\n');
@@ -44,7 +44,7 @@ async function findCluster(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
     await stop();
     throw new Error(`${script} did not start a cluster.`);
   }
-  process.stdout.write(`It runs after ${Math.round((Date.now() - started) / 1000)} s.\n`);
+  process.stdout.write(`It is ready after ${Math.round((Date.now() - started) / 1000)} s.\n`);
   return { kubeconfig, stop };
 }
 
@@ -60,7 +60,7 @@ async function answers(kubeconfig: string): Promise<boolean> {
   }
 }
 
-/** One file after the other: the definition of CoreClients is there once in a cluster, and a test removes it. */
+/** Runs one file after the other, because they share the definition of CoreClients, and one test removes it. */
 function runTests(kubeconfig: string): Promise<number> {
   const vitest = join(project, 'node_modules/vitest/vitest.mjs');
   const flags = ['--no-file-parallelism', '--testTimeout=120000', '--hookTimeout=120000'];
@@ -68,7 +68,7 @@ function runTests(kubeconfig: string): Promise<number> {
   return run(process.execPath, [vitest, 'run', 'test/kubernetes', ...flags, ...process.argv.slice(2)], env);
 }
 
-/** @returns the exit code */
+/** Returns the exit code. */
 function run(program: string, args: string[], env: Record<string, string>): Promise<number> {
   const child = spawn(program, args, { cwd: project, env: { ...process.env, ...env }, stdio: 'inherit' });
   return new Promise((done, fail) => {

@@ -1,4 +1,4 @@
-// The Role of the chart, asked of a real authorizer: it lets the reconciler do what a sync does, and nothing else.
+// The chart's Role, checked by a real authorizer: it allows the reconciler exactly what a sync needs.
 import { AuthorizationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Lab, startLab } from './lab.ts';
@@ -17,7 +17,7 @@ interface Deed {
   namespace?: string;
 }
 
-/** Asks as the reconciler's account. */
+/** Asks the authorizer as the reconciler's account. */
 async function may(deed: Deed): Promise<boolean> {
   const config = new KubeConfig();
   config.loadFromFile(lab.kubeconfig);
@@ -42,12 +42,12 @@ describe('the reconciler’s Role', () => {
     await expect.poll(() => may(deed)).toBe(true);
   });
 
-  it.each(needed)('allows $verb of $resource in no other namespace', async (deed) => {
+  it.each(needed)('does not allow $verb of $resource in another namespace', async (deed) => {
     expect(await may({ ...deed, namespace: 'default' })).toBe(false);
     expect(await may({ ...deed, namespace: '' })).toBe(false);
   });
 
-  it('allows no other verb of these, and nothing of Secrets, ConfigMaps, Pods and Roles', async () => {
+  it('allows no other verb on these resources, and no access to Secrets, ConfigMaps, Pods and Roles', async () => {
     const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
     const places = [
       coreclients,

@@ -1,4 +1,4 @@
-// A thousand CoreClients: what a sync costs that finds nothing to do, or one thing.
+// The cost of a sync with a thousand CoreClients, of which none or one has changed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SyncWorld, startSyncWorld } from './sync-world.ts';
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => world?.close());
 
 describe('a thousand CoreClients', () => {
-  it('that are new are written in few updates, and each has its status', async () => {
+  it('that are new are written in few updates, and each gets a status', async () => {
     const { writes, counts, conditions, failures, milliseconds } = await world.sync();
     expect(failures).toEqual([]);
     expect(counts).toMatchObject({ created: size, statuses: size, events: size });
@@ -36,9 +36,9 @@ describe('a thousand CoreClients', () => {
     );
   });
 
-  it('with nothing changed cost no write, and less than 2 s', async () => {
+  it('without changes cause no write, and take less than 2 s', async () => {
     const times: number[] = [];
-    // A machine that does something else as well, the API server included, may be slow for a while.
+    // Other work on this machine, such as that of the API server, may slow a sync down for a while.
     for (let run = 0; run < 3 || (run < 12 && Math.min(...times) >= 2_000); run += 1) {
       const { writes, clusterWrites, counts, milliseconds } = await world.sync();
       expect({ writes, clusterWrites }).toEqual({ writes: [], clusterWrites: [] });
@@ -49,7 +49,7 @@ describe('a thousand CoreClients', () => {
     expect(Math.min(...times)).toBeLessThan(2_000);
   });
 
-  it('with one changed cost one write of the configuration and one of a status', async () => {
+  it('with one change cause one write of the configuration and one of a status', async () => {
     await world.lab.patch('client-500', { spec: { description: 'changed' } });
     const { writes, clusterWrites, counts, milliseconds } = await world.sync();
     expect(writes).toEqual(['PATCH token-handler']);

@@ -1,5 +1,5 @@
-// Everything that a sync of core clients needs, for real: a namespace of a cluster, and a platform whose configuration
-// service knows what the token handler registers there.
+// Everything that a sync of core clients needs: a namespace in a real cluster, and a platform with the configuration
+// definitions of the token handler.
 import { findCluster } from '../../reconciler/core-clients/cluster.ts';
 import { recordName } from '../../reconciler/core-clients/document.ts';
 import { type ClientsOutcome, createClientSync } from '../../reconciler/core-clients/sync.ts';
@@ -17,21 +17,21 @@ export interface SyncSettings {
   allowPrune?: boolean;
   builderUrl?: string;
   allowInsecureRedirectUris?: boolean;
-  /** Milliseconds that one request to the API server may take. */
+  /** Time limit of a request to the API server, in milliseconds. */
   timeout?: number;
   pageSize?: number;
   owner?: string;
   renewLease?: () => Promise<void>;
   signal?: AbortSignal;
-  /** Another kubeconfig than the account's own; an empty one for no Kubernetes. */
+  /** Another kubeconfig than that of the account; an empty one for no Kubernetes. */
   kubeconfig?: string;
 }
 
 export interface Synced extends ClientsOutcome {
   log: CapturedLog;
-  /** `PATCH token-handler`: writes to the configuration service, in order. */
+  /** Writes to the configuration service in order, such as `PATCH token-handler`. */
   writes: string[];
-  /** `PATCH coreclients/<name>/status`, `POST events`: writes to the API server, in order. */
+  /** Writes to the API server in order, such as `PATCH coreclients/<name>/status` and `POST events`. */
   clusterWrites: string[];
   milliseconds: number;
 }
@@ -40,23 +40,23 @@ export interface SyncWorld {
   lab: Lab;
   test: TestPlatform;
   platform: Platform;
-  /** In front of the configuration service. */
+  /** The fault proxy in front of the configuration service. */
   configurationProxy: FaultProxy;
   sync(settings?: SyncSettings): Promise<Synced>;
-  /** What stands under the property `clients` of the core configuration. */
+  /** The property `clients` of the core configuration. */
   clients(): Promise<Record<string, Record<string, unknown>>>;
-  /** Replaces the whole core configuration of the token handler, past the sync. */
+  /** Replaces the whole core configuration of the token handler, as an administrator would. */
   configure(configuration: unknown): Promise<void>;
-  /** Defines core clients anew at the configuration service, perhaps with a stricter rule than the token handler's. */
+  /** Replaces the definition of core clients at the configuration service, possibly with a stricter one. */
   define(rules: { maxDescription?: number }): Promise<void>;
-  /** Ids that the record says are the owner's. */
+  /** Client ids that the owner has according to the record. */
   owned(owner?: string): Promise<string[]>;
-  /** No CoreClient, an empty core configuration and an empty record. */
+  /** Removes all CoreClients, and empties the core configuration and the record. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** As far as tests change it. */
+/** The fields that tests change. */
 interface CoreDefinition {
   configurationSchema: {
     properties: { clients: { additionalProperties: { properties: Record<string, unknown> } } };
@@ -127,7 +127,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
 
   const configure = async (configuration: unknown) => {
     const answer = await administer('PATCH', 'token-handler', { operation: 'REPLACE', configuration });
-    if (answer.status !== 200) throw new Error(`The configuration service answered ${answer.status}: ${answer.text}`);
+    if (answer.status !== 200) throw new Error(`The configuration service returned ${answer.status}: ${answer.text}`);
   };
 
   return {

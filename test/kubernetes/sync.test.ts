@@ -1,4 +1,4 @@
-// What becomes of CoreClients, on a real API server and a real configuration service.
+// The sync of CoreClients with a real API server and a real configuration service.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hashEntry } from '../../reconciler/core-clients/core-client.ts';
 import type { Condition } from '../../reconciler/core-clients/resource.ts';
@@ -33,7 +33,7 @@ const conditionOf = async (name: string, type: Condition['type']) =>
   (await world.lab.read(name)).status?.conditions.find((condition) => condition.type === type);
 
 describe('a new CoreClient', () => {
-  it('stands in the core configuration after one sync, is ours by record, and says so in its status', async () => {
+  it('is written to the core configuration, recorded as owned, and reported in its status by one sync', async () => {
     await world.lab.create('permits', spec);
     const { writes, clusterWrites, counts, conditions: counted, failures, skipped } = await world.sync();
     expect(await world.clients()).toEqual({ permits: entry });
@@ -57,7 +57,7 @@ describe('a new CoreClient', () => {
     expect(await world.lab.events('permits')).toEqual(['Normal Synced']);
   });
 
-  it('is offered to every tenant by the token handler, with what the resource says', async () => {
+  it('appears in every tenant’s list of clients at the token handler', async () => {
     await world.lab.create('permits', spec);
     await world.sync();
     const { test, platform } = world;
@@ -72,14 +72,14 @@ describe('a new CoreClient', () => {
       expect(await catalog.list(tenant)).toMatchObject([{ ...entry, core: true }]);
   });
 
-  it('leaves the other clients of core as they are', async () => {
+  it('does not change the other core clients', async () => {
     await world.configure({ clients: { other: { name: 'Other' } }, top: { name: 'Top' } });
     await world.lab.create('permits', spec);
     await world.sync();
     expect(await world.clients()).toEqual({ other: { name: 'Other' }, permits: entry });
   });
 
-  it('may have another id than its name', async () => {
+  it('can have a client id that differs from its name', async () => {
     await world.lab.create('permits', { ...spec, clientId: 'Permits of 2026' });
     await world.sync();
     const clients = await world.clients();
@@ -100,7 +100,7 @@ describe('the examples of the chart', () => {
 });
 
 describe('the API server', () => {
-  it('is spoken with over TLS, trusting the authority that the kubeconfig names', async () => {
+  it('is called over TLS, with the certificate authority of the kubeconfig', async () => {
     await world.lab.create('permits', spec);
     const { failures, counts } = await world.sync({ kubeconfig: world.lab.directKubeconfig });
     expect(failures).toEqual([]);
@@ -108,17 +108,17 @@ describe('the API server', () => {
     expect(await conditions('permits')).toMatchObject({ Ready: 'True Ready' });
   });
 
-  it('is spoken with on a handful of connections, however many resources there are', async () => {
+  it('is called on a few connections, however many resources exist', async () => {
     for (let n = 0; n < 40; n += 1) await world.lab.create(`c${n}`, spec);
     const before = world.lab.proxy.connections();
     expect((await world.sync()).clusterWrites).toHaveLength(80);
-    // Of 81 requests.
+    // There are 81 requests.
     expect(world.lab.proxy.connections() - before).toBeLessThanOrEqual(20);
   });
 });
 
-describe('nothing is written', () => {
-  it('where nothing changed', async () => {
+describe('a sync writes nothing', () => {
+  it('if nothing has changed', async () => {
     await world.lab.create('permits', spec);
     await world.lab.create('broken', { redirectUris: ['http://permits.example.org/'] });
     await world.sync();
@@ -129,7 +129,7 @@ describe('nothing is written', () => {
     expect((await world.lab.read('permits')).metadata.resourceVersion).toBe(resourceVersion);
   });
 
-  it('by a dry run, which says what it would do', async () => {
+  it('in a dry run, which reports what it would do', async () => {
     await world.lab.create('permits', spec);
     const builderUrl = 'https://builder.example.org';
     const { writes, clusterWrites, counts, log } = await world.sync({ dryRun: true, builderUrl });
@@ -145,10 +145,10 @@ describe('nothing is written', () => {
   });
 
   it.each([0, 1, 2, 3])(
-    'once the turn is lost, after %i of four writes; the next sync does the rest',
+    'after the lease is lost, here after %i of four writes; the next sync does the rest',
     async (allowed) => {
       await world.lab.create('permits', spec);
-      const lost = new Error('the turn is lost');
+      const lost = new Error('the lease is lost');
       let asked = 0;
       const renewLease = async () => {
         asked += 1;
@@ -169,8 +169,8 @@ describe('nothing is written', () => {
   );
 });
 
-describe('a change of a resource', () => {
-  it('is one write to the configuration and one to the status, without an Event', async () => {
+describe('a change of a CoreClient', () => {
+  it('causes one write of the configuration and one of the status, without an Event', async () => {
     await world.lab.create('permits', spec);
     await world.lab.create('other', spec);
     await world.sync();
@@ -190,7 +190,7 @@ describe('a change of a resource', () => {
     expect(await world.lab.events('permits')).toEqual(['Normal Synced']);
   });
 
-  it('that takes a field away takes it out of the configuration', async () => {
+  it('that removes a field removes it from the configuration', async () => {
     await world.lab.create('permits', { ...spec, description: 'Permits' });
     await world.sync();
     await world.lab.patch('permits', { spec: { description: null, targets: null } });
@@ -198,7 +198,7 @@ describe('a change of a resource', () => {
     expect(await world.clients()).toEqual({ permits: { ...entry, targets: [] } });
   });
 
-  it('that breaks a rule of the platform leaves what was written last, and the status says so', async () => {
+  it('that breaks a rule of the platform keeps the previous version, and the status says so', async () => {
     await world.lab.create('permits', spec);
     await world.sync();
     await world.lab.patch('permits', { spec: { targets: [{ id: 'forms', upstream: 'urn:other:platform:forms' }] } });
@@ -223,7 +223,7 @@ describe('a change of a resource', () => {
     ]);
   });
 
-  it('of a status by others is put right', async () => {
+  it('of its status by others is repaired', async () => {
     await world.lab.create('permits', spec);
     await world.sync();
     const { status } = await world.lab.read('permits');
@@ -236,8 +236,8 @@ describe('a change of a resource', () => {
   });
 });
 
-describe('a resource that is not accepted', () => {
-  it('for a redirect URI that the platform does not allow is accepted where it is allowed', async () => {
+describe('a CoreClient that is not accepted', () => {
+  it('because of an insecure redirect URI is accepted if the platform allows these', async () => {
     await world.lab.create('permits', { redirectUris: ['http://permits.example.org/cb'] });
     const { failures, conditions: counted } = await world.sync();
     expect(failures).toEqual([]);
@@ -253,9 +253,9 @@ describe('a resource that is not accepted', () => {
     expect(await conditions('permits')).toMatchObject({ Ready: 'True Ready' });
   });
 
-  it('for a client id that an older one has stays out until the older one is gone', async () => {
+  it('because an older one has the same client id is accepted after the older one is deleted', async () => {
     await world.lab.create('z-older', { ...spec, clientId: 'permits' });
-    // Creation times have whole seconds.
+    // Creation times have a resolution of one second.
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await world.lab.create('a-newer', { ...spec, clientId: 'permits', keycloakLogout: false });
     const { failures } = await world.sync();
@@ -277,7 +277,7 @@ describe('a resource that is not accepted', () => {
   it.each([
     ['under clients', { clients: { permits: { name: 'by hand' } } }],
     ['at the top', { permits: { name: 'by hand' } }],
-  ])('because its id stands in the core configuration already, %s, changes nothing there', async (_, configuration) => {
+  ])('because its id already exists in the core configuration, %s, does not change it', async (_, configuration) => {
     await world.configure(configuration);
     await world.lab.create('permits', spec);
     const { failures, writes } = await world.sync();
@@ -292,7 +292,7 @@ describe('a resource that is not accepted', () => {
     expect(await conditions('permits')).toMatchObject({ Ready: 'True Ready' });
   });
 
-  it('builder-preview is reserved where there is a builder, and a client like any other where there is none', async () => {
+  it('because it is named builder-preview is accepted if there is no builder', async () => {
     await world.lab.create('builder-preview', spec);
     await world.sync();
     expect(await conditions('builder-preview')).toMatchObject({ Ready: 'True Ready' });
@@ -319,11 +319,11 @@ describe('a resource that is not accepted', () => {
   });
 });
 
-describe('what was changed by hand in the core configuration', () => {
+describe('a manual change of the core configuration', () => {
   it.each([
     ['changed', { permits: { ...entry, targets: [{ id: 'all', upstream: 'configuration-service' }] } }],
     ['removed', {}],
-  ])('is put right when it was %s, with an Event, one write and no new status', async (_, clients) => {
+  ])('is repaired if the client was %s, with an Event, one write and no new status', async (_, clients) => {
     await world.lab.create('permits', spec);
     await world.sync();
     await world.configure({ clients });
@@ -339,7 +339,7 @@ describe('what was changed by hand in the core configuration', () => {
     expect((await world.sync()).clusterWrites).toEqual([]);
   });
 
-  it('is put right for builder-preview, and the log has both sides', async () => {
+  it('of builder-preview is repaired, and the log contains both versions', async () => {
     const builderUrl = 'https://builder.example.org';
     await world.sync({ builderUrl });
     const before = { ...(await world.clients())['builder-preview'], targets: [] };
@@ -355,13 +355,13 @@ describe('what was changed by hand in the core configuration', () => {
   });
 });
 
-describe('what no resource describes any more', () => {
+describe('a core client without a CoreClient', () => {
   const create = async (...names: string[]) => {
     for (const name of names) await world.lab.create(name, spec);
     await world.sync();
   };
 
-  it('is removed when it is ours, with its record, and nothing else is', async () => {
+  it('is removed if the reconciler owns it, and other clients are not', async () => {
     await world.configure({ clients: { foreign: { name: 'Foreign' } } });
     await create('a', 'b', 'c');
     await world.lab.remove('a');
@@ -372,7 +372,7 @@ describe('what no resource describes any more', () => {
     expect(counts).toMatchObject({ pruned: 1, held: 0 });
   });
 
-  it('stays, with a warning, when it is more than half of what is ours, unless that is allowed', async () => {
+  it('stays, with a warning, if more than half of the owned clients would be removed, unless that is allowed', async () => {
     await create('a', 'b', 'c');
     await world.lab.remove('a');
     await world.lab.remove('b');
@@ -386,7 +386,7 @@ describe('what no resource describes any more', () => {
     expect(Object.keys(await world.clients())).toEqual(['c']);
   });
 
-  it('stays when there is no resource left at all, unless that is allowed', async () => {
+  it('stays if there is no CoreClient at all, unless its removal is allowed', async () => {
     await create('a');
     await world.lab.remove('a');
     expect((await world.sync()).counts).toMatchObject({ pruned: 0, held: 1 });
@@ -396,7 +396,7 @@ describe('what no resource describes any more', () => {
     expect(await world.owned()).toEqual([]);
   });
 
-  it('stays when another owner wrote it, and that owner’s clients cannot be had', async () => {
+  it('stays if another owner wrote it', async () => {
     await create('a');
     await world.lab.remove('a');
     expect((await world.sync({ owner: 'another', allowPrune: true })).writes).toEqual([]);
@@ -406,7 +406,7 @@ describe('what no resource describes any more', () => {
     expect(await world.owned()).toEqual(['a']);
   });
 
-  it('is forgotten when somebody else removed it already', async () => {
+  it('is removed from the record if it was already removed by hand', async () => {
     await create('a', 'b', 'c');
     await world.lab.remove('a');
     await world.configure({ clients: { b: (await world.clients()).b, c: (await world.clients()).c } });

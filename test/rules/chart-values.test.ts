@@ -1,4 +1,4 @@
-// The chart's values, their descriptions and their schema say the same, and know every setting of the processes.
+// The chart's values, their descriptions and their schema agree, and cover every setting of the processes.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -17,7 +17,7 @@ type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A schema and all that it is made of. */
+/** A schema and all its subschemas. */
 function* subschemas(node: unknown, path: string): Generator<[string, Json]> {
   if (Array.isArray(node)) for (const [index, item] of node.entries()) yield* subschemas(item, `${path}/${index}`);
   if (!isObject(node)) return;
@@ -42,28 +42,28 @@ test('every value of the chart is described', () => {
   expect(described.filter(({ meaning }) => !meaning).map(({ path }) => path)).toEqual([]);
 });
 
-test('the README of the chart has the values as values.yaml describes them: npm run docs writes it anew', () => {
+test('the chart’s README describes the values as values.yaml does (npm run docs updates it)', () => {
   const readme = read('README.md');
   expect(readme).toBe(withValuesTable(readme, describedValues(read('values.yaml'))));
 });
 
-test('env of each part takes the settings of its process: npm run docs writes the schema anew', () => {
+test('env of each component accepts the settings of its process (npm run docs updates the schema)', () => {
   expect(read('values.schema.json')).toBe(withSettings(read('values.schema.json'), chartParts));
 });
 
-test('what the chart sets of a process is a setting of that process', () => {
+test('every variable that the chart sets is a setting of its process', () => {
   for (const [name, { schema: settings, setByChart }] of Object.entries(chartParts)) {
     const unknown = setByChart.filter((variable) => !(variable in settings.shape));
     expect(unknown, name).toEqual([]);
   }
 });
 
-test('the default values fit their schema', () => {
+test('the default values are valid', () => {
   isValid(values);
   expect(isValid.errors).toBeNull();
 });
 
-test('every object of the schema is closed: either its keys are known, or their form and what they hold', () => {
+test('every object in the schema restricts its keys and values', () => {
   const open = [...subschemas(schema, '')]
     .filter(([path, node]) => node.type === 'object' && path !== '/properties/global')
     .filter(([, node]) => {
@@ -73,13 +73,13 @@ test('every object of the schema is closed: either its keys are known, or their 
   expect(open.map(([path]) => path)).toEqual([]);
 });
 
-test('a misspelt key in any map of the values is refused', () => {
+test('a misspelt key is rejected in every map of the values', () => {
   const places = [...maps(values)];
   expect(places.length).toBeGreaterThan(60);
   const accepted = places.filter((path) => {
     const changed = structuredClone(values);
     const place = path.reduce<Json>((node, key) => node[key] as Json, changed);
-    // Not a name that a label or a variable could have either.
+    // Not a valid name of a label or a variable either.
     place['misspelt key'] = 'x';
     return isValid(changed);
   });
@@ -97,11 +97,11 @@ test('every key of the schema has a default in values.yaml', () => {
     }
   };
   walk(schema, values, '');
-  // Amounts may be left out one by one.
+  // Single amounts may be missing.
   expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
 });
 
-test('the chart is of the version of the package', () => {
+test('the chart has the version of the package', () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const chart = parse(read('Chart.yaml'));
   expect([chart.version, chart.appVersion]).toEqual([version, version]);

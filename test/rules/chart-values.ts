@@ -1,5 +1,5 @@
-// What the chart says about its values: the table in its README comes from the comments of values.yaml, and the settings
-// that `env` of each part takes come from the schemas that parse them. It renders nothing; test/chart does, with Helm.
+// Generates the documentation of the chart's values: the table in the README from the comments in values.yaml, and the
+// settings that `env` of each component accepts from the schemas of the processes. test/chart renders the chart.
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
 import type { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
@@ -9,20 +9,20 @@ import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
 export interface DescribedValue {
-  /** As `--set` writes it. */
+  /** In the syntax of `--set`. */
   path: string;
-  /** In JSON. */
+  /** The default in JSON. */
   default: string;
-  /** Undefined for a value that nobody has described. */
+  /** Undefined if the value has no description. */
   meaning: string | undefined;
 }
 
-/** A part of the chart that runs a process of ours. */
+/** A component of the chart that runs a process of Formgate. */
 export interface ChartPart {
   schema: z.ZodObject;
-  /** Variables that the chart sets from values and Secrets; `env` cannot give them a second time. */
+  /** Variables that the chart sets from values and Secrets, so that `env` must not contain them. */
   setByChart: readonly string[];
-  /** Whether it finds services by the directory, whose entries `DIR_…` replaces. */
+  /** Whether the process uses the directory, whose entries `DIR_…` variables replace. */
   callsPlatform: boolean;
 }
 
@@ -39,7 +39,7 @@ const served = [
 const platform = ['DIRECTORY_URL', 'CLIENT_ID', 'CLIENT_SECRET'];
 const clients = ['BUILDER_APP_URL', 'ALLOW_INSECURE_REDIRECT_URIS'];
 
-/** By their keys in values.yaml. */
+/** The components by their keys in values.yaml. */
 export const chartParts: Readonly<Record<string, ChartPart>> = {
   forms: { schema: formsSchema, setByChart: [...served, ...platform, 'CODE_KEY'], callsPlatform: true },
   tokenHandler: {
@@ -65,7 +65,7 @@ export const chartParts: Readonly<Record<string, ChartPart>> = {
   reconciler: { schema: reconcilerSchema, setByChart: [...common, ...platform, ...clients], callsPlatform: true },
 };
 
-/** Every value that has no keys of its own, and every map that is described as one. */
+/** Every value without keys, and every map that has a description. */
 export function describedValues(yaml: string): DescribedValue[] {
   const { contents } = parseDocument(yaml);
   return isMap(contents) ? valuesOf(contents, '') : [];
@@ -82,7 +82,7 @@ function valuesOf(map: YAMLMap, prefix: string): DescribedValue[] {
   });
 }
 
-/** The parser gives what stands above the first key of a map to the map. */
+/** The parser attaches a comment above the first key of a map to the map. */
 function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
   const key = pair.key as { commentBefore?: string | null } | null;
   const lines = [map?.commentBefore, key?.commentBefore].flatMap((text) => (text ? text.split('\n') : []));
@@ -92,7 +92,7 @@ function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
   return text.join(' ').slice('-- '.length);
 }
 
-/** The table of a README between its two marks. Throws when they are missing. */
+/** The README with the table between its two marks replaced. Throws if the marks are missing. */
 export function withValuesTable(readme: string, values: readonly DescribedValue[]): string {
   const rows = values.map(
     ({ path, default: value, meaning = '' }) =>
@@ -100,7 +100,7 @@ export function withValuesTable(readme: string, values: readonly DescribedValue[
   );
   const table = ['| value | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
   const marked = /(<!-- values -->\n)[\s\S]*(<!-- end of values -->)/;
-  if (!marked.test(readme)) throw new Error('The README of the chart has no marks for the table of its values.');
+  if (!marked.test(readme)) throw new Error('The chart’s README has no marks for the table of values.');
   return readme.replace(marked, (_all, begin, end) => `${begin}\n${table}\n\n${end}`);
 }
 
@@ -112,7 +112,7 @@ interface JsonSchema {
   definitions: Record<string, unknown>;
 }
 
-/** values.schema.json with the settings that `env` of each part takes. */
+/** values.schema.json with the settings that `env` of each component accepts. */
 export function withSettings(schema: string, parts: Readonly<Record<string, ChartPart>>): string {
   const document = JSON.parse(schema) as JsonSchema;
   for (const [name, part] of Object.entries(parts)) document.definitions[`${name}Env`] = settingsSchema(part);

@@ -1,5 +1,5 @@
-// Proves each code rule by a small tree of files that breaks it, and that the repository breaks none. A fixture lists in
-// expected.txt what must be found there: path, and line where there is one.
+// Each code rule has a fixture that breaks it, and the repository breaks no rule. A fixture lists the expected findings
+// in expected.txt, by path and line.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,7 +12,7 @@ test('every code rule has a fixture that breaks it', () => {
   expect(readdirSync(fixtures).sort()).toEqual([...codeRuleNames].sort());
 });
 
-test.each(codeRuleNames)('the rule %s fires where it is broken, and nowhere else', (rule) => {
+test.each(codeRuleNames)('the rule %s reports exactly the places that break it', (rule) => {
   const expected = readFileSync(join(fixtures, rule, 'expected.txt'), 'utf8')
     .trim()
     .split('\n');

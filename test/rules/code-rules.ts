@@ -1,12 +1,12 @@
-// The rules about what a source file is called and contains, for what the linter has no rule of its own. It reads text,
-// line by line, and judges no imports: that is import-rules.ts.
+// Rules about names and contents of source files for which the linter has no rule. It reads files line by line;
+// import-rules.ts checks imports.
 import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
 /** One place that breaks a rule. */
 export interface CodeFinding {
   rule: string;
   path: string;
-  /** 1-based; absent when the finding is about the file as a whole. */
+  /** 1-based; absent if the finding is about the whole file. */
   line?: number;
   detail: string;
 }
@@ -22,7 +22,7 @@ const isProduction = (path: string) => !isTest(path);
 const isScript = (path: string) => path.endsWith('.ts');
 const everywhere = () => true;
 
-// The noun file of a folder carries the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
+// The noun file of a folder has the folder's name in the singular: forms/form.ts, sign-in/sign-in.ts.
 function isNoun(path: string): boolean {
   const [, folder, name] = /^src\/(?:forms|token-handler|platform-server)\/([^/]+)\/([^/]+)\.ts$/.exec(path) ?? [];
   if (folder === undefined || name === undefined) return false;
@@ -30,7 +30,7 @@ function isNoun(path: string): boolean {
   return [`${name}s`, `${name}es`, name.replace(/y$/, 'ies')].includes(folder) && name !== folder;
 }
 
-/** A rule that refuses each line of code (comments aside, unless asked for) that matches. */
+/** A rule that reports each matching line of code, and of comments if asked to. */
 function refuse(
   name: string,
   pattern: RegExp,
@@ -79,17 +79,18 @@ const opensWithComment: CodeRule = {
       : [{ line: 1, detail: 'no comment on what the file does' }],
 };
 
-// Patterns are written so that they do not match themselves.
+// The patterns are written so that they do not match themselves.
 const skip =
   /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:skip|only|todo|fails|skipIf|runIf)\b|\b(?:skip|only|todo|fails): true\b|\.skip\(/;
 const silence =
   /@ts-(?:[i]gnore|[e]xpect-error|[n]ocheck)|\b(?:biome|prettier|v8|c8|istanbul)[- ][i]gnore\b|\b(?:eslint|oxlint)-[d]isable/;
 const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:Timeout|Interval|Immediate)\(/;
-// In SQL, now() stands on a line with a word in capitals; elsewhere it may be any function.
+// In SQL, now() is on a line with a word in capitals; elsewhere it may be any function.
 const time =
   /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
 
-// The clock itself, and the upkeep of graphile-worker's tables, which that library fills by the database's clock.
+// The clock itself, and the maintenance of graphile-worker's tables, which that library fills with the database's
+// clock.
 const clocks = ['src/service/clock.ts', 'src/platform-server/worker.ts'];
 
 const rules: CodeRule[] = [
@@ -110,7 +111,7 @@ const rules: CodeRule[] = [
 /** The names of all code rules; each has a fixture of the same name. */
 export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
-/** Every place under src, reconciler and test of a tree that breaks a code rule. */
+/** Every place under src, reconciler and test that breaks a code rule. */
 export function findCodeProblems(root: string): CodeFinding[] {
   const files = ['.ts', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
   return files.flatMap((file) =>

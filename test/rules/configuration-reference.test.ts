@@ -1,4 +1,4 @@
-// docs/configuration.md is what the schemas say, and the schemas say what every setting is for.
+// docs/configuration.md agrees with the schemas, and the schemas describe every setting.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -16,11 +16,11 @@ test('every setting of every process has a description', () => {
   }
 });
 
-test('docs/configuration.md says what the schemas say: npm run docs writes it anew', () => {
+test('docs/configuration.md agrees with the schemas (npm run docs updates it)', () => {
   expect(readFileSync(join(root, 'docs/configuration.md'), 'utf8')).toBe(configurationReference(processes));
 });
 
-test('defaults are written as they would be given, whatever the setting is parsed into', () => {
+test('defaults are shown in the syntax of the environment', () => {
   const schema = z.object({
     NEEDED: secret(8),
     TIME: isoDuration('PT10M').describe('A time'),

@@ -1,5 +1,5 @@
-// Writes docs/configuration.md from the schemas that parse the environment: a setting cannot be missing there, nor stay
-// when it goes. It knows no values but defaults.
+// Generates docs/configuration.md from the schemas that parse the environment, so that it lists exactly the existing
+// settings.
 import { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
@@ -7,10 +7,10 @@ import { configSchema as platformServerSchema } from '../../src/platform-server/
 import { renamedSettings } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
-/** A process and what it reads of its environment. */
+/** A process and its settings. */
 export interface ConfiguredProcess {
   title: string;
-  /** What the process is and how it is started. */
+  /** What the process is, and how it is started. */
   about: string;
   schema: z.ZodObject;
 }
@@ -34,9 +34,9 @@ export const processes: ConfiguredProcess[] = [
 
 export interface Setting {
   name: string;
-  /** As it would be written, `required`, or nothing where it may be left out. */
+  /** The default in the syntax of the environment, `required`, or empty for an optional setting without a default. */
   default: string;
-  /** Undefined for a setting that nobody has described. */
+  /** Undefined if the setting has no description. */
   meaning: string | undefined;
 }
 

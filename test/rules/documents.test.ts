@@ -1,5 +1,4 @@
-// What the documents say of this repository is so: their links lead somewhere, and the files and scripts that they name
-// exist.
+// The links in documents work, and the files and scripts that they name exist.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
@@ -17,7 +16,7 @@ const documents = [
 ];
 const files = listFiles(root, [...sourceFolders, 'docs'], '').map(({ path }) => path);
 
-test('every link of a document within the repository leads to a file', () => {
+test('every link to a file of the repository works', () => {
   const dead = documents.flatMap(({ path, text }) =>
     [...text.matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)]
       .map(([, target = '']) => normalize(join(dirname(path), target)))
@@ -46,14 +45,14 @@ test('every script that a document names is in package.json', () => {
   expect(named.filter((name) => !(name in scripts))).toEqual([]);
 });
 
-test('the README’s tour finds the code in the mail that the platform server sends', () => {
+test('the commands in the README find the code in the mail of the platform server', () => {
   const [, first = '', last = ''] = /grep -oE '([^']+)' \| head -1 \| grep -oE '([^']+)'/.exec(readme) ?? [];
   const { text } = codeMail({ name: 'Ana', address: 'ana@example.org' }, 'K2TPX4', 'Use this code to open your draft.');
   const found = new RegExp(first).exec(JSON.stringify([{ subject: 'Your code', text }]))?.[0] ?? '';
   expect(new RegExp(last).exec(found)?.[0]).toBe('K2TPX4');
 });
 
-test('the roles that the page about Keycloak gives to service accounts are those that they have with npm start', () => {
+test('docs/keycloak.md gives service accounts the same roles as npm start', () => {
   const urns = createUrns('urn:example');
   const core = defaultRealms({ urns, serviceSecret: () => '' }).find(({ name }) => name === 'core');
   const text = readFileSync(join(root, 'docs/keycloak.md'), 'utf8');

@@ -1,4 +1,4 @@
-// docs/errors.md lists exactly the problem types of the catalogue, and every type that the code uses is one of them.
+// docs/errors.md lists exactly the problem types of the catalogue, and the code uses all of them and no others.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { listFiles } from './source-files.ts';
 const root = join(import.meta.dirname, '../..');
 const page = readFileSync(join(root, 'docs/errors.md'), 'utf8');
 
-test('docs/errors.md is what npm run docs writes', () => {
+test('docs/errors.md agrees with the catalogue (npm run docs updates it)', () => {
   expect(page).toBe(errorPage);
 });
 
@@ -19,7 +19,7 @@ test('every problem type is on the page with its status, and every row of the pa
   expect(slugsOfPage(page)).toEqual(types);
 });
 
-test('every problem type says what happened and what to do, in sentences that fit a table', () => {
+test('every problem type says what happened and what to do', () => {
   for (const [slug, { title, meaning, action }] of Object.entries(problemTypes))
     for (const text of [title, meaning, action]) {
       expect(text, slug).not.toContain('|');

@@ -1,4 +1,4 @@
-// Writes docs/errors.md from the catalogue of problem types, so that the page always lists exactly the types in use.
+// Generates docs/errors.md from the catalogue of problem types.
 import { type ProblemType, problemTypes } from '../../src/service/http/problem-types.ts';
 
 const introduction = `# Errors

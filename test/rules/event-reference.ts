@@ -1,9 +1,9 @@
-// Writes the table of events in docs/notices.md from the catalogue of events.
+// Generates the table of events in docs/notices.md from the catalogue of events.
 import type { EventEntry } from '../../src/forms/outbox/event-catalogue.ts';
 
 const [begin, end] = ['<!-- events: written by npm run docs -->', '<!-- end of events -->'];
 
-/** The page with its table of events replaced by that of the catalogue. Throws if the page has no place for it. */
+/** The page with its table of events replaced. Throws if the page lacks the marks around the table. */
 export function withEventTable(page: string, catalogue: Record<string, EventEntry>): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`The page has no ${begin} … ${end}`);

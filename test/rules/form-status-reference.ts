@@ -1,4 +1,4 @@
-// Writes docs/form-statuses.md from the catalogue of form statuses and actions.
+// Generates docs/form-statuses.md from the catalogue of form statuses and actions.
 import {
   type Action,
   actions,

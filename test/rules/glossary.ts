@@ -2,7 +2,7 @@
 // "replaces, always" count; the others are ordinary words, which need a reader's judgement.
 const columns = ['term', 'meaning', 'replaces, by context', 'replaces, always'];
 
-/** A term of the glossary with the words that may no longer be used for it. */
+/** A term of the glossary with the words that it replaces. */
 export interface GlossaryRow {
   term: string;
   meaning: string;
@@ -36,7 +36,7 @@ export function parseGlossary(page: string): GlossaryRow[] {
     }));
 }
 
-/** Every use of an unambiguous replaced term, also in the plural, in any case and across a line break. */
+/** Every use of an unambiguous replaced term, in any case, in the plural, and across line breaks. */
 export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): ReplacedTerm[] {
   const text = withoutMentions(prose);
   return glossary
@@ -52,7 +52,7 @@ export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): Repla
     .sort((a, b) => a.line - b.line);
 }
 
-/** The comments of a YAML file or Helm template, each on its line; everything else becomes blank. */
+/** The comments of a YAML file or Helm template, on their lines. All other text is removed. */
 export function commentsOf(source: string): string {
   const withoutTemplateComments = source.replace(/\{\{-?\s*\/\*([\s\S]*?)\*\/\s*-?\}\}/g, (_, text: string) =>
     text.replace(/^/gm, '# '),
@@ -77,8 +77,8 @@ function list(cell: string): string[] {
     .filter((term) => term !== '');
 }
 
-// Text in quotation marks or code spans names a term and does not use it; it may contain one line break. Blanks of the
-// same length keep line numbers.
+// Text in quotation marks or code spans names a term instead of using it. It may contain one line break. It is replaced
+// by blanks of the same length, so that line numbers do not change.
 function withoutMentions(text: string): string {
   const mention = /"[^"\n]*\n?[^"\n]*"|“[^”\n]*\n?[^”\n]*”|`[^`\n]*\n?[^`\n]*`/g;
   return text.replace(mention, (found) => found.replace(/[^\n]/g, ' '));

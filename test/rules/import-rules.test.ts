@@ -1,5 +1,5 @@
-// Proves each import rule by a small tree of files that breaks it, and that the repository breaks none. A line of a
-// fixture that ends in `// refused` must be found, by the rule that the fixture is named after, and nothing else.
+// Each import rule has a fixture that breaks it, and the repository breaks no rule. The rule that a fixture is named
+// after must report exactly the lines of the fixture that end in `// refused`.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -22,7 +22,7 @@ test('every import rule has a fixture that breaks it', () => {
   expect(readdirSync(fixtures).sort()).toEqual([...importRuleNames].sort());
 });
 
-test.each(importRuleNames)('the rule %s fires on each import that breaks it, and on nothing else', async (rule) => {
+test.each(importRuleNames)('the rule %s reports exactly the imports that break it', async (rule) => {
   const tree = join(fixtures, rule);
   const expected = refusedImports(tree);
   const report = await checkImports(tree);
@@ -40,7 +40,7 @@ test('a layout that follows the architecture breaks no import rule', async () =>
   expect(report.modules.size).toBeGreaterThan(10);
 });
 
-test('an import that the checker cannot see is reported instead of passing unseen', async () => {
+test('an import that the checker cannot see is reported', async () => {
   const tree = join(root, 'test/fixtures/import-blind-spots');
   expect(findBlindSpots(tree, await checkImports(tree))).toEqual([
     'src/service/type-expression.ts: the import of ../forms/app.ts was not seen by the import checker',
@@ -50,7 +50,7 @@ test('an import that the checker cannot see is reported instead of passing unsee
   );
 });
 
-test('the checker sees every file of src, reconciler and test, and every import in them', async () => {
+test('the checker sees every file of src, reconciler and test, and all their imports', async () => {
   const report = await checkImports(root);
   const files = listFiles(root, sourceFolders, '.ts');
   expect(report.modules.size).toBeGreaterThanOrEqual(files.length);
@@ -62,7 +62,7 @@ test('no file of this repository breaks an import rule', async () => {
   expect(findings).toEqual([]);
 });
 
-test('every folder with TypeScript is checked, and every module of src is named by a rule', () => {
+test('every folder with TypeScript is checked, and every module of src has a rule', () => {
   const folders = listFiles(root, [''], '.ts').flatMap(({ path }) => (path.includes('/') ? path.split('/', 1) : []));
   expect([...new Set(folders)].sort()).toEqual([...sourceFolders].sort());
   const unnamed = readdirSync(join(root, 'src')).filter((name) => !importRuleModules.includes(name));

@@ -1,20 +1,20 @@
-// Who may import whom, as rules of dependency-cruiser, and one function that checks a tree of files against them.
-// It decides nothing about what a file contains: that is code-rules.ts.
+// The import rules, for dependency-cruiser, and a function that checks a tree of files. code-rules.ts checks the
+// contents of files.
 import { cruise, type IFlattenedRuleSet, type IForbiddenRuleType } from 'dependency-cruiser';
 import { listFiles, type SourceFile, sourceFolders } from './source-files.ts';
 
-/** One import that a rule refuses. Paths are relative to the checked tree. */
+/** An import that breaks a rule. Paths are relative to the checked tree. */
 export interface ImportFinding {
   rule: string;
   from: string;
-  /** The specifier as the file writes it. */
+  /** The specifier as written in the file. */
   specifier: string;
   comment: string;
 }
 
 export interface ImportReport {
   findings: ImportFinding[];
-  /** Every module of the tree that the checker parsed, with the specifiers that it saw there. */
+  /** Every module that the checker parsed, with the specifiers that it saw. */
   modules: Map<string, string[]>;
 }
 
@@ -31,25 +31,26 @@ const named = (kind: string) => String.raw`${nounFolder}[^/]*\b${kind}\b[^/]*\.t
 const forbidden: IForbiddenRuleType[] = [
   {
     name: 'service-imports-no-other-module',
-    comment: 'src/service is what every process shares: it knows none of them.',
+    comment: 'src/service is shared by all processes, and depends on none of them.',
     from: { path: '^src/service/', pathNot: tests },
     to: { path: [`^src/(?!service/)${modules}/`, '^reconciler/'] },
   },
   {
     name: 'platform-imports-only-service',
-    comment: 'src/platform holds clients that any process may use: of our modules it knows only src/service.',
+    comment: 'src/platform is shared by all processes, and depends only on src/service.',
     from: { path: '^src/platform/', pathNot: tests },
     to: { path: [`^src/(?!platform/|service/)${modules}/`, '^reconciler/'] },
   },
   {
     name: 'processes-import-no-other-process',
-    comment: 'forms, token-handler and platform-server talk over HTTP only; they share src/service and src/platform.',
+    comment:
+      'forms, token-handler and platform-server call each other over HTTP only; they share src/service and src/platform.',
     from: { path: '^src/(forms|token-handler|platform-server)/', pathNot: tests },
     to: { path: [`^src/(?!$1/|service/|platform/)${modules}/`, '^reconciler/'] },
   },
   {
     name: 'reconciler-imports-only-expiry-of-forms',
-    comment: 'The reconciler uses service, platform, src/forms/expiry, which expires drafts, and src/forms/quarantine.',
+    comment: 'Of src, the reconciler uses only service, platform, forms/expiry and forms/quarantine.',
     from: { path: '^reconciler/', pathNot: tests },
     to: {
       path: `^src/${modules}/`,
@@ -64,44 +65,43 @@ const forbidden: IForbiddenRuleType[] = [
   },
   {
     name: 'only-tests-import-tests',
-    comment: 'Nothing that runs in production or in npm start may need test/ or a *.test.ts file.',
+    comment: 'Code that runs in production or in npm start must not need test/ or a *.test.ts file.',
     from: { path: '.', pathNot: tests },
     to: { path: tests },
   },
   {
     name: 'nothing-imports-a-main',
-    comment: 'A main starts a process when it is loaded; run it, do not import it.',
+    comment: 'A main.ts starts a process when it is loaded: run it, do not import it.',
     from: { path: '.' },
     to: { path: String.raw`^(?:src/[^/]+/|reconciler/|dev/)main\.ts$` },
   },
   {
     name: 'only-the-app-imports-routes',
-    comment:
-      'Routes are at the top of a noun’s folder: only the app of the module, or other routes of the folder, use them.',
+    comment: 'Only the app of the module, or other routes of the same folder, import the routes of a noun.',
     from: { path: nounFolder, pathNot: [tests, named('routes')] },
     to: { path: named('routes') },
   },
   {
     name: 'routes-stay-in-their-folder',
-    comment: 'Routes of one noun do not import the routes of another.',
+    comment: 'The routes of a noun do not import the routes of another noun.',
     from: { path: '^src/[^/]+/([^/]+)/', pathNot: [tests, `${nounFolder}(?!.*routes)`] },
     to: { path: named('routes'), pathNot: '^src/[^/]+/$1/' },
   },
   {
     name: 'schema-and-policy-import-no-store',
-    comment: 'A schema says what a request looks like, a policy who may do what; neither reads data.',
+    comment: 'A schema describes requests, and a policy decides who may do what. Neither reads data.',
     from: { path: [named('schema'), named('policy')], pathNot: tests },
     to: { path: named('store') },
   },
   {
     name: 'noun-imports-nothing-above-it',
-    comment: 'The noun is the core of its folder: schema, policy and store may import it, never the other way.',
+    comment: 'Schema, policy and store may import the noun’s own file, but not vice versa.',
     from: { path: noun },
     to: { path: [named('schema'), named('policy'), named('store')] },
   },
   {
     name: 'noun-is-pure',
-    comment: 'The noun file computes: no HTTP, no database, no environment, no clock, no input or output.',
+    comment: 'The noun’s own file is pure: no HTTP, no database, no environment, no clock, no input or output.',
     from: { path: noun },
     to: {
       path: [
@@ -114,21 +114,19 @@ const forbidden: IForbiddenRuleType[] = [
   },
   {
     name: 'store-imports-no-other-nouns-store',
-    comment:
-      'A store never calls another noun’s store: routes combine them, one statement joins them, or an argument carries them.',
+    comment: 'A store does not import another noun’s store. Combine them in routes, in a statement, or by an argument.',
     from: { path: String.raw`^src/([^/]+/[^/]+)/[^/]*\bstore\b[^/]*\.ts$` },
     to: { path: named('store'), pathNot: '^src/$1/' },
   },
   {
     name: 'no-cycles',
-    comment: 'Files that import each other, types included, cannot be read one at a time.',
+    comment: 'Files that import each other, types included, cannot be read separately.',
     from: { path: '.' },
     to: { circular: true },
   },
   {
     name: 'production-imports-only-dependencies',
-    comment:
-      'The image installs dependencies only: what runs there may not need a devDependency or an undeclared package.',
+    comment: 'The image contains only dependencies: code in it must not need a devDependency or an undeclared package.',
     from: { path: [`^src/${modules}/`, '^reconciler/'], pathNot: tests },
     to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'npm-bundled'], dependencyTypesNot: ['type-only'] },
   },
@@ -148,8 +146,8 @@ export const importRuleNames: string[] = forbidden.map((rule) => rule.name ?? ''
 /**
  * Checks every `.ts` file under src, reconciler and test of a tree.
  *
- * TypeScript 7 has no parser API that dependency-cruiser can use: left alone it sees no `.ts` file and passes. So the
- * parser is swc, and the report names what was seen, for the caller to compare with the files on disk.
+ * TypeScript 7 has no parser API for dependency-cruiser, which would then see no `.ts` file and report nothing. Therefore the
+ * parser is swc, and the report lists the modules that it saw, so that the caller can compare them with the files on disk.
  */
 export async function checkImports(root: string): Promise<ImportReport> {
   const files = listFiles(root, sourceFolders, '.ts');
@@ -171,7 +169,7 @@ export async function checkImports(root: string): Promise<ImportReport> {
       },
     },
   );
-  if (typeof output === 'string') throw new Error('dependency-cruiser answered with text instead of its result');
+  if (typeof output === 'string') throw new Error('dependency-cruiser returned text instead of its result');
   const findings = output.summary.violations.map(({ rule, from, to, unresolvedTo }) => ({
     rule: rule.name,
     from,
@@ -190,8 +188,8 @@ export async function checkImports(root: string): Promise<ImportReport> {
 }
 
 /**
- * The `.ts` files that the checker missed, and the imports in the text of a file that it did not see there. The one kind
- * it cannot see is the type expression `import(…).Y`: write `import type` instead.
+ * The `.ts` files and imports that the checker missed. It cannot see the type expression `import(…).Y`: write `import type`
+ * instead.
  */
 export function findBlindSpots(root: string, { modules }: ImportReport): string[] {
   return listFiles(root, sourceFolders, '.ts').flatMap(({ path, text }) => {

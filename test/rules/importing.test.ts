@@ -1,6 +1,6 @@
-// Proves that importing a file does nothing: every module of src and reconciler but the mains is loaded in one bare
-// process, which must say nothing, keep no handle open and end by itself. dev is left out: a library that it
-// uses warns when it is loaded.
+// Importing a file has no effects. A process loads every module of src and reconciler, except for main.ts; it must
+// print nothing, keep no handle open and end by itself. dev is left out, because a library that it uses prints a
+// warning.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';

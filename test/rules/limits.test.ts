@@ -1,4 +1,4 @@
-// docs/limits.md names settings and metrics. Each must exist, and each setting that bounds a resource must be named there.
+// The settings and metrics in docs/limits.md exist, and the page names every setting that limits a resource.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ beforeAll(async () => {
 const quoted = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '');
 
 describe('docs/limits.md', () => {
-  it('says for each resource who may use how much, what happens beyond it, the setting and the metric', () => {
+  it('lists for each resource the limits, what happens beyond them, the setting and the metric', () => {
     expect(rows.length).toBeGreaterThan(30);
     for (const { resource, cells } of rows) {
       expect(cells, resource).toHaveLength(7);
@@ -49,7 +49,7 @@ describe('docs/limits.md', () => {
       for (const name of quoted(metric)) expect(source.includes(name), `${resource}: ${name}`).toBe(true);
   });
 
-  it('names every setting that bounds a resource', () => {
+  it('names every setting that limits a resource', () => {
     const named = new Set(rows.flatMap(({ setting }) => quoted(setting)));
     const bounds = [
       ...configuration.matchAll(/^\| `([A-Z_]*(?:LIMIT|SHARE|CONNECTIONS|STREAMS|POOL_SIZE|CONCURRENCY|RATE))` \|/gm),

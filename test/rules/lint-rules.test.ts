@@ -1,5 +1,5 @@
-// Proves that the linter's settings refuse what the rules of the code refuse. Each fixture is named after the Biome rule
-// that must fire on it; all of them are linted as files of src/service, with the settings of this repository.
+// The linter, with the settings of this repository, rejects code that breaks its rules. Each fixture is named after the
+// Biome rule that must report it. All fixtures are linted as files of src/service.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,11 +39,11 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test.each(rules)('the linter refuses a file that breaks %s', (rule) => {
+test.each(rules)('the linter rejects a file that breaks %s', (rule) => {
   expect(found).toContainEqual({ rule, file: `${kebab(rule)}.ts` });
 });
 
-test('the linter refuses a file name that is not kebab-case', () => {
+test('the linter rejects a file name that is not in kebab-case', () => {
   expect(found).toContainEqual({ rule: 'useFilenamingConvention', file: 'bearerGuards.ts' });
 });
 

@@ -1,7 +1,7 @@
-// Finds and adds what npm leaves out of a lock file: packages for other platforms that the registry in use does not have.
-// npm ci refuses a lock file without them, on every machine. It changes no entry that is there.
+// Finds and adds packages for other platforms that npm leaves out of a lock file because the registry does not have
+// them. npm ci rejects a lock file without them on every machine. Existing entries do not change.
 
-/** An entry of `packages` in package-lock.json (lockfileVersion 3), as far as it matters here. */
+/** An entry of `packages` in package-lock.json (lockfileVersion 3), with the members that matter here. */
 interface LockedPackage {
   version?: string;
   dev?: boolean;
@@ -20,7 +20,7 @@ const systems: Record<string, string> = { windows: 'win32' };
 const knownSystems = /^(?:aix|android|darwin|freebsd|linux|netbsd|openbsd|openharmony|sunos|win32|windows)$/;
 const knownProcessors = /^(?:arm|arm64|ia32|loong64|mips64el|ppc64|riscv64|s390x|x64)$/;
 
-/** The entries that the lock file lacks, by path: optional dependencies of locked packages, for other platforms. */
+/** The missing entries by path: optional dependencies of locked packages, for other platforms. */
 export function missingPlatformPackages({ packages }: LockFile): Record<string, LockedPackage> {
   const missing: Record<string, LockedPackage> = {};
   for (const [path, parent] of Object.entries(packages)) {
@@ -28,7 +28,7 @@ export function missingPlatformPackages({ packages }: LockFile): Record<string, 
       const platform = platformOf(name);
       if (platform === undefined || isLocked(packages, path, name)) continue;
       missing[`node_modules/${name}`] = {
-        // In npm's own order, so that its next run rewrites nothing.
+        // In npm's order of members, so that its next run changes nothing.
         version: range.replace(/^[\^~]/, ''),
         cpu: platform.cpu,
         ...(parent.dev === true ? { dev: true } : {}),
@@ -41,14 +41,14 @@ export function missingPlatformPackages({ packages }: LockFile): Record<string, 
   return missing;
 }
 
-/** The lock file with the entries that it lacked, sorted by path as npm does. */
+/** The lock file with the missing entries, sorted by path as npm does. */
 export function completeLockFile<L extends LockFile>(lock: L): L {
   const packages = Object.entries({ ...lock.packages, ...missingPlatformPackages(lock) });
   packages.sort(([a], [b]) => a.localeCompare(b, 'en'));
   return { ...lock, packages: Object.fromEntries(packages) };
 }
 
-// npm looks beside the package first, then in each folder above it.
+// npm searches the package's own node_modules first, then each folder above it.
 function isLocked(packages: Record<string, LockedPackage>, path: string, name: string): boolean {
   for (let folder = path; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     if (`${folder}${folder === '' ? '' : '/'}node_modules/${name}` in packages) return true;
@@ -56,7 +56,7 @@ function isLocked(packages: Record<string, LockedPackage>, path: string, name: s
   }
 }
 
-// "@swc/core-linux-x64-musl" is for linux, x64, musl. Undefined for a package that is not for one platform.
+// "@swc/core-linux-x64-musl" is for linux, x64, musl. Undefined if the package is not for a single platform.
 function platformOf(name: string): { os: string[]; cpu: string[]; libc?: string[] } | undefined {
   const words = name.split(/[/-]/);
   const system = words.find((word) => knownSystems.test(word));

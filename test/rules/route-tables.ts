@@ -1,5 +1,5 @@
-// The route tables of every process, built without a database or a platform: the guards are real or carry the real names,
-// and everything that a route uses only when it is called is left out.
+// The route tables of all processes, built without a database or a platform. The guards have their real names; objects
+// that routes use only when they are called are missing.
 import { MemoryStore } from 'express-session';
 import { type FormsRoutesOptions, formsRoutes } from '../../src/forms/app.ts';
 import { createRegisterGuards } from '../../src/forms/registers/policy.ts';

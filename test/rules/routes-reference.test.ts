@@ -1,4 +1,4 @@
-// docs/routes.md shows the route tables of all processes, and every route in them says who may call it.
+// docs/routes.md shows the route tables of all processes, and every route has a guard that says who may call it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { guardMeanings, guardNames, routesReference } from './routes-reference.t
 
 const root = join(import.meta.dirname, '../..');
 
-test('every route of every process says who may call it', () => {
+test('every route has a guard that says who may call it', () => {
   for (const { title, routes } of routedProcesses) {
     expect(routes.length).toBeGreaterThan(10);
     const open = routes.filter((route) => !isGuarded(route));
@@ -16,11 +16,11 @@ test('every route of every process says who may call it', () => {
   }
 });
 
-test('docs/routes.md shows the route tables: npm run docs writes it', () => {
+test('docs/routes.md agrees with the route tables (npm run docs updates it)', () => {
   expect(readFileSync(join(root, 'docs/routes.md'), 'utf8')).toBe(routesReference(routedProcesses));
 });
 
-test('docs/routes.md explains every guard, and no others', () => {
+test('docs/routes.md explains exactly the guards in use', () => {
   const used = guardNames(routedProcesses.flatMap(({ routes }) => routes));
   expect(used.sort()).toEqual(Object.keys(guardMeanings).sort());
 });

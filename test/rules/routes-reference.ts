@@ -1,4 +1,4 @@
-// Writes docs/routes.md from the route tables: every route of every process with its guards, and what each guard checks.
+// Generates docs/routes.md from the route tables: every route with its guards, and what each guard checks.
 import type { Route } from '../../src/service/http/http-app.ts';
 
 export interface RoutedProcess {
@@ -47,7 +47,7 @@ export function routesReference(processes: readonly RoutedProcess[]): string {
   return `${[introduction, `## Guards\n\n${guardTable()}`, ...sections].join('\n\n')}\n`;
 }
 
-/** The names of all guards in a route table, those within `ifBearer` included, without their parameters. */
+/** The names of all guards in a route table without parameters, including those within `ifBearer`. */
 export function guardNames(routes: readonly Route[]): string[] {
   const names = routes
     .flatMap(({ guards }) => guards)

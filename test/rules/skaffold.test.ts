@@ -1,4 +1,4 @@
-// skaffold.yaml is what skaffold reads, and names only what is there.
+// skaffold.yaml is valid, and names only existing files and values.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -36,7 +36,7 @@ function problems(document: unknown): string[] {
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 
-/** As Helm merges values: a later one wins, objects member by member. */
+/** Merges values as Helm does: later values win, and objects are merged. */
 function merge(layers: unknown[]): unknown {
   return layers.reduce((below, above) => {
     if (![below, above].every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))) return above;
@@ -48,13 +48,13 @@ function merge(layers: unknown[]): unknown {
 }
 
 describe('skaffold.yaml', () => {
-  it('is valid by the schema of its apiVersion, and with a misspelt key it is not', () => {
+  it('is valid by the schema of its apiVersion, and a misspelt key is not', () => {
     expect(problems(parse(text))).toEqual([]);
     expect(problems(parse(text.replace('artifacts:', 'artefacts:')))).not.toEqual([]);
     expect(problems(parse(text.replace('chartPath:', 'chart:')))).not.toEqual([]);
   });
 
-  it('names files that are there, and a stage that the Dockerfile has', () => {
+  it('names existing files and an existing stage of the Dockerfile', () => {
     const { build, deploy, profiles } = shape.parse(parse(text));
     const files = [
       ...build.artifacts.map(({ docker }) => docker.dockerfile),
@@ -65,7 +65,7 @@ describe('skaffold.yaml', () => {
     expect(read('Dockerfile')).toContain(` AS ${target}\n`);
   });
 
-  it('sets values that the chart has', () => {
+  it('sets existing values of the chart', () => {
     const { deploy, profiles } = shape.parse(parse(text));
     const patched = profiles.flatMap(({ patches }) => patches).filter(({ path }) => path.endsWith('/setValues'));
     const names = [
@@ -84,7 +84,7 @@ describe('skaffold.yaml', () => {
     expect(names.filter((name) => !isThere(name))).toEqual([]);
   });
 
-  it('sets them to what the chart takes', () => {
+  it('sets valid values', () => {
     const { deploy, profiles } = shape.parse(parse(text));
     const built = { repository: 'registry/formgate', tag: 'v1', digest: `sha256:${'0'.repeat(64)}` };
     const patched = profiles.flatMap(({ patches }) => patches).filter(({ path }) => path.endsWith('/setValues'));

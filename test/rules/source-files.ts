@@ -1,5 +1,5 @@
-// Lists the text files of a tree for the rule checkers. It follows no links and skips what is not ours to judge:
-// installed packages, data folders and the fixtures that break rules on purpose.
+// Lists the text files of a tree for the rule checkers. It follows no links, and skips installed packages, data folders
+// and fixtures that break rules intentionally.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,12 +9,12 @@ export interface SourceFile {
   text: string;
 }
 
-/** Where TypeScript is. */
+/** The folders with TypeScript. */
 export const sourceFolders = ['src', 'reconciler', 'dev', 'test'];
 
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage']);
 
-/** Every file with the ending under the folders ('' is the whole tree), sorted. A missing folder counts as empty. */
+/** Every file with the ending in the folders ('' is the whole tree), sorted. A missing folder counts as empty. */
 export function listFiles(root: string, folders: string[], ending: string): SourceFile[] {
   return folders
     .filter((folder) => existsSync(join(root, folder)))

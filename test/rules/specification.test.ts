@@ -1,5 +1,4 @@
-// Holds docs/specification.md and docs/specification-token-handler.md to the tests that they name: a rule that nothing
-// proves does not count as kept.
+// Every test that docs/specification.md and docs/specification-token-handler.md name exists, and every rule has a test.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -16,7 +15,7 @@ const declared = new Set(
   files.flatMap(({ path, text }) => testTitles(text).map((title) => `${path}${separator}${title}`)),
 );
 
-test('the titles of tests are found as they are written, under their describes, whatever they are declared with', () => {
+test('test titles are found as they are written, with their describes, for every kind of declaration', () => {
   const source = `
     const table = [['it(no)', 1]];
     describe('one', () => {
@@ -38,14 +37,14 @@ test('the titles of tests are found as they are written, under their describes, 
   ]);
 });
 
-test('every test file is read for its tests', () => {
+test('every test file contains tests', () => {
   expect(files.length).toBeGreaterThan(50);
   expect(
     files.filter(({ path }) => ![...declared].some((name) => name.startsWith(path))).map(({ path }) => path),
   ).toEqual([]);
 });
 
-test('a row of the specification is its name, what it says, and its tests or the word later', () => {
+test('a row of the specification has a name, a text, and tests or the word later', () => {
   const head = ['| rule | says | tests |', '| --- | --- | --- |'];
   const rows = [
     '| FS-x-1 | A rule. | `a.test.ts › b › c \\| d`<br>`e.test.ts › f` |',
@@ -63,19 +62,19 @@ test('a row of the specification is its name, what it says, and its tests or the
   expect(() => rulesOf('| FS-x-1 | A rule. | `a` and more |')).toThrow('no rule');
 });
 
-test('every test that the specification names exists under exactly that title', () => {
+test('every test that the specification names exists', () => {
   const missing = rules.flatMap(({ id, tests }) =>
     tests.filter((name) => !declared.has(name)).map((name) => `${id}: ${name}`),
   );
   expect(missing).toEqual([]);
 });
 
-test('no two rules of the specification have one name', () => {
+test('every rule of the specification has a unique name', () => {
   const ids = rules.map(({ id }) => id);
   expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
 });
 
-test('every rule of the specification has a test or says that it is built later', () => {
+test('every rule of the specification has a test, or says that it is built later', () => {
   for (const page of rulesOfPages) expect(page.length).toBeGreaterThan(200);
   expect(rules.filter(({ tests, isLater }) => tests.length === 0 && !isLater).map(({ id }) => id)).toEqual([]);
 });

@@ -1,15 +1,14 @@
-// Reads docs/specification.md and docs/specification-token-handler.md: each row of their tables is a rule, with the tests
-// that prove it.
+// Reads docs/specification.md and docs/specification-token-handler.md, whose tables list rules and their tests.
 
 export interface Rule {
   id: string;
-  /** The tests that it names, each as `file › describe › … › title`. */
+  /** The tests of the rule, each as `file › describe › … › title`. */
   tests: string[];
-  /** What it says is built later. */
+  /** The part of the rule that is built later. */
   isLater: boolean;
 }
 
-/** The rules of a page, in its order. A row of a table that is no head and no rule is an error. */
+/** The rules of a page, in its order. Throws for a table row that is neither a heading nor a rule. */
 export function rulesOf(markdown: string): Rule[] {
   return markdown
     .split('\n')

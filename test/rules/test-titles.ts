@@ -1,8 +1,8 @@
-// Finds the tests that a file declares, by reading it: the titles of its describes and of the test, in their order. It
-// runs nothing, so a title of an `each` stays the template that it is written as, and it takes no title that is computed.
+// Finds the titles of the tests in a file by parsing it, with the titles of their describes. It runs nothing: the title
+// of an `each` remains a template, and computed titles are left out.
 import { parseSync } from '@swc/core';
 
-/** Between a file, its describes and a test's title. */
+/** Separates a file, its describes and a test's title. */
 export const separator = ' › ';
 
 /** The tests of a TypeScript source, each as `describe › … › title`. */
@@ -40,7 +40,7 @@ function declarationIn(node: Node): { kind: 'test' | 'describe'; title: string }
   return kind && title !== undefined ? { kind, title } : undefined;
 }
 
-/** The name that a callee begins with: `it` of `it.each(table)`. */
+/** The name at the beginning of a callee: `it` of `it.each(table)`. */
 function rootOf(callee: unknown): string {
   if (!isNode(callee)) return '';
   if (callee.type === 'Identifier') return String(callee.value);
@@ -50,7 +50,7 @@ function rootOf(callee: unknown): string {
   return '';
 }
 
-/** The text of a literal; undefined for anything that is computed, such as the table of an `each`. */
+/** The text of a literal; undefined for anything computed, such as the table of an `each`. */
 function textOf(node: Node): string | undefined {
   if (node.type === 'StringLiteral') return String(node.value);
   if (node.type !== 'TemplateLiteral' || (node.expressions as unknown[]).length > 0) return undefined;

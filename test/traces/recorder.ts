@@ -1,6 +1,6 @@
-// Loaded into a process with `--import`: records which modules of this repository run functions between two commands on a
-// Unix socket (TRACE_SOCKET). V8 counts the calls. The evaluation of a module does not count, so imports alone leave no
-// trace; nor does a function that was called before the recording and continues after an await.
+// Loaded into a process with `--import`: records which modules of this repository run functions between two commands on
+// a Unix socket (TRACE_SOCKET). V8 counts the calls. It counts neither the evaluation of modules, so imports alone
+// leave no trace, nor functions that were called before the recording and continue after an await.
 import { Session } from 'node:inspector';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -20,7 +20,9 @@ function start(): string {
   return '[]';
 }
 
-/** The modules that ran since `start`, as a JSON array. The callbacks of a session in its own thread run at once. */
+/**
+ * The modules that ran since `start`, as a JSON array. The callbacks of an inspector session run synchronously here.
+ */
 function take(): string {
   let modules: string[] = [];
   session.post('Profiler.takePreciseCoverage', (_error: Error | null, coverage: object) => {
@@ -44,7 +46,7 @@ const server = createServer((socket) => {
   socket.on('error', () => undefined);
   socket.on('data', (command: Buffer) => socket.end(command.toString() === 'start' ? start() : take()));
 });
-// A worker process of the recorded one inherits the socket's name, and is not recorded.
+// A child process inherits the name of the socket, and is not recorded.
 server.on('error', () => undefined);
 server.listen(process.env.TRACE_SOCKET);
 server.unref();

@@ -8,12 +8,12 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Recording {
-  /** What the process to record needs in its environment. */
+  /** Environment variables for the process that is recorded. */
   env: Record<string, string>;
   start(): Promise<void>;
   /** The modules that ran functions since `start`, relative to the repository and sorted. */
   take(): Promise<string[]>;
-  /** Removes the socket that an ended process leaves. */
+  /** Removes the socket that an ended process has left. */
   discard(): void;
 }
 

@@ -1,4 +1,4 @@
-// How the section about traces is read and written.
+// Reading and writing the section about traces.
 import { expect, test } from 'vitest';
 import { documentedModules, withTrace } from './trace-page.ts';
 
@@ -26,7 +26,7 @@ Nothing yet.
 ## After
 `;
 
-test('a trace is written under its heading, in the order and with the words that were there', () => {
+test('a new recording keeps the order and descriptions of the modules that the page already lists', () => {
   const modules = ['src/forms/b.ts', 'src/forms/c.ts', 'src/platform/events.ts', 'src/service/http/http-app.ts'];
   const written = withTrace(page, { name: 'One', modules });
   expect(written).toContain(`About one, see \`src/forms/start.ts\`.
@@ -44,7 +44,7 @@ Shared: \`src/platform/events.ts\`.
   expect(withTrace(written, { name: 'One', modules })).toBe(written);
 });
 
-test('a trace without a list gets one, and other sections stay', () => {
+test('a trace without a list gets one, and other sections do not change', () => {
   const written = withTrace(page, { name: 'Two', modules: ['reconciler/run.ts'] });
   expect(documentedModules(written, 'Two')).toEqual(['reconciler/run.ts']);
   expect(written).toContain('| `src/forms/a.ts` | Goes |');

@@ -1,19 +1,19 @@
-// The section "Traces" of docs/ARCHITECTURE.md: which modules take part in a request. Reads it, and writes what was recorded.
+// Reads and writes the section "Traces" of docs/ARCHITECTURE.md, which lists the modules that take part in a request.
 
-/** A part of the section, under a heading of its own. */
+/** A part of the section, with its own heading. */
 export interface Trace {
-  /** Its heading. */
+  /** The heading. */
   name: string;
   /** Paths relative to the repository. */
   modules: readonly string[];
 }
 
 export interface ModuleGroups {
-  /** Of the processes: what a reader follows for this request. */
+  /** Modules of the processes: those that a reader follows for this request. */
   own: string[];
-  /** src/service/http, the same for every request. */
+  /** Modules of src/service/http, which are the same for every request. */
   http: string[];
-  /** The rest of src/service, and src/platform. */
+  /** Modules of src/platform and of the rest of src/service. */
   shared: string[];
 }
 
@@ -28,18 +28,18 @@ export function groupsOf(modules: readonly string[]): ModuleGroups {
   };
 }
 
-/** The text below a heading of the third level, up to the next heading. Undefined without the heading. */
+/** The text below a heading of the third level, up to the next heading. Undefined if the heading does not exist. */
 function textOf(page: string, name: string): string | undefined {
   const [, text] = page.split(`\n### ${name}\n`);
   return text?.split(/\n##/)[0];
 }
 
-/** The modules that the page names for a trace, in its order. */
+/** The modules that the page lists for a trace, in its order. */
 export function documentedModules(page: string, name: string): string[] {
   return [...(textOf(page, name) ?? '').matchAll(/`((?:src|reconciler)\/[\w/.-]+\.ts)`/g)].map(([, path = '']) => path);
 }
 
-/** The page with the modules of a trace replaced. What it says of a module that stays is kept, and so is the order. */
+/** The page with the modules of a trace replaced. Modules that stay keep their descriptions and their order. */
 export function withTrace(page: string, { name, modules }: Trace): string {
   const text = textOf(page, name);
   if (text === undefined) throw new Error(`The page has no heading “### ${name}”`);

@@ -1,5 +1,5 @@
-// Clients that break off at any point: of uploads whose upstream connection is pending, refused or busy, and of requests to
-// the form service.
+// Clients that abort requests at any point: uploads whose upstream connection is pending, refused or busy, and requests
+// to the form service.
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../world/preparation.ts';
@@ -8,7 +8,7 @@ import { anyReplica, open, send, swarm, targetHead } from './hostile-client.ts';
 
 export const uploadAborts: Adversary = {
   name: 'upload-aborts',
-  about: 'uploads broken off while the upstream connection is pending in TLS, refused or open',
+  about: 'aborted uploads while the upstream connection is in a TLS handshake, refused or open',
   async run(attack) {
     const { addresses, random, signal } = attack;
     const silent = new Set<Socket>();
@@ -31,7 +31,7 @@ export const uploadAborts: Adversary = {
 
 export const formAborts: Adversary = {
   name: 'form-aborts',
-  about: 'requests to the form service broken off at random points',
+  about: 'requests to the form service, aborted at random points',
   async run(attack) {
     const { addresses, random, signal } = attack;
     const { hostileIntake } = addresses.tokens;
@@ -57,7 +57,7 @@ export const formAborts: Adversary = {
   },
 };
 
-/** Sends some of a request, waits a little, and resets or closes the connection. */
+/** Sends the beginning of a request, waits, and resets or closes the connection. */
 async function breakOff({ random }: Attack, url: string, head: string): Promise<void> {
   const socket = open(url);
   socket.resume();

@@ -1,4 +1,4 @@
-// What an adversary is, and what it gets to work with.
+// The interface of an adversary, and what the run passes to it.
 import type { Failure } from '../honest/recorder.ts';
 import type { Random } from '../random.ts';
 import type { Addresses } from '../world/addresses.ts';
@@ -6,9 +6,9 @@ import type { Addresses } from '../world/addresses.ts';
 export interface Attack {
   addresses: Addresses;
   random: Random;
-  /** Aborted when the adversary's time is over: it then stops and cleans up. */
+  /** Aborted when the adversary must stop and clean up. */
   signal: AbortSignal;
-  /** A response that the adversary should not have got, in words. */
+  /** Reports a response that the adversary must not get. */
   complain(what: string): void;
 }
 
@@ -16,11 +16,11 @@ export interface Adversary {
   name: string;
   /** What it does, for --help. */
   about: string;
-  /** A failure of an honest user that is documented while this adversary works. */
+  /** Which failures of honest users are documented while this adversary works. */
   excuses?(failure: Failure): boolean;
-  /** It works on the database itself, so it cannot work while another adversary cuts connections to it. */
+  /** Whether it uses the database itself, so that it cannot run with an adversary that cuts connections to it. */
   needsDatabase?: boolean;
-  /** Milliseconds after its end in which honest users may still notice it; 300 unless told. */
+  /** Milliseconds after its end in which honest users may still be affected; by default 300. */
   recovery?: number;
   run(attack: Attack): Promise<void>;
 }
@@ -28,8 +28,8 @@ export interface Adversary {
 const platformKinds = ['create', 'send code', 'read', 'submit', 'read register', 'write register', 'sign-in'];
 
 /**
- * The loss of a store affects everybody: requests are answered with 503 and Retry-After, or with 502 where a platform
- * service lost its store. Nobody reads wrong data, and nobody is signed out.
+ * The loss of a store affects everyone: requests get 503 with Retry-After, or 502 if a platform service lost its store. No
+ * one reads wrong data, and no one is signed out.
  */
 export function isStoreFault({ status, hasRetryAfter, isWrong, kind }: Failure): boolean {
   if (isWrong) return false;

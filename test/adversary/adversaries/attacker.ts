@@ -1,11 +1,11 @@
-// The process in which adversaries run. Its first message is the world's addresses; every later one is an order, whose end and
-// complaints it reports.
+// The process in which adversaries run. Its first message contains the addresses of the services. Each later message
+// orders an attack; the process reports its end and its complaints.
 import { createRandom } from '../random.ts';
 import type { Addresses } from '../world/addresses.ts';
 import { adversaries } from './adversaries.ts';
 
 export interface Order {
-  /** Of this order; reports carry it. */
+  /** Names the order in reports. */
   id: number;
   name: string;
   seed: string;
@@ -15,7 +15,7 @@ export interface Order {
 export interface Report {
   id: number;
   complaints: string[];
-  /** Why the adversary could not go on. */
+  /** Why the adversary failed. */
   failure: string | undefined;
 }
 
@@ -39,5 +39,5 @@ process.once('message', (addresses) => {
     void follow(addresses as Addresses, order as Order).then((report) => process.send?.(report));
   });
 });
-// Without the run there is nobody to attack for.
+// The run has ended.
 process.once('disconnect', () => process.exit(0));

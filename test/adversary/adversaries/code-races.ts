@@ -1,11 +1,11 @@
-// Wrong codes that race each other and the deletion of their form.
+// Concurrent wrong codes, and a concurrent deletion of their form.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';
 
 export const codeRaces: Adversary = {
   name: 'code-races',
-  about: 'the fifth wrong code races a delete of the form',
+  about: 'five wrong codes, concurrent with a deletion of the form',
   run: ({ addresses, random, signal, complain }) =>
     swarm(signal, 3, async () => {
       const { intake, administrator } = addresses.tokens;
@@ -28,6 +28,6 @@ export const codeRaces: Adversary = {
         send(`${forms()}/${id}`, { method: 'DELETE', token: administrator, signal }),
       ]);
       for (const { status, text } of answers)
-        if (status === 500) complain(`a wrong code that races a delete was answered 500: ${text.slice(0, 200)}`);
+        if (status === 500) complain(`a wrong code during a deletion got 500: ${text.slice(0, 200)}`);
     }),
 };

@@ -1,4 +1,4 @@
-// Many requests of one adversary: register writes of one tenant, client addresses and tokens that nobody has seen before,
+// Many requests of one adversary: register writes of one tenant, many client addresses, many invalid tokens, and many
 // drafts for one mail address.
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../world/preparation.ts';
@@ -7,7 +7,7 @@ import { anyReplica, send, swarm } from './hostile-client.ts';
 
 export const registerFloods: Adversary = {
   name: 'register-floods',
-  about: 'register writes of one tenant, 16 at once',
+  about: '16 concurrent register writes of one tenant',
   async run({ addresses, random, signal }) {
     const token = addresses.tokens.hostileAdministrator;
     const entries = Array.from({ length: 3_000 }, (_, index) => ({ label: `Entry ${index}`, value: index }));
@@ -23,7 +23,7 @@ export const registerFloods: Adversary = {
 
 export const addressFloods: Adversary = {
   name: 'address-floods',
-  about: 'requests that each claim another client address, by a proxy that is trusted',
+  about: 'requests through a trusted proxy, each of which claims another client address',
   run: ({ addresses, random, signal }) =>
     swarm(signal, 8, () => {
       const address = random.pick([
@@ -64,12 +64,12 @@ export const tokenFloods: Adversary = {
     }),
 };
 
-/** In the first minute only the first draft's mail may go out, and the code's. */
+/** In the first minute, only the mail about the first draft and the mail with the code may be sent. */
 const allowedMails = 2;
 
 export const mailFloods: Adversary = {
   name: 'mail-floods',
-  about: '40 drafts for one address, whose owner must not get 40 mails',
+  about: '40 drafts for one mail address, whose owner must not get 40 mails',
   async run(attack) {
     const { addresses, random, complain } = attack;
     const address = `victim-${random.word(8)}@example.com`;
@@ -80,11 +80,11 @@ export const mailFloods: Adversary = {
       const body = { operation: 'send-code' };
       const { status, text } = await send(url, { method: 'POST', token: addresses.tokens.intake, body });
       const isRefused = status !== 202 && status !== 0 && status !== 503;
-      if (isRefused) complain(`after 40 drafts a code was refused: ${status} ${text.slice(0, 200)}`);
+      if (isRefused) complain(`after 40 drafts, sending a code got ${status} ${text.slice(0, 200)}`);
     }
     await delay(1_500);
     const count = Number(await (await fetch(`${addresses.mailCountUrl}?to=${encodeURIComponent(address)}`)).text());
-    if (count > allowedMails) complain(`40 drafts sent ${count} mails to one address`);
+    if (count > allowedMails) complain(`40 drafts caused ${count} mails to one address`);
   },
 };
 

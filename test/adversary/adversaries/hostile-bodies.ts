@@ -1,4 +1,4 @@
-// Bodies that cost much to read: deep, wide or large JSON, also of callers without any role.
+// Bodies that are expensive to parse: deep, wide or large JSON, also from callers without any role.
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, send, swarm } from './hostile-client.ts';
@@ -24,7 +24,7 @@ export const hostileBodies: Adversary = {
       const path = random.pick(['/00000000-0000-7000-8000-000000000000/data', '']);
       const url = `${anyReplica(addresses, 'forms', random)}/form/v1/forms${path}`;
       const { status } = await send(url, { method: path ? 'PUT' : 'POST', token, body, signal });
-      if (status >= 500 && status !== 503) complain(`a ${name} body for ${definitionId} was answered ${status}`);
+      if (status >= 500 && status !== 503) complain(`a ${name} body for ${definitionId} got ${status}`);
     });
   },
 };

@@ -1,5 +1,5 @@
-// How adversaries send requests: many at once, slowly, broken off halfway, or as raw bytes. Nothing here throws for what a
-// service answers or does not answer.
+// How adversaries send requests: concurrently, slowly, aborted, or as raw bytes. Whatever the response, and if there is
+// none, nothing here throws.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -9,7 +9,7 @@ import type { Service } from '../world/replica.ts';
 import type { Person } from '../world/sign-in.ts';
 
 export interface Response {
-  /** 0 without a response. */
+  /** 0 if there was no response. */
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
@@ -19,7 +19,7 @@ export interface Sending {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
   token?: string;
-  /** JSON unless it is text. */
+  /** Sent as JSON, unless it is text. */
   body?: unknown;
   signal?: AbortSignal;
 }
@@ -48,12 +48,12 @@ export async function send(
   }
 }
 
-/** Runs `work` over and over in `lanes` at once until the signal. */
+/** Repeats `work` in `lanes` concurrent loops until the signal. */
 export async function swarm(signal: AbortSignal, lanes: number, work: () => Promise<unknown>): Promise<void> {
   const lane = async () => {
     while (!signal.aborted) {
       await work().catch(() => undefined);
-      // Clients, servers and adversaries share a machine: an adversary shows what one client can do, not what a machine can.
+      // All processes share this machine: an adversary is one client, and must not take all of the CPU.
       await delay(10);
     }
   };
@@ -64,13 +64,13 @@ export async function untilAborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((done) => signal.addEventListener('abort', done, { once: true }));
 }
 
-/** A connection whose errors nobody hears. */
+/** A connection whose errors are ignored. */
 export function open(url: string): Socket {
   const { port } = new URL(url);
   return connect({ port: Number(port), host: '127.0.0.1' }).on('error', () => undefined);
 }
 
-/** Writes bytes and resolves with what comes back until the other side closes or `milliseconds` have passed. */
+/** Writes bytes, and resolves with the bytes that arrive until the other side closes or `milliseconds` have passed. */
 export function exchange(url: string, bytes: string | Buffer, milliseconds = 2_000): Promise<string> {
   return new Promise((resolve) => {
     let received = '';
@@ -91,7 +91,7 @@ export function anyReplica(addresses: Addresses, service: Service, random: Rando
   return random.pick(addresses.replicas[service]).url;
 }
 
-/** The head of a request of a signed-in person to a target, as text. */
+/** The head of a proxied request of a signed-in person, as text. */
 export function targetHead(method: string, path: string, { cookie, csrf }: Person, lines: string[] = []): string {
   return [
     `${method} /token-handler/v1/targets/${path} HTTP/1.1`,

@@ -1,5 +1,5 @@
-// The administrator of a tenant writes JSON Schemas that take for ever: in a configuration definition, and as the data
-// schema of a form that is then submitted. And applicants send data that is wrong in half a million places.
+// The administrator of a tenant writes JSON Schemas that take very long to evaluate: in a configuration definition, and
+// as the data schema of a form that is then submitted. Applicants submit data with half a million errors.
 import type { Adversary, Attack } from './adversary.ts';
 import { anyReplica, type Response, send, swarm } from './hostile-client.ts';
 
@@ -16,7 +16,7 @@ const schemas: object[] = [
 
 export const hostileConfigurationSchemas: Adversary = {
   name: 'hostile-configuration-schemas',
-  about: 'a pattern that backtracks in the schema of a configuration, and values that make it',
+  about: 'a backtracking pattern in the schema of a configuration, and values that trigger it',
   async run({ addresses, random, signal }) {
     const token = addresses.tokens.hostileAdministrator;
     const write = (path: string, update: object) =>
@@ -34,7 +34,7 @@ export const hostileConfigurationSchemas: Adversary = {
 
 export const hostileSubmits: Adversary = {
   name: 'hostile-submits',
-  about: '20 submits at once against a data schema that backtracks',
+  about: '20 concurrent submits against a data schema that backtracks',
   async run(attack) {
     const { random, signal } = attack;
     const definitionId = `evil-${random.word(6)}`;
@@ -61,7 +61,7 @@ export const wrongItems: Adversary = {
     await swarm(signal, 2, async () => {
       const { status, text } = await submit(attack, url);
       if (status === 0 || status === 503 || status === 404) return;
-      if (status !== 400) return complain(`500,000 wrong items were answered ${status}: ${text.slice(0, 200)}`);
+      if (status !== 400) return complain(`500,000 wrong items got ${status}: ${text.slice(0, 200)}`);
       const { errors = [] }: { errors?: unknown[] } = JSON.parse(text);
       if (errors.length > 20) complain(`500,000 wrong items gave ${errors.length} errors`);
     });
@@ -76,7 +76,7 @@ async function define({ addresses, signal }: Attack, id: string, dataSchema: obj
   await send(url, { method: 'PATCH', token: addresses.tokens.hostileAdministrator, body, signal });
 }
 
-/** A draft of the hostile tenant with this JSON text as data; answers its address. */
+/** Creates a draft of the hostile tenant with this JSON text as data, and returns its URL. */
 async function createFilled(
   { addresses, random, signal }: Attack,
   definitionId: string,

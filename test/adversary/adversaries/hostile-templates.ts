@@ -1,4 +1,4 @@
-// The administrator of a tenant writes a notification template whose rendering never ends, and has notices made of it.
+// The administrator of a tenant writes a notification template whose rendering never ends, and causes notices of it.
 import { setTimeout as delay } from 'node:timers/promises';
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';

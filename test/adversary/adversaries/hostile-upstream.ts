@@ -1,5 +1,4 @@
-// An upstream that answers with broken framing and with active content in disguise, and the person whose requests lead
-// there.
+// An upstream that responds with broken framing and with disguised active content, and a person whose requests it gets.
 import { createServer, type Socket } from 'node:net';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, exchange, swarm, targetHead } from './hostile-client.ts';
@@ -74,7 +73,7 @@ export const hostileUpstream: Adversary = {
   },
 };
 
-/** Decision 0029: what could run scripts comes with a sandbox of ours. */
+/** Decision 0029: the token handler adds a sandbox to every document that could run scripts. */
 function judge(text: string): string | undefined {
   const [head = ''] = text.split('\r\n\r\n', 1);
   if (!head.startsWith('HTTP/1.1 200') || !text.includes(script)) return undefined;

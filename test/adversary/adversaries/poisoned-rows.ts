@@ -1,5 +1,5 @@
-// Rows that make statements fail, written by SQL and by bodies that use a defect of V8 (nodejs/node#63785), and a
-// reconciler run that still has to lock and delete every form that is due.
+// Rows that make statements fail, written by SQL and by bodies that exploit a defect of V8 (nodejs/node#63785). A run
+// of the reconciler must still lock and delete every form that is due.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { spawnReconciler } from '../../support/reconciler.ts';
@@ -7,12 +7,12 @@ import { definitionId } from '../world/preparation.ts';
 import type { Adversary, Attack } from './adversary.ts';
 import { send } from './hostile-client.ts';
 
-/** 3: something was quarantined. */
+/** 3: items were quarantined. */
 const accepted = [0, 3];
 
 export const poisonedRows: Adversary = {
   name: 'poisoned-rows',
-  about: 'rows that make statements fail, and a reconciler run over them',
+  about: 'rows that make statements fail, and a run of the reconciler',
   needsDatabase: true,
   async run(attack) {
     const { addresses, complain } = attack;
@@ -43,7 +43,7 @@ export const poisonedRows: Adversary = {
   },
 };
 
-/** The first body plants the key that V8 then answers in place of the second's. */
+/** The first body plants the key that V8 then returns instead of the second body's key. */
 async function writeNulByBody({ addresses, random, signal, complain }: Attack): Promise<void> {
   const token = addresses.tokens.hostileIntake;
   const channels = [{ channel: 'email', address: `${random.word(10)}@example.net` }];

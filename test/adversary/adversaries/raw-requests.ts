@@ -1,4 +1,4 @@
-// Bytes that no client library would send: broken framing, garbage, heads that never end.
+// Bytes that no client library sends: broken framing, garbage, heads that never end.
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../random.ts';
@@ -6,7 +6,7 @@ import type { Adversary, Attack } from './adversary.ts';
 import { exchange, open, swarm, untilAborted } from './hostile-client.ts';
 
 const end = '\r\n\r\n';
-/** Must be refused: RFC 9112 sections 3.2 and 6.3. */
+/** Must be rejected: RFC 9112 sections 3.2 and 6.3. */
 const refused: Record<string, string> = {
   'two Host lines': `GET /health HTTP/1.1\r\nHost: a\r\nHost: b${end}`,
   'a malformed Host': `GET /health HTTP/1.1\r\nHost: a b${end}`,
@@ -52,7 +52,7 @@ export const framing: Adversary = {
       if (status === 0 && name === 'CONNECT')
         complain(`CONNECT was closed without a response by ${serviceAt(attack, url)}`);
       else if ((status >= 200 && status < 400) || hasTwo)
-        complain(`${name} was answered ${status} by ${serviceAt(attack, url)}`);
+        complain(`${name} got ${status} from ${serviceAt(attack, url)}`);
     }),
 };
 

@@ -1,4 +1,4 @@
-// A form whose row is locked for long, and saves to it that wait for the lock.
+// A form whose row is locked for a long time, and saves that wait for the lock.
 import pg from 'pg';
 import { definitionId } from '../world/preparation.ts';
 import type { Adversary } from './adversary.ts';
@@ -6,7 +6,7 @@ import { anyReplica, send, swarm, untilAborted } from './hostile-client.ts';
 
 export const rowLocks: Adversary = {
   name: 'row-locks',
-  about: 'one locked form and 24 saves to it at once',
+  about: 'a locked form, and 24 concurrent saves to it',
   needsDatabase: true,
   async run({ addresses, random, signal }) {
     const token = addresses.tokens.hostileIntake;

@@ -1,4 +1,4 @@
-// One person holds connections to an upstream: uploads that hardly move, or downloads that nobody reads.
+// One person holds connections to an upstream: by slow uploads, or by downloads that are not read.
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Adversary, Attack } from './adversary.ts';
@@ -9,7 +9,7 @@ const count = 260;
 
 export const slowUploads: Adversary = {
   name: 'slow-uploads',
-  about: `${count} uploads of one person to each token handler, a byte a second each`,
+  about: `${count} uploads of one person to each token handler, at one byte per second`,
   run: (attack) =>
     hold(attack, (socket) => {
       socket.write(targetHead('POST', 'api/echo', person(attack), ['Content-Length: 1000000']));
@@ -20,7 +20,7 @@ export const slowUploads: Adversary = {
 
 export const unreadDownloads: Adversary = {
   name: 'unread-downloads',
-  about: `${count} downloads of 64 MiB of one person from each token handler that are not read`,
+  about: `${count} downloads of one person from each token handler, of 64 MiB, that are not read`,
   run: (attack) =>
     hold(attack, (socket) => {
       socket.write(targetHead('GET', `api/download?bytes=${64 * 1024 * 1024}`, person(attack)));
@@ -28,7 +28,7 @@ export const unreadDownloads: Adversary = {
     }),
 };
 
-/** Any of the one person's sessions. */
+/** One of the person's sessions. */
 const person = ({ addresses, random }: Attack) => random.pick(addresses.mallory);
 
 async function hold({ addresses, signal }: Attack, begin: (socket: Socket) => void): Promise<void> {

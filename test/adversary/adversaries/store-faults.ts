@@ -1,5 +1,5 @@
-// Faults of the stores that everybody shares: lost connections, an outage of Postgres, a restart of Redis. Requests that
-// need the store may be answered 503 meanwhile; nothing is lost, and nobody is signed out.
+// Faults of the shared stores: lost connections, an outage of Postgres, a restart of Redis. Meanwhile, requests that
+// need the store may get 503. Nothing is lost, and no one is signed out.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import pg from 'pg';
@@ -9,7 +9,7 @@ const recovery = 3_000;
 
 export const terminatedConnections: Adversary = {
   name: 'terminated-connections',
-  about: 'pg_terminate_backend of every connection, again and again',
+  about: 'pg_terminate_backend of every connection, repeatedly',
   excuses: isStoreFault,
   recovery,
   run: (attack) =>
@@ -47,8 +47,8 @@ export const databaseOutage: Adversary = {
 
 export const redisRestarts: Adversary = {
   name: 'redis-restarts',
-  about: 'Redis is shut down and started again',
-  // A stream may end when nobody can tell whether its session still lives; the browser opens it again.
+  about: 'Redis is shut down and restarted',
+  // A stream may end while it is unknown whether its session is still alive. The browser opens it again.
   excuses: (failure) => isStoreFault(failure) || (failure.kind === 'events' && !failure.isWrong),
   recovery,
   async run({ addresses, random, signal }) {

@@ -1,5 +1,5 @@
-// Attacks of a signed-in person on the way to an upstream: paths that leave the base, headers that claim an identity,
-// hundreds of open streams, and a download that goes on after the logout.
+// Attacks of a signed-in person through the proxy: paths that leave the base path, headers that claim an identity,
+// hundreds of open streams, and a download that continues after the logout.
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { trickPaths } from '../../support/path-tricks.ts';
@@ -8,12 +8,15 @@ import { basePath, type Seen } from '../world/upstream.ts';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, exchange, open, send, swarm, targetHead, untilAborted } from './hostile-client.ts';
 
-/** Best-fit backslashes, and an encoded ? or # right after dots: lenient servers leave the base there. */
+/**
+ * Characters that best-fit mappings turn into backslashes, and an encoded ? or # after dots: lenient servers leave the
+ * base.
+ */
 const escapes = ['/..%c2%a5', '/..%e2%82%a9', '/..%e2%83%a5', '/..%3f', '/..%23', '/a/..%3F/x', '/..%C2%A5x'];
 
 export const pathAttacks: Adversary = {
   name: 'path-attacks',
-  about: 'paths that some server takes for a way out of the base',
+  about: 'paths that lenient servers resolve outside of the base path',
   run: (attack) =>
     swarm(attack.signal, 6, async () => {
       const { addresses, random, complain } = attack;
@@ -28,7 +31,7 @@ export const pathAttacks: Adversary = {
       const { pathname } = new URL(seen.target, 'http://upstream');
       if (isEscape) complain(`the path ${path} reached the upstream as ${seen.target}`);
       else if (pathname !== basePath && !pathname.startsWith(`${basePath}/`))
-        complain(`the path ${path} left the base: ${seen.target}`);
+        complain(`the path ${path} left the base path: ${seen.target}`);
     }),
 };
 
@@ -96,15 +99,15 @@ export const streamFloods: Adversary = {
   },
 };
 
-/** A revoked session ends what it has under way within 2 s; the rest is for a busy machine. */
+/** The end of a session ends its requests within 2 s; the rest is an allowance for a busy machine. */
 const longestAfterLogout = 6_000;
 
 export const downloadsAfterLogout: Adversary = {
   name: 'downloads-after-logout',
-  about: 'a download of known length that goes on after the logout',
+  about: 'a download of known length that continues after the logout',
   async run({ addresses, complain }) {
     const site = addresses.fronts['token-handler'];
-    // With a share of the connections that no other adversary uses up.
+    // A person of its own, whose share of the connections no other adversary uses.
     const person = await signIn(site, 'erin@example.com');
     const socket = open(site);
     let received = 0;
@@ -121,21 +124,21 @@ export const downloadsAfterLogout: Adversary = {
     for (let waited = 0; received === 0 && waited < 3_000; waited += 50) await delay(50);
     const logout = `${site}/token-handler/v1/clients/${clientId}/logout`;
     const { status } = await send(logout, { headers: { cookie: person.cookie } });
-    // A store may be away when other adversaries are at work too.
+    // A store may be down because of other adversaries.
     if (status !== 302) return void socket.destroy();
-    // What is in buffers already may still come.
+    // Data that is already in buffers may still arrive.
     isSlow = false;
     const loggedOut = Date.now();
-    // However short its time is: the product has its own.
+    // Even if the adversary should stop earlier: the product has its own time limit.
     while (!socket.destroyed && Date.now() - loggedOut < longestAfterLogout) await delay(50);
     if (!socket.destroyed && head.startsWith('HTTP/1.1 200'))
-      complain(`a download went on for ${longestAfterLogout / 1_000} s after the logout`);
-    else if (!socket.destroyed) complain(`a download was not answered for ${longestAfterLogout / 1_000} s: ${head}`);
+      complain(`a download continued for ${longestAfterLogout / 1_000} s after the logout`);
+    else if (!socket.destroyed) complain(`a download got no response for ${longestAfterLogout / 1_000} s: ${head}`);
     socket.destroy();
   },
 };
 
-/** What the honest upstream answered; undefined where the request did not reach it. */
+/** The response of the honest upstream; undefined if the request did not reach it. */
 function seenBy(text: string): Seen | undefined {
   if (!text.startsWith('HTTP/1.1 200')) return undefined;
   const json = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);

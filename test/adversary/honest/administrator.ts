@@ -1,4 +1,4 @@
-// An administrator of the honest tenant: keeps a register of her own, reads it back after each change, and lists forms.
+// An administrator of the honest tenant: changes her register, reads it back after each change, and lists forms.
 import { isDeepStrictEqual } from 'node:util';
 import { createAsker } from './asking.ts';
 import { live, type Surroundings, think } from './persona.ts';
@@ -19,7 +19,7 @@ export async function liveAsAdministrator(around: Surroundings): Promise<void> {
     const entries = Array.from({ length: random.integer(1, 30) }, () => random.word(8));
     await recorder.measure('write register', async () => {
       if (exists) return void (await ask(`${registers}/${name}`, { method: 'PATCH', body: { entries } }));
-      const body = { name, description: 'kept by an honest administrator', entries };
+      const body = { name, description: 'Register of an honest administrator', entries };
       await ask(registers, { method: 'POST', body, expect: 201 });
       exists = true;
     });
@@ -31,7 +31,7 @@ export async function liveAsAdministrator(around: Surroundings): Promise<void> {
     await think(around);
     await recorder.measure('list forms', async () => {
       const { json } = await ask(`${fronts.forms}/form/v1/forms?top=5`);
-      mustSee(Array.isArray((json as { results?: unknown }).results), 'a list of forms is no list');
+      mustSee(Array.isArray((json as { results?: unknown }).results), 'a list of forms is not a list');
     });
   });
   close();

@@ -1,5 +1,5 @@
-// An applicant without an account, served by an intake application: creates a draft, gets a code by mail, reads with it,
-// saves several times, reads each save back, and submits.
+// An applicant without an account, served by an intake application: creates a draft, gets a code by mail, reads with
+// it, saves several times, reads each save back, and submits.
 import { isDeepStrictEqual } from 'node:util';
 import { definitionId } from '../world/preparation.ts';
 import { type Answered, createAsker } from './asking.ts';
@@ -74,7 +74,7 @@ interface Expected {
   data: unknown;
 }
 
-/** Reads the form's data, which must be what was saved last. */
+/** Reads the form data, which must be the data of the last save. */
 function readBack({ around, ask, base }: Application, { id, code, data }: Expected): Promise<Answered> {
   return around.recorder.measure('read', async () => {
     const answer = await ask(`${base}/${id}/data`, { headers: { 'x-form-code': code } });

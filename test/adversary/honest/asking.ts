@@ -1,20 +1,20 @@
-// Requests of honest users: with a time limit, their responses read whole, and another status than the expected one an error.
+// Requests of honest users. They have a time limit, and an unexpected status is an error.
 import { Agent, request } from 'undici';
 import { Unserved } from './recorder.ts';
 
 export interface Asked {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
-  /** JSON unless it is a buffer. */
+  /** Sent as JSON, unless it is a buffer. */
   body?: unknown;
-  /** 200 unless told. */
+  /** By default 200. */
   expect?: number;
 }
 
 export interface Answered {
   headers: Record<string, string | string[] | undefined>;
   bytes: Buffer;
-  /** Undefined where it is no JSON. */
+  /** Undefined if the body is not JSON. */
   json: unknown;
 }
 
@@ -23,7 +23,7 @@ export interface Asker {
   close(): void;
 }
 
-/** Longer waits are failures: nobody waits that long. */
+/** Milliseconds after which a request counts as failed. */
 const patience = 15_000;
 
 export function createAsker(own: Record<string, string>): Asker {
@@ -43,8 +43,8 @@ export function createAsker(own: Record<string, string>): Asker {
       if (response.statusCode !== expect) {
         const hasRetryAfter = response.headers['retry-after'] !== undefined;
         const path = new URL(url).pathname.replace(/[0-9a-f-]{36}/, ':id');
-        const what = `${method} ${path} answered ${describeProblem(response.statusCode, bytes.toString())}`;
-        // Nothing that happens to a store ends a session.
+        const what = `${method} ${path} got ${describeProblem(response.statusCode, bytes.toString())}`;
+        // No fault of a store ends a session.
         throw new Unserved(what, {
           status: response.statusCode,
           hasRetryAfter,
@@ -53,7 +53,7 @@ export function createAsker(own: Record<string, string>): Asker {
       }
       return { headers: response.headers, bytes, json: parseJson(bytes) };
     },
-    // What is still open is of no interest any more.
+    // Drop the rest of the response.
     close: () => void agent.destroy().catch(() => undefined),
   };
 }

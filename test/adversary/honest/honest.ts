@@ -1,4 +1,4 @@
-// All honest users of a run, who live side by side until they are told to stop.
+// All honest users of a run. They work concurrently until they are stopped.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../random.ts';
 import type { World } from '../world/world.ts';
@@ -15,7 +15,7 @@ export interface HonestUsers {
   stop(): Promise<void>;
 }
 
-/** Longer than a user waits for any response. */
+/** Milliseconds; longer than a user waits for any response. */
 const patience = 30_000;
 
 export function startHonestUsers(world: World, random: Random): HonestUsers {
@@ -33,7 +33,7 @@ export function startHonestUsers(world: World, random: Random): HonestUsers {
   };
   const living = new Map<string, Promise<unknown>>();
   for (const [name, life] of Object.entries(lives)) {
-    // A user who cannot begin is reported by stop.
+    // `stop` reports a user who cannot begin.
     const ending = life.catch((error: unknown) => error);
     living.set(name, ending);
   }

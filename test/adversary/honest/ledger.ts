@@ -1,12 +1,12 @@
-// What the form service has acknowledged: at the end of a run each form must still hold the data of its last acknowledged
-// save, or of one whose outcome its user never learnt.
+// The saves that the form service has acknowledged. At the end of a run, each form must contain the data of its last
+// acknowledged save, or of a later save whose outcome is unknown.
 export interface Ledger {
   /** The form exists, without any data yet. */
   created(formId: string): void;
-  /** A save is under way: until `acknowledged`, either data may be found. */
+  /** A save has begun: until `acknowledged`, the form may contain the old or the new data. */
   attempt(formId: string, data: unknown): void;
   acknowledged(formId: string, data: unknown): void;
-  /** Each form with the data that it may hold. */
+  /** Each form with the data that it may contain. */
   entries(): [formId: string, possible: unknown[]][];
 }
 

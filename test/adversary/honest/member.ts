@@ -1,5 +1,5 @@
-// A signed-in person: calls an upstream through the token handler, which must see this person and nobody else, moves bodies
-// both ways, and keeps an event stream open.
+// A signed-in person: calls an upstream through the token handler, sends and receives bodies, and keeps an event stream
+// open. The upstream must always see this person.
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type Person, signIn } from '../world/sign-in.ts';
@@ -25,7 +25,7 @@ async function work(around: Surroundings, { ask }: Asker, { email }: Person): Pr
   const site = world.addresses.fronts['token-handler'];
   const api = `${site}/token-handler/v1/targets/api`;
   const mustBeOwn = (json: unknown) =>
-    mustSee((json as Seen).email === email, `the upstream saw ${(json as Seen).email} in place of ${email}`);
+    mustSee((json as Seen).email === email, `the upstream saw ${(json as Seen).email} instead of ${email}`);
   const get = () =>
     recorder.measure('target GET', async () => mustBeOwn((await ask(`${api}/whoami?${random.word(5)}`)).json));
   const post = (size: number) =>
@@ -45,7 +45,7 @@ async function work(around: Surroundings, { ask }: Asker, { email }: Person): Pr
   const readSessions = () =>
     recorder.measure('sessions', async () => {
       const { json } = await ask(`${site}/token-handler/v1/sessions`);
-      mustSee((json as { email?: string }[])[0]?.email === email, 'the first session belongs to somebody else');
+      mustSee((json as { email?: string }[])[0]?.email === email, 'the first session belongs to another person');
     });
   await live(around, async () => {
     for (const step of [get, () => post(2_000), get, () => post(bodyBytes), get, download, readSessions]) {
@@ -55,10 +55,10 @@ async function work(around: Surroundings, { ask }: Asker, { email }: Person): Pr
   });
 }
 
-/** Longer than the upstream's silence between two events, by far. */
+/** Milliseconds; much longer than the time between two events. */
 const longestSilence = 5_000;
 
-/** An event stream that is opened again when it ends: ending by itself is a failure. */
+/** An event stream, which is opened again when it ends. An end that no one caused is a failure. */
 async function watchEvents(around: Surroundings, { email }: Person, headers: Record<string, string>): Promise<void> {
   const { recorder, signal, world } = around;
   const url = `${world.addresses.fronts['token-handler']}/token-handler/v1/targets/api/events`;
@@ -70,7 +70,7 @@ async function watchEvents(around: Surroundings, { email }: Person, headers: Rec
         if (response.statusCode === 200) return response.body;
         const text = await response.body.text();
         const hasRetryAfter = response.headers['retry-after'] !== undefined;
-        throw new Unserved(`events answered ${describeProblem(response.statusCode, text)}`, {
+        throw new Unserved(`events got ${describeProblem(response.statusCode, text)}`, {
           ...{ status: response.statusCode, hasRetryAfter, isWrong: response.statusCode === 401 },
         });
       })
@@ -85,6 +85,6 @@ async function watchEvents(around: Surroundings, { email }: Person, headers: Rec
 
 async function readEvents(stream: AsyncIterable<Buffer>, email: string): Promise<string> {
   for await (const chunk of stream)
-    if (!chunk.toString().includes(`"email":"${email}"`)) return 'an event of somebody else arrived';
-  return 'an event stream ended by itself';
+    if (!chunk.toString().includes(`"email":"${email}"`)) return 'an event of another person arrived';
+  return 'an event stream ended unexpectedly';
 }

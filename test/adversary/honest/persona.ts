@@ -1,4 +1,4 @@
-// The frame of an honest user: begins anew after each round, and after a short wait where a round failed.
+// The loop of an honest user: repeats its round, with a short pause after a round that failed.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Random } from '../random.ts';
 import type { World } from '../world/world.ts';
@@ -13,7 +13,7 @@ export interface Surroundings {
   signal: AbortSignal;
 }
 
-/** Runs rounds until the signal. A failed step has been recorded already. */
+/** Runs rounds until the signal. Failed steps have already been recorded. */
 export async function live(around: Surroundings, round: () => Promise<void>): Promise<void> {
   while (!around.signal.aborted) {
     await round().catch(() => delay(250));
@@ -21,7 +21,7 @@ export async function live(around: Surroundings, round: () => Promise<void>): Pr
   }
 }
 
-/** What a person, or the network on the way, takes between two requests. */
+/** The time that a person, or the network, needs between two requests. */
 export async function think({ random }: Pick<Surroundings, 'random'>): Promise<void> {
   await delay(random.integer(30, 100));
 }

@@ -1,4 +1,4 @@
-// What honest users experience: how long each request took, and each one that was not served as it should be.
+// Records what honest users experience: the latency of each request, and every failure.
 export type Kind =
   | 'create'
   | 'send code'
@@ -19,7 +19,7 @@ export type Kind =
 
 export interface Sample {
   kind: Kind;
-  /** In which it began: the name of an adversary, or `baseline`. */
+  /** The phase in which it began: the name of an adversary, or `baseline`. */
   phase: string;
   milliseconds: number;
 }
@@ -27,12 +27,12 @@ export interface Sample {
 export interface Failure {
   kind: Kind;
   phase: string;
-  /** In words; never a token or a code. */
+  /** A description without tokens and codes. */
   what: string;
-  /** 0 without a response. */
+  /** 0 if there was no response. */
   status: number;
   hasRetryAfter: boolean;
-  /** The user saw something that cannot be true: other data, another person, a sign-out. */
+  /** The user saw something wrong: other data, another person, a sign-out. */
   isWrong: boolean;
 }
 
@@ -40,12 +40,12 @@ export interface Recorder {
   phase: string;
   samples: Sample[];
   failures: Failure[];
-  /** Runs a step of a user and records how long it took, or how it failed. Rejects after a failure. */
+  /** Runs a step of a user and records its latency or its failure. Rejects after a failure. */
   measure<T>(kind: Kind, step: () => Promise<T>): Promise<T>;
   fail(failure: Omit<Failure, 'phase'>): void;
 }
 
-/** A step failed in a way that is recorded: the user begins anew. */
+/** A failed step, which is recorded; the user begins a new round. */
 export class Unserved extends Error {
   readonly status: number;
   readonly hasRetryAfter: boolean;
@@ -59,7 +59,7 @@ export class Unserved extends Error {
   }
 }
 
-/** Throws an Unserved that no fault excuses unless it holds. */
+/** Throws an Unserved that no fault excuses if the condition is false. */
 export function mustSee(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Unserved(what, { isWrong: true });
 }
@@ -82,7 +82,7 @@ export function createRecorder(): Recorder {
         done();
         const unserved = error instanceof Unserved ? error : new Unserved(describe(error));
         const { message: what, status, hasRetryAfter, isWrong } = unserved;
-        // A request that two phases saw may have failed for either.
+        // If the phase changed during the request, either phase may be the cause.
         const phases = phase === recorder.phase ? phase : `${phase} + ${recorder.phase}`;
         recorder.failures.push({ kind, phase: phases, what, status, hasRetryAfter, isWrong });
         throw unserved;

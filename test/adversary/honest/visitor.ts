@@ -1,4 +1,4 @@
-// A person who signs in, looks who is signed in, and signs out again, over and over.
+// A person who signs in, reads who is signed in, and signs out again, repeatedly.
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientId, SignInFailure, signIn } from '../world/sign-in.ts';
 import { createAsker, describeProblem } from './asking.ts';
@@ -13,7 +13,7 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
   await live(around, async () => {
     const person = await signIn(site, email, 'demo', (step) => recorder.measure('sign-in', () => inTime(step()))).catch(
       (error: Error) => {
-        // A step was recorded as such; what else may fail is the identity provider and its pages.
+        // Failed steps are already recorded; other errors are those of the identity provider and its pages.
         if (error instanceof Unserved) throw error;
         recorder.fail({ kind: 'sign-in', what: error.message, status: 0, hasRetryAfter: false, isWrong: false });
         throw error;
@@ -24,7 +24,7 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
       const sessions = `${site}/token-handler/v1/sessions`;
       await recorder.measure('sessions', async () => {
         const { json } = await ask(sessions);
-        mustSee((json as { email?: string }[])[0]?.email === email, 'the new session belongs to somebody else');
+        mustSee((json as { email?: string }[])[0]?.email === email, 'the new session belongs to another person');
       });
       await recorder.measure('sessions', () =>
         ask(`${site}/token-handler/v1/clients/${clientId}/logout`, { expect: 302 }),
@@ -46,7 +46,7 @@ async function inTime<T>(signingIn: Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof SignInFailure)) throw error;
     const { status, headers, text } = error;
-    const what = `sign-in answered ${describeProblem(status, text)}`;
+    const what = `sign-in got ${describeProblem(status, text)}`;
     throw new Unserved(what, { status, hasRetryAfter: headers.has('retry-after') });
   }
 }

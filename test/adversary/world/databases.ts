@@ -1,10 +1,10 @@
-// One database for each service on a given Postgres server, dropped at the end.
+// A database for each service on a given Postgres server. They are dropped at the end.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
 export interface Databases {
   urls: { forms: string; tokenHandler: string; platform: string };
-  /** Names, for adversaries that cut connections. */
+  /** Database names, for adversaries that cut connections. */
   names: string[];
   drop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// The thread with the fronts of all services and the honest upstream, so that neither waits for honest users or adversaries.
+// A thread for the fronts of all services and the honest upstream, so that the code of the run does not delay them.
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Backend, startFront } from './front.ts';
 import type { Service } from './replica.ts';

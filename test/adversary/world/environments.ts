@@ -31,7 +31,7 @@ const apis = {
   'directory-service:v2': '/directory/v2',
 };
 
-/** Targets of the client `web`, by id: what the directory says of each. */
+/** Targets of the client `web` by id, with their entries in the directory. */
 const targetsOf = (around: Pick<Surroundings, 'edge' | 'hostileUpstreamPort' | 'stuckTlsPort' | 'deadPort'>) => ({
   api: `http://127.0.0.1:${around.edge.upstream}${basePath}`,
   hostile: `http://127.0.0.1:${around.hostileUpstreamPort}/h`,
@@ -87,7 +87,7 @@ export function environmentsOf(around: Surroundings): Record<Service | 'reconcil
       KEY_RING: `test:${randomBytes(32).toString('base64')}`,
       REDIS_URL: `redis://127.0.0.1:${around.redisPort}`,
       PLATFORM_CACHE_TTL: 'PT5S',
-      // Everybody signs in from one address here.
+      // Here, everyone signs in from the same address.
       SIGN_IN_LIMIT: '1000000',
     },
     reconciler: { ...shared, ...formService, CORE_CLIENTS: 'off' },

@@ -1,5 +1,5 @@
-// A front for the replicas of one service: forwards TCP connections by turns to the replicas that are ready, as a
-// Kubernetes Service does. Without a ready replica it closes the connection.
+// The front of one service: distributes TCP connections over its ready replicas, as a Kubernetes Service does. If no
+// replica is ready, it closes the connection.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface Backend {
@@ -12,7 +12,7 @@ export interface Front {
 }
 
 const probeInterval = 500;
-/** As the chart's readiness probe: a replica leaves after two failures in a row. */
+/** As with the chart's readiness probe, a replica gets no connections after two consecutive failures. */
 const failuresToLeave = 2;
 
 export async function startFront(backends: Backend[]): Promise<Front> {
@@ -42,7 +42,7 @@ export async function startFront(backends: Backend[]): Promise<Front> {
   return { port: (server.address() as AddressInfo).port };
 }
 
-/** The next candidate is tried where a connection is refused. */
+/** Connects to the next candidate if a connection is refused. */
 function forward(incoming: Socket, [backend, ...others]: Backend[]): void {
   if (!backend) return void incoming.resetAndDestroy();
   const outgoing = connect({ port: backend.port, host: '127.0.0.1', noDelay: true });

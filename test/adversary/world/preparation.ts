@@ -1,4 +1,4 @@
-// What both tenants have before anybody attacks: tokens of their applications and administrators, a form definition and a
+// Prepares both tenants before the attacks: tokens of their applications and administrators, a form definition, and a
 // registered client with targets.
 import type { TestAccess } from '../../support/access.ts';
 import { permit } from '../../support/forms.ts';
@@ -41,7 +41,7 @@ export async function configureTenants({ access, fronts, tenants }: Prepared): P
   const site = fronts['token-handler'];
   const targets = ['api', 'hostile', 'stuck', 'dead'].map((id) => ({ id, upstream: `urn:example:demo:${id}` }));
   const client = { redirectUris: [callbackOf(site)], targets };
-  /** Of core without a tenant. */
+  /** For the core configuration; without a tenant. */
   const configure = async (name: string, configuration: object, tenantId?: string) => {
     const url = new URL(`${fronts['platform-server']}/configuration/v2/configuration/platform/${name}`);
     if (tenantId !== undefined) url.searchParams.set('tenantId', tenantId);
@@ -49,7 +49,7 @@ export async function configureTenants({ access, fronts, tenants }: Prepared): P
     const { status, text } = await call(url.href, { method: 'PATCH', token: service, body });
     if (status !== 200) throw new Error(`The configuration ${name} was not written: ${status} ${text}`);
   };
-  // The platform clients' cache bridges an outage with documents only, not with the knowledge that there is none.
+  // Core has a configuration, as on a real platform.
   await configure('token-handler', { clients: {} });
   for (const tenant of Object.values(tenants)) {
     await configure('form-service', { [definitionId]: permit }, tenant.id);

@@ -1,5 +1,5 @@
-// A Redis that keeps its data on disk and is started again whenever it ends, as a cluster would do it. An adversary
-// restarts it with the command SHUTDOWN.
+// A Redis that stores its data on disk and is restarted when it ends, as in a cluster. An adversary ends it with the
+// command SHUTDOWN.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';

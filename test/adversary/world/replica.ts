@@ -1,5 +1,5 @@
-// One replica of a process, started from its own main with an environment, as a cluster starts it. A replica that exits
-// without being stopped is recorded with its last words and started again.
+// A replica of a process, started from its main with an environment, as in a cluster. An unexpected exit is recorded
+// with the last error message, and the replica is restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ export interface Footprint {
 
 export interface Replica {
   place: ReplicaPlace;
-  /** Undefined while the replica does not run. */
+  /** Undefined while the replica is not running. */
   pid(): number | undefined;
   ready(): Promise<boolean>;
   footprint(): Promise<Footprint>;
@@ -123,7 +123,7 @@ async function launch({ place, env, logFile }: ReplicaOptions): Promise<ChildPro
     stdio: ['ignore', log.fd, log.fd],
   });
   await log.close();
-  // A run that is ended early leaves no process behind.
+  // Leaves no process behind if the run is ended early.
   const kill = () => void child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));

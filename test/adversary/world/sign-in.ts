@@ -1,4 +1,4 @@
-// Signs a person in at the token handler over plain HTTP, as the frontend `web` would have a browser do it.
+// Signs a person in at the token handler over HTTP, as a browser with the frontend `web` does.
 import { createSiteBrowser, type Visit } from '../../support/site-browser.ts';
 
 export interface Person {
@@ -11,24 +11,24 @@ export interface Person {
 export const clientId = 'web';
 export const callbackOf = (site: string) => `${site}/token-handler/clients/${clientId}/callback`;
 
-/** Thrown where a step of a sign-in is answered with another status than the expected one. */
+/** Thrown if a step of a sign-in gets an unexpected status. */
 export class SignInFailure extends Error {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 
   constructor(step: string, { status, headers, text }: Visit) {
-    super(`${step} answered ${status}`);
+    super(`${step} got ${status}`);
     this.status = status;
     this.headers = headers;
     this.text = text;
   }
 }
 
-/** Runs a step that the token handler answers. */
+/** Runs a step at the token handler. */
 export type RunStep = (step: () => Promise<Visit>) => Promise<Visit>;
 
-/** The password of everybody is the part of the address before the @. */
+/** Each password is the part of the address before the @. */
 export async function signIn(
   site: string,
   email: string,
@@ -48,7 +48,7 @@ export async function signIn(
   const form = await browser.follow(begun, isCallback);
   const sent = await browser.submit(form, { username: email, password: email.split('@', 1)[0] ?? '' });
   const { location } = await browser.follow(sent, isCallback);
-  if (!location) throw new Error(`The access service did not call back for ${email}.`);
+  if (!location) throw new Error(`The identity provider did not redirect to the callback for ${email}.`);
   await visit('callback', location.href);
   const names = ['formgate_session', 'XSRF-TOKEN'];
   const cookies = names.map((name) => `${name}=${browser.cookie(site, name) ?? ''}`);

@@ -1,23 +1,23 @@
-// The service behind the honest target: says who called, with which headers and at which path, and takes and gives bodies.
-// It trusts everybody, so what it tells is what reached it.
+// The service behind the honest target: returns the caller, headers and path that it received, and sends and receives
+// bodies. It verifies nothing, so its responses show what the proxy forwarded.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { acceptWebSocket } from '../../support/upstream.ts';
 
-/** What `GET /base/v1/whoami` and most other requests are answered with. */
+/** The response to `GET /base/v1/whoami` and to most other requests. */
 export interface Seen {
   method: string;
   /** Path and query as they arrived. */
   target: string;
   email: string | undefined;
-  /** Names and values by turns. */
+  /** Names and values, alternating. */
   rawHeaders: string[];
   bodyBytes: number;
-  /** Of the body's bytes. */
+  /** Checksum of the body. */
   checksum: number;
 }
 
-/** Where the directory says that the API begins. */
+/** The base path in the directory. */
 export const basePath = '/base/v1';
 
 export function checksumOf(chunk: Buffer, start = 0): number {
@@ -61,7 +61,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 function download(response: ServerResponse, bytes: number): void {
   response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': bytes });
   let left = bytes;
-  // Hundreds of these may wait for readers: none keeps more than a piece.
+  // Hundreds of downloads may wait for their readers, so each buffers only one piece.
   const send = () => {
     while (left > 0 && !response.destroyed) {
       const part = piece.subarray(0, Math.min(left, piece.length));
@@ -73,7 +73,7 @@ function download(response: ServerResponse, bytes: number): void {
   send();
 }
 
-/** An event with the caller's address at once, and one each second. */
+/** Sends an event with the caller's email address immediately, and then one per second. */
 function sendEvents(request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
   let count = 0;

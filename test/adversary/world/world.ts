@@ -1,4 +1,4 @@
-// The world that honest users and adversaries meet: Postgres, a Redis, an OpenID provider, a mailbox, and two replicas of
+// Everything that honest users and adversaries use: Postgres, Redis, an OpenID provider, a mailbox, and two replicas of
 // each process behind a front, with two tenants, a form definition and a registered client.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,19 +21,19 @@ export interface World {
   addresses: Addresses;
   mailbox: TestMailbox;
   replicas: Replica[];
-  /** Calls back for each replica that exits without being stopped. */
+  /** Calls the listener for each unexpected exit of a replica. */
   onExit(listener: (exit: Exit) => void): void;
-  /** Leaves the logs of the replicas in place, and answers where. */
+  /** Keeps the logs of the replicas, and returns their folder. */
   keepLogs(): string;
   close(): Promise<void>;
 }
 
-/** Of one adversary: each has a limit of requests of its own. */
+/** Number of an adversary's sessions. Each session has its own limit of requests. */
 const sessions = 6;
 
 const services: Service[] = ['platform-server', 'forms', 'token-handler'];
 
-/** `administratorUrl`: of a Postgres on which databases may be created. */
+/** `administratorUrl`: URL of a Postgres on which databases may be created. */
 export async function startWorld(administratorUrl: string): Promise<World> {
   const closing: (() => Promise<unknown>)[] = [];
   const close = async () => {
@@ -125,7 +125,7 @@ async function startParts(
   };
 }
 
-/** Realm `demo` with its honest users and Mallory, realm `other` with Trudy. */
+/** Realm `demo` with the honest users and Mallory, realm `other` with Trudy. */
 async function addPeople(access: TestAccess): Promise<Addresses['tenants']> {
   await access.addRealm('other');
   const person = (name: string) => ({ email: `${name}@example.com`, name, password: name });
@@ -168,7 +168,7 @@ async function startEdge(places: ReplicaPlace[]): Promise<{ worker: Worker; port
 async function untilReady(replicas: Replica[], exits: Exit[]): Promise<void> {
   for (const deadline = Date.now() + 60_000; ; await delay(100)) {
     const ready = await Promise.all(replicas.map((replica) => replica.ready()));
-    // The fronts look twice a second.
+    // The fronts check readiness twice per second.
     if (ready.every(Boolean)) return void (await delay(700));
     const [exit] = exits;
     if (exit) throw new Error(`${exit.replica} did not start (${exit.how}): ${exit.lastWords}`);

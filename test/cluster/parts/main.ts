@@ -1,5 +1,5 @@
-// The pod that stands in for what a cluster has outside of the chart: an access service and a mailbox, those of npm
-// start, on ports that other pods reach. For tests only: everybody may read the mail, and nothing outlives the pod.
+// A pod with the identity provider and the mailbox of `npm start`, which the chart does not contain. For tests only:
+// the mail is public, and all data is lost with the pod.
 import { createServer } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
 import express from 'express';
@@ -14,7 +14,7 @@ import { createUrns } from '../../../src/service/urn.ts';
 const httpPort = 8080;
 const smtpPort = 2525;
 
-/** PUBLIC_URL ends in /auth; SERVICE_SECRET is that of every service account in realm core. */
+/** PUBLIC_URL ends in /auth. SERVICE_SECRET is the client secret of every service account in the realm core. */
 const { PUBLIC_URL = '', SERVICE_SECRET = '' } = process.env;
 
 const access = await createAccessService({

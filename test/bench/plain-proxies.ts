@@ -1,5 +1,5 @@
-// Contenders of the proxy bench: what a Node program does that only relays. No session, no path rules, no limits, no log;
-// each drops the hop-by-hop headers and streams, and that is all.
+// Contenders of the proxy bench: Node programs that only proxy. They have no session, path rules, limits or log; they
+// drop hop-by-hop headers and stream the bodies.
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent as HttpAgent } from 'node:http';
@@ -10,19 +10,19 @@ import { createProxyMiddleware } from 'http-proxy-middleware';
 import { Pool } from 'undici';
 import { ownUsage } from './contender.ts';
 
-export type RelayKind = 'undici' | 'http-proxy-middleware' | 'express-http-proxy';
+export type ProxyKind = 'undici' | 'http-proxy-middleware' | 'express-http-proxy';
 
-export interface RelaySettings {
-  kind: RelayKind;
+export interface ProxySettings {
+  kind: ProxyKind;
   upstreamUrl: string;
-  /** What stands before the path at the upstream. */
+  /** Prefix of the path at the upstream. */
   prefix: string;
   connections: number;
 }
 
 let url = '';
 
-process.on('message', async (message: { settings: RelaySettings } | 'url' | 'usage') => {
+process.on('message', async (message: { settings: ProxySettings } | 'url' | 'usage') => {
   if (message === 'usage') process.send?.(ownUsage());
   else if (message === 'url') process.send?.({ url });
   else {
@@ -31,23 +31,24 @@ process.on('message', async (message: { settings: RelaySettings } | 'url' | 'usa
   }
 });
 
-async function start(settings: RelaySettings): Promise<string> {
+async function start(settings: ProxySettings): Promise<string> {
   const app = express();
-  // Its own error page would print every connection that the load generator drops.
+  // The default error handler would print every connection that the load generator drops.
   app.set('env', 'test');
   app.use(settings.prefix, handlers[settings.kind](settings));
   const server = app.listen(0, '127.0.0.1');
-  // Between two turns; Node's 5 s would cut connections that are still in use by the other side's clock.
+  // Longer than the pause between two turns: Node's default of 5 s would cut connections that the other side still
+  // uses.
   server.keepAliveTimeout = 65_000;
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const handlers: Record<RelayKind, (settings: RelaySettings) => RequestHandler> = {
+const handlers: Record<ProxyKind, (settings: ProxySettings) => RequestHandler> = {
   undici: ({ upstreamUrl, connections }) => {
     const pool = new Pool(upstreamUrl, { connections });
     return (request, response, next) => {
-      relay(pool, request, response).catch(next);
+      forward(pool, request, response).catch(next);
     };
   },
   'http-proxy-middleware': ({ upstreamUrl, connections }) =>
@@ -59,7 +60,7 @@ const handlers: Record<RelayKind, (settings: RelaySettings) => RequestHandler> =
   'express-http-proxy': ({ upstreamUrl }) => expressHttpProxy(upstreamUrl, { parseReqBody: false }),
 };
 
-async function relay(pool: Pool, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function forward(pool: Pool, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const {
     host: _host,
     connection: _connection,
