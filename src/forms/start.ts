@@ -28,12 +28,13 @@ import { createDefinitionSource, type DefinitionSource } from './definitions/sou
 import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
 import { createFormAccess } from './forms/access.ts';
-import { createChangeStore } from './forms/change-store.ts';
+import { createCreationStore } from './forms/creation-store.ts';
 import { createDataStore } from './forms/data-store.ts';
+import { createFindResponse } from './forms/idempotency.ts';
+import { createFormList } from './forms/list-store.ts';
 import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
 import { createHealthChecks } from './health.ts';
-import { createIdempotencyStore } from './idempotency/store.ts';
 import { countSuppressedNotices } from './notices/metrics.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { createFileService } from './outbox/files.ts';
@@ -205,9 +206,10 @@ function createFormServices(base: Base, pool: RequestPool) {
   return {
     forms,
     formData: createDataStore(pool),
-    changes: createChangeStore(pool, countSuppressedNotices(metrics)),
+    creation: createCreationStore(pool, countSuppressedNotices(metrics)),
+    list: createFormList(pool),
     access: createFormAccess({ forms, definitions, clock }),
-    idempotency: createIdempotencyStore(pool),
+    findResponse: createFindResponse(pool),
     verification: createVerification({ store: codes, hashes, notifications, ensureSubscriber, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,

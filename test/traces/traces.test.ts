@@ -97,7 +97,7 @@ describe('the trace of', () => {
     expectTrace('Lock with its notice', await recordLock());
   });
 
-  it('a submit is the documented one', async () => {
+  it('a submit is the documented one, and short', async () => {
     // Rows that are never due: the dispatcher delivers nothing meanwhile, so platform clients run only for requests.
     await world.pool.query(`CREATE FUNCTION postpone() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN NEW.not_before := 'infinity'; RETURN NEW; END $$;
@@ -109,7 +109,9 @@ describe('the trace of', () => {
       ids.push(id);
     }
     const submit = () => forms.ask('POST', `/${ids.pop()}`, { as: 'intake', body: { operation: 'submit' } });
-    expectTrace('Submit', await recordRequest(submit));
+    const modules = await recordRequest(submit);
+    expectTrace('Submit', modules);
+    expectShort(modules);
   });
 });
 

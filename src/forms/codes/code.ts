@@ -17,6 +17,12 @@ const sendLimit = 5;
 /** Milliseconds between two sends. */
 const sendPause = minute;
 
+/** An account: the subject is unique only for its issuer. */
+export interface Account {
+  issuer: string;
+  subject: string;
+}
+
 /** Whom a budget counts for. Neither hash can be turned back without the server's key. */
 export interface BudgetKeys {
   tenantId: string;

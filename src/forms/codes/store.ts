@@ -7,13 +7,17 @@ import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import { abandoned, type BudgetKeys, hour, lockKeys, readSession, sendWait, tryWait, wrongLimit } from './code.ts';
-
-/** The service account that presents a code. */
-export interface Account {
-  issuer: string;
-  subject: string;
-}
+import {
+  type Account,
+  abandoned,
+  type BudgetKeys,
+  hour,
+  lockKeys,
+  readSession,
+  sendWait,
+  tryWait,
+  wrongLimit,
+} from './code.ts';
 
 export interface CodeTry extends BudgetKeys, Account {
   codeHash: Buffer;
@@ -39,7 +43,7 @@ export interface CodeStore {
   settleWrong(id: string, attempt: CodeTry): Promise<boolean>;
   /** Nobody could say whether the code was right. */
   refundTry(id: string, keys: BudgetKeys): Promise<void>;
-  hasSession(session: Account & { tenantId: string; formId: string; now: Date }): Promise<boolean>;
+  hasSession(session: { tenantId: string; formId: string; account: Account; now: Date }): Promise<boolean>;
 
   /** The reservation's id, or the milliseconds to wait. */
   reserveSend(keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }>;
@@ -73,11 +77,11 @@ export function createCodeStore(pool: SharedPool): CodeStore {
     async refundTry(id, keys) {
       await pool.query(claimOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
     },
-    async hasSession({ tenantId, formId, issuer, subject, now }) {
+    async hasSession({ tenantId, formId, account, now }) {
       const { rowCount } = await pool.query(
         claimOf({ tenantId, formId }),
         'SELECT FROM used_codes WHERE form_id = $1 AND issuer = $2 AND subject = $3 AND session_until > $4 LIMIT 1',
-        [formId, issuer, subject, now],
+        [formId, account.issuer, account.subject, now],
       );
       return rowCount === 1;
     },

@@ -6,8 +6,8 @@ import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type Channel, codeChannel, type Form } from '../forms/form.ts';
-import { type BudgetKeys, type CodeHashes, tooManySends, tooManyWrongCodes } from './code.ts';
-import type { Account, CodeStore, CodeTry } from './store.ts';
+import { type Account, type BudgetKeys, type CodeHashes, tooManySends, tooManyWrongCodes } from './code.ts';
+import type { CodeStore, CodeTry } from './store.ts';
 
 export interface CodeRequest {
   form: Form;
@@ -50,7 +50,8 @@ export function createVerification(options: VerificationOptions): Verification {
     if (!channel) throw invalidCode();
     const attempt: CodeTry = {
       ...keysOf(form, channel),
-      ...account,
+      issuer: account.issuer,
+      subject: account.subject,
       codeHash: hashes.code(form.id, code),
       now: clock(),
     };
