@@ -16,7 +16,7 @@ import { createClaim } from '../forms/idempotency.ts';
 import { createFormStore, type FormStore } from '../forms/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createCodeHashes } from './code.ts';
-import { type CodeStore, type CodeTry, createCodeStore } from './store.ts';
+import { type CodeAttempt, type CodeStore, createCodeStore } from './store.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -52,13 +52,13 @@ async function draft(address: string): Promise<string> {
 
 const hashOf = (address: string) => hashes.address(tenantId, 'email', address);
 
-function tryOf(formId: string, address: string, code: string): CodeTry {
+function tryOf(formId: string, address: string, code: string): CodeAttempt {
   return { tenantId, formId, addressHash: hashOf(address), codeHash: hashes.code(formId, code), ...account, now };
 }
 
 async function attempt(formId: string, address: string, isRight: boolean): Promise<void> {
   const one = tryOf(formId, address, randomUUID());
-  const reservation = await codes.reserveTry(one);
+  const reservation = await codes.reserveAttempt(one);
   if (reservation.outcome !== 'reserved') return;
   await (isRight ? codes.settleRight(reservation.id, one) : codes.settleWrong(reservation.id, one));
 }
@@ -106,7 +106,7 @@ describe('a delete that meets the fifth wrong code', () => {
       await attempt(formId, address, true);
       for (let wrong = 0; wrong < 4; wrong += 1) await attempt(formId, address, false);
       const fifth = tryOf(formId, address, 'fifth');
-      const reservation = await codes.reserveTry(fifth);
+      const reservation = await codes.reserveAttempt(fifth);
       if (reservation.outcome !== 'reserved') throw new Error(reservation.outcome);
       const remove = operations.delete?.(formId, address) ?? Promise.resolve();
       return Promise.all([failureOf(codes.settleWrong(reservation.id, fifth)), failureOf(remove)]);
