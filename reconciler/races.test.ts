@@ -1,7 +1,7 @@
 // What applicants and administrators do while a run is at work: each side wins or loses as a whole.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createChangeStore } from '../src/forms/forms/change-store.ts';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
+import { createFormStore } from '../src/forms/forms/store.ts';
 import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 
@@ -24,9 +24,9 @@ function save(formId: string) {
 }
 
 const hold = (formId: string) =>
-  createChangeStore(unsharedPool(world.pool)).setHeld({ formId, tenantId: tenant, now: world.now(), held: true });
+  createFormStore(unsharedPool(world.pool)).setHeld({ formId, tenantId: tenant, now: world.now(), held: true });
 const unlock = (formId: string) =>
-  createChangeStore(unsharedPool(world.pool)).move({
+  createFormStore(unsharedPool(world.pool)).move({
     formId,
     tenantId: tenant,
     now: world.now(),
@@ -123,7 +123,7 @@ describe('a release', () => {
     ['locked form', { lockedFor: 99 * day, held: true, noticeAccepted: true }, 'Locked'],
   ] as const)('restarts the clock of a held %s: it is safe for another whole period', async (_, form, status) => {
     const [id = ''] = await forms(1, form);
-    await createChangeStore(unsharedPool(world.pool)).setHeld({
+    await createFormStore(unsharedPool(world.pool)).setHeld({
       formId: id,
       tenantId: tenant,
       now: world.now(),

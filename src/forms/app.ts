@@ -3,8 +3,8 @@
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
-import { type DataRoutesOptions, readDataRoute, updateDataRoute } from './forms/data-routes.ts';
-import { type OperationRoutesOptions, operateFormRoute } from './forms/operation-routes.ts';
+import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
+import { operateFormRoute } from './forms/operation-routes.ts';
 import {
   createFormRoute,
   deleteFormRoute,
@@ -17,7 +17,7 @@ import { type RegisterRoutesOptions, registerRoutes } from './registers/routes.t
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
-  forms: FormRoutesOptions & DataRoutesOptions & OperationRoutesOptions;
+  forms: FormRoutesOptions;
   quarantine: QuarantineRoutesOptions;
   registers: RegisterRoutesOptions;
 }

@@ -1,6 +1,7 @@
 // Starts a form service from its configuration. Builds everything it consists of, from top to bottom: platform clients,
 // database pools, the outbox dispatcher, and what the routes need. Then it listens.
 import type pg from 'pg';
+import { platformHealthChecks } from '../platform/health-checks.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { bearer, callTenant, callTenantOrAll } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
@@ -12,6 +13,7 @@ import { createMetrics, type Metrics } from '../service/operations/metrics.ts';
 import { watchReadiness } from '../service/operations/process-readiness.ts';
 import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
@@ -20,7 +22,6 @@ import { createUrns, type Urns } from '../service/urn.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
 import { createCodeHashes } from './codes/code.ts';
 import { createCodeStore } from './codes/store.ts';
-import { createSubscribers } from './codes/subscribers.ts';
 import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
@@ -28,12 +29,12 @@ import { createDefinitionSource, type DefinitionSource } from './definitions/sou
 import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
 import { createFormAccess } from './forms/access.ts';
-import { createChangeStore } from './forms/change-store.ts';
+import { createCreationStore } from './forms/creation-store.ts';
 import { createDataStore } from './forms/data-store.ts';
+import { createFindResponse } from './forms/idempotency.ts';
+import { createFormList } from './forms/list-store.ts';
 import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
-import { createHealthChecks } from './health.ts';
-import { createIdempotencyStore } from './idempotency/store.ts';
 import { countSuppressedNotices } from './notices/metrics.ts';
 import { createDelivery } from './outbox/delivery.ts';
 import { createFileService } from './outbox/files.ts';
@@ -43,7 +44,7 @@ import { createOutboxStore } from './outbox/store.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createRegisterGuards } from './registers/policy.ts';
-import { createRegisterLocks, registerConnections, registerPoolName } from './registers/register-lock.ts';
+import { createRegisterLock, registerConnections, registerPoolName } from './registers/register-lock.ts';
 import { createRegisterStore } from './registers/store.ts';
 import { registered } from './registration.ts';
 
@@ -164,12 +165,18 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const ownBearer = bearer(verifier, [clientId]);
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);
-  const locks = createRegisterLocks({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
+  const hold = createRegisterLock({ pool: base.pools.registers, metrics, stepMs: config.PLATFORM_TIMEOUT });
   const anonymousReads = createRateLimits({ log, clock, metrics }).local({
     ...{ name: 'anonymous-reads', most: config.ANONYMOUS_READ_LIMIT, window: config.ANONYMOUS_READ_WINDOW },
   });
   return {
-    about: { checks: createHealthChecks(base), clock },
+    about: {
+      checks: {
+        ...platformHealthChecks(platform, urns, ['platform', 'form-service']),
+        db: () => canConnect(config.DATABASE_URL),
+      },
+      clock,
+    },
     forms: { bearer: ownBearer, tenant: callTenant(tenants), changed, ...createFormServices(base, pool) },
     quarantine: {
       ...{ bearer: ownBearer, tenantOrAll: callTenantOrAll(tenants), changed },
@@ -177,7 +184,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
     },
     registers: {
       ...createRegisterGuards({ verifier, tenants, urns, anonymousReads }),
-      ...{ store, urns, changes: createRegisterChanges({ store, locks }) },
+      ...{ store, urns, changes: createRegisterChanges({ store, hold }) },
     },
   };
 }
@@ -200,15 +207,15 @@ function createFormServices(base: Base, pool: RequestPool) {
   const forms = createFormStore(pool);
   const codes = createCodeStore(pool);
   const hashes = createCodeHashes(config.CODE_KEY);
-  const ensureSubscriber = createSubscribers({ pool, notifications, urns });
   const codeLifetime = config.CODE_LIFETIME;
   return {
     forms,
     formData: createDataStore(pool),
-    changes: createChangeStore(pool, countSuppressedNotices(metrics)),
+    creation: createCreationStore(pool, countSuppressedNotices(metrics)),
+    list: createFormList(pool),
     access: createFormAccess({ forms, definitions, clock }),
-    idempotency: createIdempotencyStore(pool),
-    verification: createVerification({ store: codes, hashes, notifications, ensureSubscriber, codeLifetime, clock }),
+    findResponse: createFindResponse(pool),
+    verification: createVerification({ store: codes, hashes, notifications, urns, codeLifetime, clock }),
     dataBody: createDataBody(urns.prefix),
     secret: config.CODE_KEY,
     ...{ definitions, codes, hashes, validator, clock },

@@ -14,7 +14,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
 import { createRegisterGuards, type RegisterPolicyOptions } from '../../src/forms/registers/policy.ts';
-import { createRegisterLocks, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
+import { createRegisterLock, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
 import { registerRoutes } from '../../src/forms/registers/routes.ts';
 import { createRegisterStore } from '../../src/forms/registers/store.ts';
 import { cacheTimes } from '../../src/platform/cache.ts';
@@ -273,7 +273,7 @@ async function startReplica(
   const anonymousReads = limits.local({ name: 'anonymous-reads', most, window: seconds * 1_000 });
   const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads, ...rest });
   const store = createRegisterStore(configuration);
-  const changes = createRegisterChanges({ store, locks: createRegisterLocks({ pool, metrics, ...stepMs, ...rest }) });
+  const changes = createRegisterChanges({ store, hold: createRegisterLock({ pool, metrics, ...stepMs, ...rest }) });
   const routes = registerRoutes({ ...guards, store, changes, urns });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });

@@ -109,7 +109,9 @@ describe('ARCHITECTURE documents the modules of', () => {
       ids.push(id);
     }
     const submit = () => forms.ask('POST', `/${ids.pop()}`, { as: 'intake', body: { operation: 'submit' } });
-    expectTrace('Submit', await recordRequest(submit));
+    const modules = await recordRequest(submit);
+    expectTrace('Submit', modules);
+    expectShort(modules);
   });
 });
 

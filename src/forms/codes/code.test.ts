@@ -1,6 +1,6 @@
 // How long somebody waits who may not try or send a code: the real time, which Retry-After tells.
 import { describe, expect, it } from 'vitest';
-import { sendWait, tryWait } from './code.ts';
+import { attemptWait, sendWait } from './code.ts';
 
 const now = new Date('2026-08-20T17:00:00Z');
 const minute = 60_000;
@@ -26,7 +26,7 @@ describe('the wait until a code may be tried', () => {
     ],
     ['five checks whose process died', [2, 3, 4, 5, 6].map(unfinished), 54],
   ])('after %s', (_what, tries, minutes) => {
-    expect(tryWait(tries, now)).toBe(minutes * minute);
+    expect(attemptWait(tries, now)).toBe(minutes * minute);
   });
 });
 

@@ -10,24 +10,25 @@ import { createMetrics } from '../../service/operations/metrics.ts';
 import { createPool } from '../../service/postgres/postgres.ts';
 import { type SharedPool, unsharedPool } from '../../service/postgres/shared-pool.ts';
 import type { MoveOperation } from '../forms/catalogue.ts';
-import { type ChangeStore, createChangeStore } from '../forms/change-store.ts';
+import { createCreationStore } from '../forms/creation-store.ts';
 import { createDataStore } from '../forms/data-store.ts';
-import { createClaim } from '../idempotency/idempotency.ts';
+import { createClaim } from '../forms/idempotency.ts';
+import { createFormStore, type FormStore } from '../forms/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createCodeHashes } from './code.ts';
-import { type CodeStore, type CodeTry, createCodeStore } from './store.ts';
+import { type CodeAttempt, type CodeStore, createCodeStore } from './store.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
 let shared: SharedPool;
 let codes: CodeStore;
-let changes: ChangeStore;
+let forms: FormStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
   pool = createPool({ url: database.url, size: 20, log: captureLog().log, metrics: createMetrics() });
   shared = unsharedPool(pool);
   codes = createCodeStore(shared);
-  changes = createChangeStore(shared);
+  forms = createFormStore(shared);
 });
 afterAll(async () => {
   await pool.end();
@@ -45,19 +46,19 @@ async function draft(address: string): Promise<string> {
   const channels = [{ channel: 'email' as const, address }];
   const form = { id, tenantId, definitionId: 'permit', created: now, createdBy: actor, issuer: account.issuer };
   const kinds = { anonymousApplicant: true, onePerApplicant: false, noticeHashes: [hashOf(address)] };
-  await changes.create({ ...form, ...kinds, applicant: { channels } }, undefined);
+  await createCreationStore(shared).create({ ...form, ...kinds, applicant: { channels } }, undefined);
   return id;
 }
 
 const hashOf = (address: string) => hashes.address(tenantId, 'email', address);
 
-function tryOf(formId: string, address: string, code: string): CodeTry {
+function tryOf(formId: string, address: string, code: string): CodeAttempt {
   return { tenantId, formId, addressHash: hashOf(address), codeHash: hashes.code(formId, code), ...account, now };
 }
 
 async function attempt(formId: string, address: string, isRight: boolean): Promise<void> {
   const one = tryOf(formId, address, randomUUID());
-  const reservation = await codes.reserveTry(one);
+  const reservation = await codes.reserveAttempt(one);
   if (reservation.outcome !== 'reserved') return;
   await (isRight ? codes.settleRight(reservation.id, one) : codes.settleWrong(reservation.id, one));
 }
@@ -75,8 +76,8 @@ async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
 
 const move = (operation: MoveOperation) => (formId: string) => {
   const claim = createClaim('a key of tests', formId, { tenantId, ...account, route: 'submit', body: {}, now });
-  const record = operation === 'submit' ? { ...claim, answer: {} } : undefined;
-  return changes.move({ tenantId, formId, actor, now, operation, record });
+  const record = operation === 'submit' ? { ...claim, response: { id: formId } } : undefined;
+  return forms.move({ tenantId, formId, actor, now, operation, record });
 };
 
 const operations: Record<string, (formId: string, address: string) => Promise<unknown>> = {
@@ -91,9 +92,9 @@ const operations: Record<string, (formId: string, address: string) => Promise<un
   'send-code': (formId, address) => codes.reserveSend({ tenantId, formId, addressHash: hashOf(address) }, now),
   'a wrong code': (formId, address) => attempt(formId, address, false),
   'a right code': (formId, address) => attempt(formId, address, true),
-  delete: (formId) => changes.remove({ tenantId, formId, actor, now, statuses: ['Draft', 'Locked', 'Submitted'] }),
+  delete: (formId) => forms.remove({ tenantId, formId, actor, now, statuses: ['Draft', 'Locked', 'Submitted'] }),
   lock: (formId) => pool.query("UPDATE forms SET status = 'Locked', locked = $2 WHERE id = $1", [formId, now]),
-  hold: (formId) => changes.setHeld({ tenantId, formId, now, held: true }),
+  hold: (formId) => forms.setHeld({ tenantId, formId, now, held: true }),
   create: (_formId, address) => draft(address),
 };
 
@@ -105,7 +106,7 @@ describe('a delete that meets the fifth wrong code', () => {
       await attempt(formId, address, true);
       for (let wrong = 0; wrong < 4; wrong += 1) await attempt(formId, address, false);
       const fifth = tryOf(formId, address, 'fifth');
-      const reservation = await codes.reserveTry(fifth);
+      const reservation = await codes.reserveAttempt(fifth);
       if (reservation.outcome !== 'reserved') throw new Error(reservation.outcome);
       const remove = operations.delete?.(formId, address) ?? Promise.resolve();
       return Promise.all([failureOf(codes.settleWrong(reservation.id, fifth)), failureOf(remove)]);

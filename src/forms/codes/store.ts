@@ -1,5 +1,5 @@
-// Keeps the budgets of codes and the read sessions that codes open. A try or a send is reserved under a lock before
-// anybody is asked, so that requests at the same time cannot exceed a budget together. It knows hashes only.
+// Stores the budgets of codes and the read sessions that codes open. An attempt or a send is reserved under a lock before
+// the notification service is called, so that concurrent requests cannot exceed a budget together. It stores hashes only.
 //
 // Order of locks: the advisory locks, then the form's row, then the rows of its codes. A delete takes the last two in the
 // same order, because Postgres removes the rows of codes after the form's row.
@@ -7,48 +7,39 @@ import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import { abandoned, type BudgetKeys, hour, lockKeys, readSession, sendWait, tryWait, wrongLimit } from './code.ts';
+import type { Form } from '../forms/form.ts';
+import {
+  type Account,
+  abandoned,
+  attemptWait,
+  type BudgetKeys,
+  hour,
+  lockKeys,
+  readSession,
+  sendWait,
+  wrongLimit,
+} from './code.ts';
 
-/** The service account that presents a code. */
-export interface Account {
-  issuer: string;
-  subject: string;
-}
-
-export interface CodeTry extends BudgetKeys, Account {
+export interface CodeAttempt extends BudgetKeys, Account {
   codeHash: Buffer;
   now: Date;
 }
 
-export type TryReservation =
-  /** The code may be checked; the outcome settles the reservation. */
+export type AttemptReservation =
+  /** The code may be checked; the result settles the reservation. */
   | { outcome: 'reserved'; id: string }
-  /** The code has a read session for this account already. */
+  /** The code already has a read session for this account. */
   | { outcome: 'session' }
-  /** It was used: by another account, or its session is over. */
+  /** Another account used it, or its session is over. */
   | { outcome: 'used' }
-  /** The same account is checking the same code at this moment. */
+  /** The same account is checking the same code now. */
   | { outcome: 'underway' }
   | { outcome: 'spent'; waitMs: number };
 
-export interface CodeStore {
-  reserveTry(attempt: CodeTry): Promise<TryReservation>;
-  /** The code was right: opens the session. False when another account has used the code meanwhile. */
-  settleRight(id: string, attempt: CodeTry): Promise<boolean>;
-  /** The code was wrong; the fifth ends the form's sessions. True when this account has opened a session meanwhile. */
-  settleWrong(id: string, attempt: CodeTry): Promise<boolean>;
-  /** Nobody could say whether the code was right. */
-  refundTry(id: string, keys: BudgetKeys): Promise<void>;
-  hasSession(session: Account & { tenantId: string; formId: string; now: Date }): Promise<boolean>;
+export type CodeStore = ReturnType<typeof createCodeStore>;
 
-  /** The reservation's id, or the milliseconds to wait. */
-  reserveSend(keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }>;
-  /** The code was not sent. */
-  refundSend(id: string, keys: BudgetKeys): Promise<void>;
-}
-
-export function createCodeStore(pool: SharedPool): CodeStore {
-  /** Runs `work` while nobody else counts or reserves for this form or this address, in any replica. */
+export function createCodeStore(pool: SharedPool) {
+  /** Runs `work` while no other request counts or reserves for this form or this address, in any replica. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
@@ -58,8 +49,11 @@ export function createCodeStore(pool: SharedPool): CodeStore {
   }
 
   return {
-    reserveTry: (attempt) => exclusively(attempt, (client) => reserveTry(client, attempt)),
-    settleRight(id, attempt) {
+    reserveAttempt: (attempt: CodeAttempt): Promise<AttemptReservation> =>
+      exclusively(attempt, (client) => reserveAttempt(client, attempt)),
+
+    /** The code was right: opens the session. False if another account has used the code since. */
+    settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
       return pool.transaction(claimOf(attempt), async (client) => {
@@ -69,21 +63,44 @@ export function createCodeStore(pool: SharedPool): CodeStore {
         return rows[0]?.mine ?? false;
       });
     },
-    settleWrong: (id, attempt) => exclusively(attempt, (client) => settleWrong(client, id, attempt)),
-    async refundTry(id, keys) {
+
+    /** The code was wrong; the fifth ends the form's sessions. True if this account has opened a session since. */
+    settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
+      exclusively(attempt, (client) => settleWrong(client, id, attempt)),
+
+    /** It remained unknown whether the code was right. */
+    async refundAttempt(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
     },
-    async hasSession({ tenantId, formId, issuer, subject, now }) {
+
+    async hasSession(session: { tenantId: string; formId: string; account: Account; now: Date }): Promise<boolean> {
+      const { formId, account, now } = session;
       const { rowCount } = await pool.query(
-        claimOf({ tenantId, formId }),
+        claimOf(session),
         'SELECT FROM used_codes WHERE form_id = $1 AND issuer = $2 AND subject = $3 AND session_until > $4 LIMIT 1',
-        [formId, issuer, subject, now],
+        [formId, account.issuer, account.subject, now],
       );
       return rowCount === 1;
     },
-    reserveSend: (keys, now) => exclusively(keys, (client) => reserveSend(client, keys, now)),
-    async refundSend(id, keys) {
+
+    /** The reservation's id, or the milliseconds to wait. */
+    reserveSend: (keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }> =>
+      exclusively(keys, (client) => reserveSend(client, keys, now)),
+
+    /** The code was not sent. */
+    async refundSend(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
+    },
+
+    /** Whether the notice about the created form was suppressed. Outbox rows are kept for days after their delivery. */
+    async isNoticeSuppressed({ id, tenantId }: Form): Promise<boolean> {
+      const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'subscribe' AND facts ? 'noticeSuppressed'";
+      return (await pool.query(claimOf({ tenantId, formId: id }), sql, [id])).rowCount === 1;
+    },
+
+    async keepSubscriber({ id, tenantId }: Form, subscriberId: string): Promise<void> {
+      const sql = 'UPDATE forms SET subscriber_id = $2 WHERE id = $1 AND subscriber_id IS NULL';
+      await pool.query(claimOf({ tenantId, formId: id }), sql, [id, subscriberId]);
     },
   };
 }
@@ -92,7 +109,7 @@ function claimOf({ tenantId, formId }: Pick<BudgetKeys, 'tenantId' | 'formId'>):
   return { tenant: tenantId, member: formId };
 }
 
-interface TryRow {
+interface AttemptRow {
   attempted: Date;
   wrong: boolean;
   of_form: boolean;
@@ -100,40 +117,28 @@ interface TryRow {
   same: boolean;
 }
 
-async function reserveTry(client: pg.PoolClient, attempt: CodeTry): Promise<TryReservation> {
+async function reserveAttempt(client: pg.PoolClient, attempt: CodeAttempt): Promise<AttemptReservation> {
   const { formId, addressHash, codeHash, issuer, subject, now } = attempt;
   const used = await findUsed(client, attempt);
   if (used?.open) return { outcome: 'session' };
-  const { rows } = await client.query<TryRow>(triesSql, [
-    formId,
-    addressHash,
-    before(now, hour),
-    codeHash,
-    issuer,
-    subject,
-    before(now, abandoned),
-  ]);
-  const ofForm = tryWait(
-    rows.filter((row) => row.of_form),
-    now,
-  );
-  const ofAddress = tryWait(
-    rows.filter((row) => row.of_address),
-    now,
-  );
+  const anHourAgo = before(now, hour);
+  const values = [formId, addressHash, anHourAgo, codeHash, issuer, subject, before(now, abandoned)];
+  const { rows } = await client.query<AttemptRow>(attemptsSql, values);
   if (rows.some((row) => row.same)) return { outcome: 'underway' };
-  if (ofForm > 0 || ofAddress > 0) return { outcome: 'spent', waitMs: Math.max(ofForm, ofAddress) };
+  const counted = (budget: 'of_form' | 'of_address') => rows.filter((row) => row[budget]);
+  const waitMs = Math.max(attemptWait(counted('of_form'), now), attemptWait(counted('of_address'), now));
+  if (waitMs > 0) return { outcome: 'spent', waitMs };
   if (used) return { outcome: 'used' };
   const inserted = await client.query<{ id: string }>(
     `INSERT INTO code_attempts (form_id, address_hash, code_hash, issuer, subject, attempted)
     SELECT id, $2, $3, $4, $5, $6 FROM forms WHERE id = $1 RETURNING id`,
     [formId, addressHash, codeHash, issuer, subject, now],
   );
-  await client.query(sweepSql('code_attempts', 'attempted'), [before(now, hour)]);
+  await client.query(sweepSql('code_attempts', 'attempted'), [anHourAgo]);
   return { outcome: 'reserved', id: idOf(inserted) };
 }
 
-async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeTry): Promise<boolean> {
+async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeAttempt): Promise<boolean> {
   const used = await findUsed(client, attempt);
   if (used?.open) {
     await client.query('DELETE FROM code_attempts WHERE id = $1', [id]);
@@ -144,7 +149,7 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeTry):
     'SELECT count(*)::int AS wrong FROM code_attempts WHERE form_id = $1 AND wrong AND attempted > $2',
     [attempt.formId, before(attempt.now, hour)],
   );
-  // The form's codes are void from here on, those that have opened a session included.
+  // From now on the form's codes are void, also those that opened a session.
   if ((rows[0]?.wrong ?? 0) >= wrongLimit)
     await client.query('UPDATE used_codes SET session_until = $2 WHERE form_id = $1 AND session_until > $2', [
       attempt.formId,
@@ -153,7 +158,7 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeTry):
   return false;
 }
 
-async function findUsed(client: pg.PoolClient, { formId, codeHash, issuer, subject, now }: CodeTry) {
+async function findUsed(client: pg.PoolClient, { formId, codeHash, issuer, subject, now }: CodeAttempt) {
   const { rows } = await client.query<{ open: boolean }>(
     `SELECT issuer = $3 AND subject = $4 AND session_until > $5 AS open FROM used_codes
     WHERE form_id = $1 AND code_hash = $2`,
@@ -168,7 +173,7 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
     WHERE (form_id = $1 OR address_hash = $2) AND sent > $3 ORDER BY sent DESC`,
     [formId, addressHash, before(now, hour)],
   );
-  const times = (part: 'of_form' | 'of_address') => rows.filter((row) => row[part]).map(({ sent }) => sent);
+  const times = (budget: 'of_form' | 'of_address') => rows.filter((row) => row[budget]).map(({ sent }) => sent);
   const waitMs = Math.max(sendWait(times('of_form'), now), sendWait(times('of_address'), now));
   if (waitMs > 0) return { waitMs };
   const inserted = await client.query<{ id: string }>(
@@ -179,7 +184,7 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
   return { id: idOf(inserted) };
 }
 
-/** Nothing is reserved for a form that was deleted after it was looked up. */
+/** No row was inserted if the form was deleted after it was read. */
 function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
   if (!rows[0]) throw new Problem('gone', 'The form was deleted.');
   return rows[0].id;
@@ -192,8 +197,8 @@ function before(moment: Date, milliseconds: number): Date {
 /** Keeps the form from being deleted until the transaction ends; saves go on. */
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
-/** $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 when an unfinished try is abandoned. */
-const triesSql = `
+/** $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 before which an unfinished attempt is abandoned. */
+const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,
   coalesce(form_id = $1, false) AND NOT wrong AND code_hash = $4 AND issuer = $5 AND subject = $6 AND attempted > $7 AS same
 FROM code_attempts
@@ -215,7 +220,7 @@ UNION ALL
 SELECT issuer = $4 AND subject = $5 AND session_until > $7 FROM used_codes WHERE form_id = $2 AND code_hash = $3
 LIMIT 1`;
 
-/** Rows that no budget counts any more, a few at a time, with the writes that come anyway. */
+/** Deletes rows that no budget counts any more, a few with each write. */
 const sweepSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE id IN (
   SELECT id FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT 100 FOR UPDATE SKIP LOCKED)`;

@@ -1,113 +1,136 @@
 // Sends and verifies codes at the notification service, within this service's budgets. A failure of that service never
-// counts as a wrong code. It is never asked about a used or an empty code.
+// counts as a wrong code. A used or an empty code is rejected without a call to that service.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
+import type { Urns } from '../../service/urn.ts';
 import { type Channel, codeChannel, type Form } from '../forms/form.ts';
-import { type BudgetKeys, type CodeHashes, tooManySends, tooManyWrongCodes } from './code.ts';
-import type { Account, CodeStore, CodeTry } from './store.ts';
+import { subscriptionOf } from '../outbox/subscription.ts';
+import type { Account, BudgetKeys, CodeHashes } from './code.ts';
+import type { CodeAttempt, CodeStore } from './store.ts';
 
 export interface CodeRequest {
   form: Form;
-  account: Account;
   traceparent?: string | undefined;
-}
-
-export interface Verification {
-  /** Resolves when the code has an open session for the account. Throws `invalid-code`, `too-many-requests` or PlatformError. */
-  verify(request: CodeRequest & { code: string }): Promise<void>;
-  /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
-  send(request: Omit<CodeRequest, 'account'>): Promise<{ channel: Channel['channel']; expires: Date }>;
 }
 
 export interface VerificationOptions {
   store: CodeStore;
   hashes: CodeHashes;
-  notifications: Pick<Notifications, 'sendCode' | 'checkCode'>;
-  /** Returns the id of the form's subscriber, and creates the subscriber if needed. */
-  ensureSubscriber(form: Form, traceparent: string | undefined): Promise<string>;
+  notifications: Pick<Notifications, 'sendCode' | 'checkCode' | 'subscribe'>;
+  urns: Urns;
   /** Lifetime of the notification service's codes in milliseconds. */
   codeLifetime: number;
   clock: Clock;
 }
 
-/** How often a request polls a concurrent check of the same code; in total longer than a check takes. */
-const looks = 45;
-/** Milliseconds between two polls, doubled up to half a second. */
-const pause = { first: 25, cap: 500 };
+export type Verification = ReturnType<typeof createVerification>;
 
-export function createVerification(options: VerificationOptions): Verification {
+/** How often a request polls a concurrent check of the same code; in total longer than a check takes. */
+const mostPolls = 45;
+/** Milliseconds between two polls, doubled up to half a second. */
+const pause = { first: 25, longest: 500 };
+
+export function createVerification(options: VerificationOptions) {
   const { store, hashes, clock } = options;
 
   function keysOf({ id, tenantId }: Form, { channel, address }: Channel): BudgetKeys {
     return { tenantId, formId: id, addressHash: hashes.address(tenantId, channel, address) };
   }
 
-  async function verify({ form, account, code, traceparent }: CodeRequest & { code: string }): Promise<void> {
-    const channel = codeChannel(form.applicant);
-    if (!channel) throw invalidCode();
-    const attempt: CodeTry = {
-      ...keysOf(form, channel),
-      ...account,
-      codeHash: hashes.code(form.id, code),
-      now: clock(),
-    };
-    for (let look = 0; look < looks; look += 1) {
-      const reservation = await store.reserveTry(attempt);
-      if (reservation.outcome === 'session') return;
-      if (reservation.outcome === 'used') throw invalidCode();
-      if (reservation.outcome === 'spent') throw tooManyWrongCodes(reservation.waitMs);
-      if (reservation.outcome === 'reserved') return settle(reservation.id);
-      await sleep(Math.min(pause.first * 2 ** look, pause.cap));
-    }
-    throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
+  return {
+    /**
+     * Resolves when the code has an open session for the account. Throws `invalid-code`, `too-many-requests` or
+     * PlatformError.
+     */
+    async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
+      const { form, code } = request;
+      const { issuer, subject } = request.account;
+      const channel = codeChannel(form.applicant);
+      if (!channel) throw invalidCode();
+      const attempt: CodeAttempt = {
+        ...keysOf(form, channel),
+        ...{ issuer, subject, codeHash: hashes.code(form.id, code), now: clock() },
+      };
+      const settle = async (id: string): Promise<void> => {
+        const isRight = await check(options, request, channel).catch(async (error: unknown) => {
+          await store.refundAttempt(id, attempt);
+          throw error;
+        });
+        const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
+        if (!isOpen) throw invalidCode();
+      };
+      for (let poll = 0; poll < mostPolls; poll += 1) {
+        const reservation = await store.reserveAttempt(attempt);
+        if (reservation.outcome === 'session') return;
+        if (reservation.outcome === 'used') throw invalidCode();
+        if (reservation.outcome === 'spent')
+          throw tooMany(
+            'Too many wrong codes were tried. No code of this form works until the hour is over.',
+            reservation.waitMs,
+          );
+        if (reservation.outcome === 'reserved') return settle(reservation.id);
+        await sleep(Math.min(pause.first * 2 ** poll, pause.longest));
+      }
+      throw new Problem('unavailable', 'The same code is being checked.', { headers: { 'Retry-After': '5' } });
+    },
 
-    async function settle(id: string): Promise<void> {
-      const isRight = await check(form, channel, code, traceparent).catch(async (error: unknown) => {
-        await store.refundTry(id, attempt);
+    /** Sends a code to the applicant. Throws `no-channel`, `too-many-requests` or PlatformError. */
+    async send(request: CodeRequest): Promise<{ channel: Channel['channel']; expires: Date }> {
+      const { form, traceparent } = request;
+      const to = codeChannel(form.applicant);
+      if (!to) throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
+      const now = clock();
+      const reservation = await store.reserveSend(keysOf(form, to), now);
+      if ('waitMs' in reservation)
+        throw tooMany('A code was sent a moment ago, or five were in the last hour.', reservation.waitMs);
+      try {
+        const subscriberId = await ensureSubscriber(options, request);
+        const { channel, address } = to;
+        const code = { tenantId: form.tenantId, subscriberId, channel, address, reason, traceparent };
+        await options.notifications.sendCode(code);
+      } catch (error) {
+        await store.refundSend(reservation.id, keysOf(form, to));
         throw error;
-      });
-      const isOpen = isRight ? await store.settleRight(id, attempt) : await store.settleWrong(id, attempt);
-      if (!isOpen) throw invalidCode();
-    }
-  }
+      }
+      return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
+    },
+  };
+}
 
-  async function check(form: Form, to: Channel | undefined, code: string, traceparent?: string): Promise<boolean> {
-    // Without a subscriber no code was ever sent.
-    if (!form.subscriberId || !to) return false;
-    try {
-      const { tenantId, subscriberId } = form;
-      const { channel, address } = to;
-      return await options.notifications.checkCode({ tenantId, subscriberId, channel, address, code, traceparent });
-    } catch (error) {
-      if (error instanceof PlatformError && error.kind === 'rejected') return false;
-      throw error;
-    }
+async function check(
+  { notifications }: VerificationOptions,
+  { form, code, traceparent }: CodeRequest & { code: string },
+  to: Channel,
+): Promise<boolean> {
+  // Without a subscriber no code was ever sent.
+  if (!form.subscriberId) return false;
+  try {
+    const { tenantId, subscriberId } = form;
+    const { channel, address } = to;
+    return await notifications.checkCode({ tenantId, subscriberId, channel, address, code, traceparent });
+  } catch (error) {
+    if (error instanceof PlatformError && error.kind === 'rejected') return false;
+    throw error;
   }
+}
 
-  async function send({ form, traceparent }: Omit<CodeRequest, 'account'>) {
-    const to = codeChannel(form.applicant);
-    if (!to) throw new Problem('no-channel', 'The applicant has no channel that a code could be sent to.');
-    const now = clock();
-    const reservation = await store.reserveSend(keysOf(form, to), now);
-    if ('waitMs' in reservation) throw tooManySends(reservation.waitMs);
-    try {
-      const subscriberId = form.subscriberId ?? (await options.ensureSubscriber(form, traceparent));
-      const { channel, address } = to;
-      await options.notifications.sendCode({
-        ...{ tenantId: form.tenantId, subscriberId, channel, address },
-        ...{ reason, traceparent },
-      });
-    } catch (error) {
-      await store.refundSend(reservation.id, keysOf(form, to));
-      throw error;
-    }
-    return { channel: to.channel, expires: new Date(now.getTime() + options.codeLifetime) };
-  }
-
-  return { verify, send };
+/**
+ * The id of the form's subscriber, also for a code that is sent before the dispatcher has created it. The form's URN is
+ * the user id, so a form never gets two. If the form is deleted now, its `subscribe` row still removes the subscriber.
+ */
+async function ensureSubscriber(
+  { store, notifications, urns }: VerificationOptions,
+  { form, traceparent }: CodeRequest,
+): Promise<string> {
+  if (form.subscriberId) return form.subscriberId;
+  const noticeSuppressed = await store.isNoticeSuppressed(form);
+  const request = subscriptionOf({ ...form, noticeSuppressed }, urns);
+  const { subscriberId } = await notifications.subscribe({ ...request, traceparent });
+  await store.keepSubscriber(form, subscriberId);
+  return subscriberId;
 }
 
 /** Shown to the applicant. */
@@ -115,4 +138,10 @@ const reason = 'Use this code to open your draft.';
 
 function invalidCode(): Problem {
   return new Problem('invalid-code', 'The code is wrong, expired or used.');
+}
+
+// RFC 9110 section 10.2.3: whole seconds, rounded up so that the client does not come too early.
+function tooMany(detail: string, waitMs: number): Problem {
+  const headers = { 'Retry-After': String(Math.max(1, Math.ceil(waitMs / 1000))) };
+  return new Problem('too-many-requests', detail, { headers });
 }

@@ -1,5 +1,5 @@
-// A form definition as tenants configure it: what is read of it, with defaults. Pure. Fields that this service does not
-// know are left alone; one that it knows and cannot use makes the definition unusable, and says where.
+// Parses a form definition as tenants configure it, and adds defaults. Pure. Unknown fields are ignored; an invalid one
+// makes the definition unusable, and the problem points to it.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { fieldErrors, Problem } from '../../service/http/problem.ts';
@@ -18,22 +18,22 @@ const duration = z
     /^P(?=.)(?:\d+W)?(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?$/,
     'must be a duration such as P15D',
   );
+const flag = (ifMissing: boolean) =>
+  z
+    .boolean()
+    .nullish()
+    .transform((value) => value ?? ifMissing);
 const jsonSchema = z.union([z.looseObject({}), z.boolean()]);
 
 const definitionSchema = z.looseObject({
   name: z.string().optional(),
   description: z.string().nullish(),
-  anonymousApply: z
-    .boolean()
-    .nullish()
-    .transform((flag) => flag ?? false),
+  /** Whether intake applications may create forms for applicants without an account. */
+  anonymousApply: flag(false),
   applicantRoles: roles,
   assessorRoles: roles,
   clerkRoles: roles,
-  oneFormPerApplicant: z
-    .boolean()
-    .nullish()
-    .transform((flag) => flag ?? true),
+  oneFormPerApplicant: flag(true),
   dataSchema: jsonSchema.nullish().transform((schema) => schema ?? {}),
   uiSchema: z.record(z.string(), z.unknown()).nullish(),
   formDraftUrlTemplate: z.string().nullish(),
@@ -43,33 +43,17 @@ const definitionSchema = z.looseObject({
     .nullish(),
 });
 
-/** What is read of it; unknown fields are kept beside these. */
-export interface FormDefinition {
+/** A definition with defaults. Unknown fields are kept beside these. */
+export interface FormDefinition extends z.output<typeof definitionSchema> {
   id: string;
   name: string;
-  description?: string | null | undefined;
-  /** Whether intake applications may create forms for applicants without an account. */
-  anonymousApply: boolean;
-  applicantRoles: string[];
-  assessorRoles: string[];
-  clerkRoles: string[];
-  oneFormPerApplicant: boolean;
-  dataSchema: object | boolean;
-  uiSchema?: object | null | undefined;
-  formDraftUrlTemplate?: string | null | undefined;
-  includeDataInSubmission?: boolean | null | undefined;
-  /** ISO 8601 durations. */
-  retention?:
-    | { warnBefore?: string | undefined; lockAfter?: string | undefined; deleteAfter?: string | undefined }
-    | null
-    | undefined;
-  /** Names the data schema by what it says, whatever revision says it: a revision can be edited in place. */
+  /** Identifies the data schema by its content: a revision can be edited in place. */
   schemaKey: string;
   /** The data schema as JSON text. */
   schemaText: string;
 }
 
-/** Throws Problem `definition-invalid`, with a pointer into the definition for each fault. */
+/** Throws Problem `definition-invalid`, with a pointer to each invalid field. */
 export function parseDefinition(id: string, configured: unknown): FormDefinition {
   const parsed = definitionSchema.safeParse(configured);
   if (!parsed.success) throw unusable(id, 'It is not as a form definition must be.', parsed.error);

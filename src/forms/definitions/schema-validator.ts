@@ -9,16 +9,9 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { createLimitedWorkers } from '../../service/workers/limited-workers.ts';
 import { type FormDefinition, unusable } from './definition.ts';
 import type { Findings } from './json-schema.ts';
-import type { SchemaAnswer, SchemaQuestion } from './schema-worker.ts';
+import type { SchemaJob, SchemaResult } from './schema-worker.ts';
 
-export interface SchemaValidator {
-  /**
-   * The invalid fields of a form's data (JSON text of `data`), at most 20. Throws Problem `definition-invalid` for a schema
-   * that is invalid or suspended, `busy` if too many validations wait or the wait is too long.
-   */
-  validate(form: { tenantId: string; formId: string }, definition: FormDefinition, data: string): Promise<Findings>;
-  close(): Promise<void>;
-}
+export type SchemaValidator = ReturnType<typeof createSchemaValidator>;
 
 export interface SchemaValidatorOptions {
   metrics: Metrics;
@@ -33,14 +26,14 @@ export interface SchemaValidatorOptions {
 
 const noFindings: Findings = { errors: [], truncated: false };
 
-export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaValidatorOptions): SchemaValidator {
+export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaValidatorOptions) {
   const suspensions = createSuspensions(clock);
   const suspended = new prom.Counter({
     name: 'formgate_schema_suspensions_total',
     help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
     registers: [metrics.registry],
   });
-  const workers = createLimitedWorkers<SchemaQuestion, SchemaAnswer>({
+  const workers = createLimitedWorkers<SchemaJob, SchemaResult>({
     script: new URL('./schema-worker.ts', import.meta.url),
     name: 'schema',
     metrics,
@@ -54,13 +47,22 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
   }
 
   return {
-    async validate({ tenantId, formId }, definition, data) {
+    /**
+     * The invalid fields of a form's data (JSON text of `data`), at most 20. Throws Problem `definition-invalid` for a
+     * schema that is invalid or suspended, `busy` if too many validations wait or the wait is too long.
+     */
+    async validate(
+      form: { tenantId: string; formId: string },
+      definition: FormDefinition,
+      data: string,
+    ): Promise<Findings> {
+      const { tenantId, formId } = form;
       if (definition.schemaText === 'true' || definition.schemaText === '{}') return noFindings;
       const key = `${tenantId}\0${definition.id}\0${definition.schemaKey}`;
       const claim = { tenant: tenantId, member: definition.id };
       requireActive(definition, key);
-      const question = { key, schema: definition.schemaText, data };
-      const reply = await workers.run(claim, question, () => requireActive(definition, key));
+      const job = { key, schema: definition.schemaText, data };
+      const reply = await workers.run(claim, job, () => requireActive(definition, key));
       // Only listing further errors exceeded the limits: the schema itself did not.
       const answer = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
       if (answer !== undefined) {
@@ -95,47 +97,39 @@ interface Suspension {
   until: Date;
 }
 
-/**
- * Suspends a schema after it exceeded its limits for three different forms: for 60 s, doubled at each further excess, up to
- * an hour. A success clears its record. Each process keeps its own records, of a bounded number of schemas.
- */
-interface Suspensions {
-  /** Undefined if the schema is not suspended. */
-  find(key: string): Suspension | undefined;
-  /** Counts a job that exceeded its limits; returns the suspension that it causes. */
-  exceeded(key: string, subject: string): Suspension | undefined;
-  succeeded(key: string): void;
-}
-
 interface Entry {
-  subjects: Set<string>;
+  forms: Set<string>;
   lengthMs: number;
   suspension?: Suspension;
 }
 
-const allowedSubjects = 3;
+const allowedForms = 3;
 const firstMs = 60_000;
 const longestMs = 3_600_000;
 
-function createSuspensions(clock: Clock): Suspensions {
+/**
+ * Suspends a schema after it exceeded its limits for three different forms: for 60 s, doubled at each further excess, up to
+ * an hour. A success clears its record. Each process keeps its own records, of a bounded number of schemas.
+ */
+function createSuspensions(clock: Clock) {
   const records = new LRUCache<string, Entry>({ max: 10_000 });
   return {
-    find(key) {
+    /** Undefined if the schema is not suspended. */
+    find(key: string): Suspension | undefined {
       const suspension = records.get(key)?.suspension;
       return suspension && suspension.until > clock() ? suspension : undefined;
     },
-    exceeded(key, subject) {
-      const record = records.get(key) ?? { subjects: new Set(), lengthMs: firstMs };
-      record.subjects.add(subject);
+    /** Counts a validation that exceeded its limits; returns the suspension that it causes. */
+    exceeded(key: string, formId: string): Suspension | undefined {
+      const record = records.get(key) ?? { forms: new Set(), lengthMs: firstMs };
+      record.forms.add(formId);
       records.set(key, record);
-      if (record.subjects.size < allowedSubjects) return undefined;
+      if (record.forms.size < allowedForms) return undefined;
       const since = clock();
       record.suspension = { since, until: new Date(since.getTime() + record.lengthMs) };
       record.lengthMs = Math.min(longestMs, record.lengthMs * 2);
       return record.suspension;
     },
-    succeeded(key) {
-      records.delete(key);
-    },
+    succeeded: (key: string) => records.delete(key),
   };
 }

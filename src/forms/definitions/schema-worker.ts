@@ -7,13 +7,13 @@ import { type JobTools, serveJobs } from '../../service/workers/limited-worker.t
 import { compileSchema, type Findings, findingsOf } from './json-schema.ts';
 
 /** `schema` and `data` are JSON text; `key` names the schema of one definition. */
-export interface SchemaQuestion {
+export interface SchemaJob {
   key: string;
   schema: string;
   data: string;
 }
 
-export type SchemaAnswer = Findings | { unusable: string };
+export type SchemaResult = Findings | { unusable: string };
 
 interface CompiledSchema {
   first: ValidateFunction;
@@ -27,12 +27,12 @@ const collectMs = 500;
 /** The size is that of the schemas in characters: what is compiled takes some twenty times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | { unusable: string }>({ max: 100, maxSize: 1_000_000 });
 
-serveJobs<SchemaQuestion, SchemaAnswer>((question, tools) => {
-  const schema = compiled.get(question.key) ?? compile(question);
-  return 'unusable' in schema ? schema : validate(schema, question, tools);
+serveJobs<SchemaJob, SchemaResult>((job, tools) => {
+  const schema = compiled.get(job.key) ?? compile(job);
+  return 'unusable' in schema ? schema : validate(schema, job, tools);
 });
 
-function compile({ key, schema }: SchemaQuestion): CompiledSchema | { unusable: string } {
+function compile({ key, schema }: SchemaJob): CompiledSchema | { unusable: string } {
   let result: CompiledSchema | { unusable: string };
   try {
     result = { first: compileSchema(parseJson(schema), { allErrors: false }) };
@@ -43,8 +43,8 @@ function compile({ key, schema }: SchemaQuestion): CompiledSchema | { unusable: 
   return result;
 }
 
-function validate(schema: CompiledSchema, question: SchemaQuestion, tools: JobTools<SchemaAnswer>): SchemaAnswer {
-  const data: unknown = parseJson(question.data);
+function validate(schema: CompiledSchema, job: SchemaJob, tools: JobTools<SchemaResult>): SchemaResult {
+  const data: unknown = parseJson(job.data);
   let first: Findings;
   try {
     if (schema.first(data)) return { errors: [], truncated: false };
@@ -54,13 +54,13 @@ function validate(schema: CompiledSchema, question: SchemaQuestion, tools: JobTo
     return { unusable: messageOf(error) };
   }
   tools.report(first);
-  return tools.within(collectMs, () => collect(schema, question, data)) ?? first;
+  return tools.within(collectMs, () => collect(schema, job, data)) ?? first;
 }
 
 /** Undefined where it fails: the first error is known. */
-function collect(schema: CompiledSchema, question: SchemaQuestion, data: unknown): Findings | undefined {
+function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {
-    schema.all ??= compileSchema(parseJson(question.schema), { allErrors: true });
+    schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true });
     schema.all(data);
     const errors: ErrorObject[] | null | undefined = schema.all.errors;
     schema.all.errors = null;

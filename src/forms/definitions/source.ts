@@ -4,15 +4,9 @@ import type { Configuration } from '../../platform/configuration.ts';
 import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
 
-export interface DefinitionSource {
-  /**
-   * Undefined if the tenant has no such definition. `permission`: the definition decides on access, so it is at most five
-   * minutes old. Throws PlatformError, or Problem `definition-invalid`.
-   */
-  find(tenantId: string, id: string, options: { permission: boolean }): Promise<FormDefinition | undefined>;
-}
+export type DefinitionSource = ReturnType<typeof createDefinitionSource>;
 
-export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>): DefinitionSource {
+export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>) {
   // The cache keeps the object of an unchanged configuration (platform/cache.ts).
   const parsed = new WeakMap<object, FormDefinition>();
 
@@ -25,13 +19,17 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
   }
 
   return {
-    async find(tenantId, id, { permission }) {
+    /**
+     * Undefined if the tenant has no such definition. `permission`: the definition decides on access, so it is at most
+     * five minutes old. Throws PlatformError, or Problem `definition-invalid`.
+     */
+    async find(tenantId: string, id: string, { permission }: { permission: boolean }) {
       if (!definitionIdPattern.test(id)) return undefined;
-      const place = { tenantId };
-      const all = await configuration.activeOrLatest('platform', 'form-service', place, { permission });
-      const collection = all?.configuration;
+      const read = (namespace: string, name: string) =>
+        configuration.activeOrLatest(namespace, name, { tenantId }, { permission });
+      const collection = (await read('platform', 'form-service'))?.configuration;
       if (isObject(collection) && Object.hasOwn(collection, id)) return parse(id, collection[id]);
-      const own = await configuration.activeOrLatest('form-service', id, place, { permission });
+      const own = await read('form-service', id);
       return own && !isEmpty(own.configuration) ? parse(id, own.configuration) : undefined;
     },
   };

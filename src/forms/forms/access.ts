@@ -1,24 +1,27 @@
-// Finds the form of a request in the caller's tenant and asks the policy which role the caller has on it. Every route of
-// a single form uses it, except two statements of the data routes whose conditions contain the policy of an intake
-// application (decision 0019).
+// What the routes of a single form have in common: they find the form in the caller's tenant and ask the policy which role
+// the caller has on it. Two statements of the data routes contain the policy of an intake application instead (decision
+// 0019).
+import type { Request, Response } from 'express';
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { Problem } from '../../service/http/problem.ts';
+import type { Guard } from '../../service/http/http-app.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { FormDefinition } from '../definitions/definition.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
 import type { Action, FormRole } from './catalogue.ts';
 import type { Form } from './form.ts';
-import { decide, decideDeleted, needsDefinition } from './policy.ts';
-import type { FormStore } from './store.ts';
+import { decide, intakeRole, needsDefinition, refuseDeleted } from './policy.ts';
+import { formParams } from './schema.ts';
+import type { FormKey, FormStore } from './store.ts';
 
-/** The caller, the tenant and the form of a request. */
-export interface Approach {
+/** Who requests which form. */
+export interface FormRequest extends FormKey {
   caller: Caller;
-  tenantId: string;
-  formId: string;
 }
 
-export interface Reached {
+/** A form, and the role in which the caller does the action. */
+export interface Authorized {
   form: Form;
   role: FormRole;
 }
@@ -26,56 +29,78 @@ export interface Reached {
 declare global {
   namespace Express {
     interface Locals {
-      /** The form, and the caller's role on it, as a guard found them before the body was read. */
-      reached?: Reached;
+      /** As a guard found it before the body was read. */
+      authorized?: Authorized;
     }
   }
 }
 
-export interface FormAccess {
-  /**
-   * Throws Problem `not-found` (also for another tenant's form), `gone` for a deleted form, `forbidden`, or the conflict
-   * of its status.
-   */
-  reach(action: Action, approach: Approach): Promise<Reached>;
-  /** The form's definition, to validate form data with; a conflict if it is no longer configured. */
-  definitionOf(form: Form): Promise<FormDefinition>;
-}
+export type FormAccess = ReturnType<typeof createFormAccess>;
 
 /** Milliseconds for which a deleted form is remembered. */
 const tombstonePeriod = 30 * 24 * 60 * 60 * 1000;
 
 export function createFormAccess(options: {
-  forms: FormStore;
+  forms: Pick<FormStore, 'find' | 'findTombstone'>;
   definitions: DefinitionSource;
   clock: Clock;
-}): FormAccess {
+}) {
   const { forms, definitions, clock } = options;
-  const rolesOf = (tenantId: string, definitionId: string) =>
-    definitions.find(tenantId, definitionId, { permission: true });
-
-  async function missing(action: Action, { caller, tenantId, formId }: Approach): Promise<Problem> {
-    const since = new Date(clock().getTime() - tombstonePeriod);
-    const tombstone = await forms.findTombstone(tenantId, formId, since);
-    if (!tombstone) return new Problem('not-found', 'There is no such form.');
-    const asks = needsDefinition(action, caller, tombstone);
-    const roles = asks ? await rolesOf(tenantId, tombstone.definitionId) : undefined;
-    decideDeleted(action, caller, tombstone, roles);
-    return new Problem('gone', 'The form was deleted.');
-  }
 
   return {
-    async reach(action, approach) {
-      const { caller, tenantId, formId } = approach;
-      const form = await forms.find(tenantId, formId);
-      if (!form) throw await missing(action, approach);
-      const roles = needsDefinition(action, caller, form) ? await rolesOf(tenantId, form.definitionId) : undefined;
-      return { form, role: decide(action, caller, form, roles) };
+    /**
+     * Throws Problem `not-found` (also for another tenant's form), `gone` for a deleted form, `forbidden`, or the conflict
+     * of its status.
+     */
+    async authorize(action: Action, request: FormRequest): Promise<Authorized> {
+      const { caller, tenantId } = request;
+      const form = await forms.find(request);
+      const since = new Date(clock().getTime() - tombstonePeriod);
+      const found = form ?? (await forms.findTombstone(request, since));
+      if (!found) throw new Problem('not-found', 'There is no such form.');
+      const definition = needsDefinition(action, caller, found)
+        ? await definitions.find(tenantId, found.definitionId, { permission: true })
+        : undefined;
+      if (!form) throw refuseDeleted(action, caller, found, definition);
+      return { form, role: decide(action, caller, form, definition) };
     },
-    async definitionOf({ tenantId, definitionId }) {
+
+    /** The form's definition, to validate form data with; a conflict if it is no longer configured. */
+    async definitionOf({ tenantId, definitionId }: Form): Promise<FormDefinition> {
       const definition = await definitions.find(tenantId, definitionId, { permission: false });
       if (definition) return definition;
       throw new Problem('conflict', 'The definition of this form does not exist any more.');
+    },
+  };
+}
+
+export function formRequestOf(response: Response, formId: string): FormRequest {
+  return { caller: callerOf(response), tenantId: tenantOf(response).id, formId };
+}
+
+/** The code in the header or, without one, in the query. Undefined if there is none, or if it is empty. */
+export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
+  const code = (request.get('x-form-code') ?? inQuery ?? '').trim();
+  if (code.length > 64) throw invalidRequest([{ pointer: '/headers/x-form-code', detail: 'is too long' }]);
+  return code === '' ? undefined : code;
+}
+
+/**
+ * Requires a caller who may change the form data of the form in the path. Runs before the body is read, because reading
+ * and parsing a body costs more than the decision. An intake application passes without a query: the statement that saves
+ * enforces its policy (decision 0019).
+ */
+export function mayUpdateData(access: FormAccess): Guard {
+  return {
+    name: 'mayUpdateData',
+    check(request, response) {
+      // The most frequent request: decided without a promise.
+      if (callerOf(response).roles.has(intakeRole)) return;
+      const { success, data } = formParams.safeParse(request.params);
+      if (!success) throw invalidRequest([{ pointer: '/params/formId', detail: 'must be a UUID' }]);
+      return access.authorize('update-data', formRequestOf(response, data.formId)).then((authorized) => {
+        response.locals.authorized = authorized;
+      });
     },
   };
 }

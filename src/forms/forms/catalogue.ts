@@ -41,7 +41,7 @@ export type ExpiringStatus = {
 
 export const expiringStatuses = formStatuses.filter((status): status is ExpiringStatus => 'expiry' in statuses[status]);
 
-/** Roles of a caller on a form. `fromDefinition`: only the form's definition can tell who has the role. */
+/** Roles of a caller on a form. `fromDefinition`: the form's definition names the caller's roles that count. */
 export const formRoles = {
   admin: { description: 'form-admin', fromDefinition: false },
   intake: { description: 'an intake application', fromDefinition: false },
@@ -56,7 +56,7 @@ export type FormRole = keyof typeof formRoles;
 const draft = ['Draft'] as const;
 const unlocked = ['Draft', 'Submitted', 'Archived'] as const;
 const received = ['Submitted', 'Archived'] as const;
-const any = formStatuses;
+const anyStatus = formStatuses;
 
 /** A change of the status. */
 export interface StatusMove {
@@ -68,7 +68,7 @@ export interface StatusMove {
 
 interface ActionEntry {
   description: string;
-  /** Who may do it, in the order in which roles are tried, each with the statuses in which that role may. */
+  /** Who may do it, in the order in which roles are tried, each with the statuses in which it is allowed. */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
   /** For an action that changes the status. */
   move?: StatusMove;
@@ -76,15 +76,15 @@ interface ActionEntry {
   event?: string;
 }
 
-/** Actions that have a route of their own. */
+/** Actions that have their own route. */
 export const requests = {
   read: {
     description: 'Reads the form without its form data. Does not set lastAccessed.',
-    roles: { admin: any, intake: any, applicant: any, clerk: any, assessor: any },
+    roles: { admin: anyStatus, intake: anyStatus, applicant: anyStatus, clerk: anyStatus, assessor: anyStatus },
   },
   'read-data': {
     description: 'Reads the form data. Sets lastAccessed. An intake application needs the applicant’s code.',
-    roles: { admin: any, applicant: unlocked, clerk: draft, assessor: received, intake: unlocked },
+    roles: { admin: anyStatus, applicant: unlocked, clerk: draft, assessor: received, intake: unlocked },
   },
   'update-data': {
     description: 'Saves the form data. Sets lastAccessed.',
@@ -93,14 +93,14 @@ export const requests = {
   delete: {
     description:
       'Deletes the form and the applicant’s information, unless the form is on hold. An intake application needs the applicant’s code.',
-    roles: { admin: any, creator: draft, intake: draft },
+    roles: { admin: anyStatus, creator: draft, intake: draft },
     event: 'form-deleted',
   },
 } as const satisfies Record<string, ActionEntry>;
 
 /**
  * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator try a move in any status; the move itself
- * requires `from`, and answers 409 `conflict` otherwise.
+ * requires `from`, and is refused with 409 `conflict` otherwise.
  */
 export const operations = {
   'send-code': {
@@ -115,29 +115,29 @@ export const operations = {
   },
   unlock: {
     description: 'Makes a locked form a draft again.',
-    roles: { admin: any },
+    roles: { admin: anyStatus },
     move: { from: 'Locked', to: 'Draft', sets: 'last_accessed' },
     event: 'form-unlocked',
   },
   archive: {
     description: 'Archives a submitted form.',
-    roles: { admin: any },
+    roles: { admin: anyStatus },
     move: { from: 'Submitted', to: 'Archived' },
     event: 'form-archived',
   },
   'to-draft': {
     description: 'Returns a submitted form to the applicant as a draft.',
-    roles: { admin: any, assessor: any },
+    roles: { admin: anyStatus, assessor: anyStatus },
     move: { from: 'Submitted', to: 'Draft', sets: 'last_accessed' },
     event: 'form-to-draft',
   },
   hold: {
     description: 'Puts the form on hold: it is neither locked nor deleted.',
-    roles: { admin: any },
+    roles: { admin: anyStatus },
   },
   release: {
     description: 'Ends the hold and restarts the period of the status.',
-    roles: { admin: any },
+    roles: { admin: anyStatus },
   },
 } as const satisfies Record<string, ActionEntry>;
 

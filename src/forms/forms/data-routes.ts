@@ -1,39 +1,22 @@
 // Reads and saves form data. An intake application's read in an open session and its save are one statement each, whose
 // conditions contain the policy (decision 0019). Only if the statement finds nothing, further queries find out why.
-import type { Response } from 'express';
-import type { Clock } from '../../service/clock.ts';
+import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import type { CodeHashes } from '../codes/code.ts';
-import type { CodeStore } from '../codes/store.ts';
-import type { Verification } from '../codes/verification.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import type { SchemaValidator } from '../definitions/schema-validator.ts';
-import type { Approach, FormAccess, Reached } from './access.ts';
+import { type Authorized, codeOf, type FormRequest, formRequestOf, mayUpdateData } from './access.ts';
 import { describeAction } from './catalogue.ts';
-import type { DataStore, FormDataText, Save } from './data-store.ts';
-import { entityTag } from './form.ts';
-import { type FormGuards, mayUpdateData } from './guards.ts';
+import type { FormDataText, Save } from './data-store.ts';
+import { entityTag, parseIfMatch } from './form.ts';
 import { intakeRole, statusesOf } from './policy.ts';
-import { accountOf, approachOf, codeOf, revisionsOf } from './request.ts';
 import { formDataResponse, savedDataResponse } from './responses.ts';
-import { codeQuery, type createDataBody, formParams, updateQuery } from './schema.ts';
-
-export interface DataRoutesOptions extends FormGuards {
-  formData: DataStore;
-  access: FormAccess;
-  codes: Pick<CodeStore, 'hasSession'>;
-  hashes: Pick<CodeHashes, 'code'>;
-  verification: Verification;
-  validator: SchemaValidator;
-  clock: Clock;
-  dataBody: ReturnType<typeof createDataBody>;
-}
+import type { FormRoutesOptions } from './routes.ts';
+import { codeQuery, formParams, updateQuery } from './schema.ts';
 
 const path = '/form/v1/forms/:formId/data';
 const etag = { ETag: 'Identifies this version of the form data; for If-Match' };
 
-export function readDataRoute(options: DataRoutesOptions): Route {
+export function readDataRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'get',
@@ -54,34 +37,41 @@ export function readDataRoute(options: DataRoutesOptions): Route {
       429: { description: 'Too many wrong codes', headers: { 'Retry-After': 'Seconds until a code works again' } },
     },
     async handle({ params, query }, request, response) {
-      const approach = approachOf(response, params.formId);
+      const formRequest = formRequestOf(response, params.formId);
       const code = codeOf(request, query.code);
-      sendFormData(response, await read(options, approach, code, response.locals.traceparent));
+      sendFormData(response, await read(options, formRequest, code, response.locals.traceparent));
     },
   });
 }
 
 async function read(
-  options: DataRoutesOptions,
-  approach: Approach,
+  options: FormRoutesOptions,
+  formRequest: FormRequest,
   code: string | undefined,
   traceparent: string | undefined,
 ): Promise<FormDataText> {
   const { formData, access, hashes, verification, clock } = options;
-  const { caller, tenantId, formId } = approach;
-  const account = accountOf(caller);
+  const { caller, tenantId, formId } = formRequest;
+  const { issuer, subject } = caller;
   const inSession = () =>
     code === undefined || !caller.roles.has(intakeRole)
       ? undefined
-      : formData.readInSession({ tenantId, formId, now: clock(), ...account, codeHash: hashes.code(formId, code) });
+      : formData.readInSession({
+          tenantId,
+          formId,
+          issuer,
+          subject,
+          now: clock(),
+          codeHash: hashes.code(formId, code),
+        });
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const found = await inSession();
     if (found) return found;
-    const { form, role } = await access.reach('read-data', approach);
+    const { form, role } = await access.authorize('read-data', formRequest);
     if (role === 'intake') {
       if (code === undefined)
         throw new Problem('code-required', 'Reading the form data requires the applicant’s code.');
-      await verification.verify({ form, account, code, traceparent });
+      await verification.verify({ form, account: caller, code, traceparent });
     } else {
       const open = await formData.read({ tenantId, formId, now: clock() }, statusesOf('read-data', role));
       if (open) return open;
@@ -90,7 +80,7 @@ async function read(
   throw keepsChanging();
 }
 
-export function updateDataRoute(options: DataRoutesOptions): Route {
+export function updateDataRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant, access } = options;
   return route({
     method: 'put',
@@ -113,50 +103,56 @@ export function updateDataRoute(options: DataRoutesOptions): Route {
     },
     handle({ params, query, bodyText }, request, response) {
       const sent = { data: bodyText('data'), files: bodyText('files'), revisions: revisionsOf(request) };
-      return saveFormData(options, approachOf(response, params.formId), sent, query.validate, response);
+      return saveFormData(options, formRequestOf(response, params.formId), sent, query.validate, response);
     },
   });
+}
+
+/** The revisions that If-Match allows, undefined for any. */
+function revisionsOf(request: Request): string[] | undefined {
+  const revisions = parseIfMatch(request.get('if-match'));
+  if (revisions !== null) return revisions;
+  throw invalidRequest([{ pointer: '/headers/if-match', detail: 'must be entity tags' }]);
 }
 
 type Sent = Pick<Save, 'data' | 'files' | 'revisions'>;
 
 async function saveFormData(
-  options: DataRoutesOptions,
-  approach: Approach,
+  options: FormRoutesOptions,
+  formRequest: FormRequest,
   sent: Sent,
   validates: boolean,
   response: Response,
 ): Promise<void> {
-  const { reached } = response.locals;
-  const findings = validates ? await findProblems(options, approach, sent.data, reached) : undefined;
-  sendFormData(response, await save(options, approach, sent, reached), findings);
+  const { authorized } = response.locals;
+  const findings = validates ? await findProblems(options, formRequest, sent.data, authorized) : undefined;
+  sendFormData(response, await save(options, formRequest, sent, authorized), findings);
 }
 
 async function save(
-  { formData, access, codes, clock }: DataRoutesOptions,
-  approach: Approach,
+  { formData, access, codes, clock }: FormRoutesOptions,
+  formRequest: FormRequest,
   sent: Sent,
-  reached: Reached | undefined,
+  authorized: Authorized | undefined,
 ): Promise<FormDataText> {
-  const { caller, tenantId, formId } = approach;
+  const { caller, tenantId, formId } = formRequest;
   const { data, files, revisions } = sent;
-  const account = accountOf(caller);
   const isWhole = data !== undefined && files !== undefined;
   const common = { tenantId, formId, ...sent };
   const asIntake = (): Save => ({
     ...common,
     now: clock(),
     anonymousOnly: true,
-    session: isWhole ? undefined : account,
+    session: isWhole ? undefined : caller,
   });
   const saved = caller.roles.has(intakeRole) ? await formData.save(asIntake()) : undefined;
   if (saved) return saved;
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const known = attempt === 0 ? reached : undefined;
-    const { form, role } = known ?? (await access.reach('update-data', approach));
+    const known = attempt === 0 ? authorized : undefined;
+    const { form, role } = known ?? (await access.authorize('update-data', formRequest));
     // What the guard found may be outdated, but the statement itself compares the revision.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
-    if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, ...account, now: clock() })))
+    if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, account: caller, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
     const done = await formData.save(
       role === 'intake' ? asIntake() : { ...common, now: clock(), anonymousOnly: false, session: undefined },
@@ -168,15 +164,15 @@ async function save(
 
 /** What a submit would reject. Runs before the save, so that nothing is saved if the validation itself fails. */
 async function findProblems(
-  { access, formData, validator }: DataRoutesOptions,
-  approach: Approach,
+  { access, forms, validator }: FormRoutesOptions,
+  formRequest: FormRequest,
   data: string | undefined,
-  reached: Reached | undefined,
+  authorized: Authorized | undefined,
 ): Promise<Findings> {
-  const { form } = reached ?? (await access.reach('update-data', approach));
+  const { form } = authorized ?? (await access.authorize('update-data', formRequest));
   const definition = await access.definitionOf(form);
-  const text = data ?? (await formData.peek(approach))?.data;
-  return validator.validate(approach, definition, text ?? '{}');
+  const text = data ?? (await forms.peek(formRequest))?.data;
+  return validator.validate(formRequest, definition, text ?? '{}');
 }
 
 /** Sends the text as the database returned it, without parsing it. */

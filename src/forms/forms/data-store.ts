@@ -1,7 +1,10 @@
 // Reads and saves form data, each in one statement with its own conditions: a read never rewrites form data, and a save
 // never overwrites a concurrent change unnoticed. The database returns form data as the text of the response.
+import type pg from 'pg';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import type { Account } from '../codes/code.ts';
 import type { FormStatus } from './catalogue.ts';
+import type { FormKey } from './store.ts';
 
 /** Form data as the text of a response: `{"data":…,"files":…}`. */
 export interface FormDataText {
@@ -10,18 +13,11 @@ export interface FormDataText {
 }
 
 /** The form and the time of the access. */
-export interface FormKey {
-  tenantId: string;
-  formId: string;
+interface Access extends FormKey {
   now: Date;
 }
 
-export interface SessionKey {
-  issuer: string;
-  subject: string;
-}
-
-export interface Save extends FormKey {
+export interface Save extends Access {
   /** JSON text; undefined keeps the stored member. */
   data: string | undefined;
   files: string | undefined;
@@ -30,18 +26,7 @@ export interface Save extends FormKey {
   /** Save only to a form of an anonymous applicant. */
   anonymousOnly: boolean;
   /** Save only while this account has a read session. */
-  session: SessionKey | undefined;
-}
-
-export interface DataStore {
-  /** Reads a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
-  readInSession(key: FormKey & SessionKey & { codeHash: Buffer }): Promise<FormDataText | undefined>;
-  /** Reads a form that has one of these statuses. */
-  read(key: FormKey, statuses: readonly FormStatus[]): Promise<FormDataText | undefined>;
-  /** Saves a draft. Undefined if a condition is not met; the caller finds out which one. */
-  save(save: Save): Promise<FormDataText | undefined>;
-  /** The form data that a submit validates, and its revision. Sets no lastAccessed. */
-  peek(key: Omit<FormKey, 'now'>): Promise<{ data: string; revision: string } | undefined>;
+  session: Account | undefined;
 }
 
 const formData = `concat('{"data":', f.data, ',"files":', f.files, '}') AS body, f.revision`;
@@ -75,35 +60,30 @@ WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
     SELECT FROM used_codes u WHERE ${openSession} AND u.issuer = $8 AND u.subject = $9))
 RETURNING ${formData}`;
 
-export function createDataStore(pool: SharedPool): DataStore {
+export type DataStore = ReturnType<typeof createDataStore>;
+
+export function createDataStore(pool: SharedPool) {
+  async function query<R extends pg.QueryResultRow>({ tenantId, formId, now }: Access, sql: string, more: unknown[]) {
+    const claim = { tenant: tenantId, member: formId };
+    return (await pool.query<R>(claim, sql, [formId, tenantId, now, ...more])).rows[0];
+  }
+
   return {
-    async readInSession({ formId, tenantId, now, codeHash, issuer, subject }) {
-      const values = [formId, tenantId, now, codeHash, issuer, subject];
-      return (await pool.query<FormDataText>({ tenant: tenantId, member: formId }, readInSessionSql, values)).rows[0];
-    },
-    async read({ formId, tenantId, now }, statuses) {
-      return (
-        await pool.query<FormDataText>({ tenant: tenantId, member: formId }, readSql, [formId, tenantId, now, statuses])
-      ).rows[0];
-    },
-    async save({ formId, tenantId, now, data, files, revisions, anonymousOnly, session }) {
-      const claim = { tenant: tenantId, member: formId };
-      const values = [formId, tenantId, now, data, files, revisions, anonymousOnly];
-      if (data === undefined || files === undefined) {
-        const more = [session?.issuer, session?.subject];
-        return (await pool.query<FormDataText>(claim, saveSql, [...values, ...more])).rows[0];
-      }
-      const [row] = (await pool.query<{ revision: string }>(claim, replaceSql, values)).rows;
+    /** Reads a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
+    readInSession: ({ codeHash, issuer, subject, ...access }: Access & Account & { codeHash: Buffer }) =>
+      query<FormDataText>(access, readInSessionSql, [codeHash, issuer, subject]),
+
+    /** Reads a form that has one of these statuses. */
+    read: (access: Access, statuses: readonly FormStatus[]) => query<FormDataText>(access, readSql, [statuses]),
+
+    /** Saves a draft. Undefined if a condition is not met; the caller finds out which one. */
+    async save(save: Save): Promise<FormDataText | undefined> {
+      const { data, files, revisions, anonymousOnly, session } = save;
+      const values = [data, files, revisions, anonymousOnly];
+      if (data === undefined || files === undefined)
+        return query<FormDataText>(save, saveSql, [...values, session?.issuer, session?.subject]);
+      const row = await query<{ revision: string }>(save, replaceSql, values);
       return row && { body: `{"data":${data},"files":${files}}`, revision: row.revision };
-    },
-    async peek({ formId, tenantId }) {
-      const sql = 'SELECT data::text, revision FROM forms WHERE id = $1 AND tenant_id = $2';
-      return (
-        await pool.query<{ data: string; revision: string }>({ tenant: tenantId, member: formId }, sql, [
-          formId,
-          tenantId,
-        ])
-      ).rows[0];
     },
   };
 }

@@ -42,6 +42,9 @@ export interface Form {
   revision: string;
 }
 
+/** The record of a deleted form. It contains nothing about the applicant. */
+export type Tombstone = Pick<Form, 'definitionId' | 'anonymousApplicant'>;
+
 /** Where the applicant's codes go: the first email channel, else the first channel. */
 export function codeChannel(applicant: Applicant): Channel | undefined {
   return applicant.channels.find(({ channel }) => channel === 'email') ?? applicant.channels[0];

@@ -1,14 +1,9 @@
 // The operations of `POST /form/v1/forms/{formId}`. The catalogue says who may do which, and in which status.
 import type { Request, Response } from 'express';
-import type { Clock } from '../../service/clock.ts';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { Verification } from '../codes/verification.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import type { SchemaValidator } from '../definitions/schema-validator.ts';
-import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
-import type { IdempotencyStore } from '../idempotency/store.ts';
-import type { Approach, FormAccess } from './access.ts';
+import { type FormRequest, formRequestOf } from './access.ts';
 import {
   describeAction,
   type MoveOperation,
@@ -17,29 +12,13 @@ import {
   operations,
   statusesForAction,
 } from './catalogue.ts';
-import type { ChangeStore } from './change-store.ts';
-import type { DataStore } from './data-store.ts';
 import { formView } from './form.ts';
-import type { FormGuards } from './guards.ts';
-import { accountOf, approachOf } from './request.ts';
+import { createClaim, type IdempotencyClaim } from './idempotency.ts';
 import { operationResponse, sentCode } from './responses.ts';
+import type { FormRoutesOptions } from './routes.ts';
 import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
 
-export interface OperationRoutesOptions extends FormGuards {
-  formData: Pick<DataStore, 'peek'>;
-  changes: ChangeStore;
-  access: FormAccess;
-  idempotency: IdempotencyStore;
-  verification: Verification;
-  validator: SchemaValidator;
-  /** Key of the HMACs of idempotency keys and bodies. */
-  secret: string;
-  clock: Clock;
-  /** Called after a commit that wrote to the outbox. */
-  changed(): void;
-}
-
-export function operateFormRoute(options: OperationRoutesOptions): Route {
+export function operateFormRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'post',
@@ -70,7 +49,7 @@ export function operateFormRoute(options: OperationRoutesOptions): Route {
       },
     },
     async handle({ params, body: { operation } }, request, response) {
-      await handlers[operation](options, approachOf(response, params.formId), request, response);
+      await handlers[operation](options, formRequestOf(response, params.formId), request, response);
     },
   });
 }
@@ -80,8 +59,8 @@ function describeOperation(name: Operation): string {
 }
 
 type Handler = (
-  options: OperationRoutesOptions,
-  approach: Approach,
+  options: FormRoutesOptions,
+  formRequest: FormRequest,
   request: Request,
   response: Response,
 ) => Promise<void>;
@@ -97,57 +76,52 @@ const handlers: Record<Operation, Handler> = {
 };
 
 async function sendCode(
-  { access, verification }: OperationRoutesOptions,
-  approach: Approach,
+  { access, verification }: FormRoutesOptions,
+  formRequest: FormRequest,
   _request: Request,
   response: Response,
 ) {
-  const { form } = await access.reach('send-code', approach);
+  const { form } = await access.authorize('send-code', formRequest);
   const { channel, expires } = await verification.send({ form, traceparent: response.locals.traceparent });
   response.status(202).json({ id: form.id, sent: true, channel, expires: expires.toISOString() });
 }
 
-async function submit(options: OperationRoutesOptions, approach: Approach, request: Request, response: Response) {
-  const { caller, tenantId, formId } = approach;
-  const key = parseIdempotencyKey(request.get('idempotency-key'));
-  const scope = {
-    tenantId,
-    ...accountOf(caller),
-    route: `POST /form/v1/forms/${formId}`,
-    body: { operation: 'submit' },
-    now: options.clock(),
-  };
-  const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
-  response.json(await submitOnce(options, approach, claim));
+async function submit(options: FormRoutesOptions, formRequest: FormRequest, request: Request, response: Response) {
+  const { tenantId, formId, caller } = formRequest;
+  const { issuer, subject } = caller;
+  const key = request.get('idempotency-key');
+  const scope = { tenantId, issuer, subject, route: `POST /form/v1/forms/${formId}`, body: { operation: 'submit' } };
+  const claim = key === undefined ? undefined : createClaim(options.secret, key, { ...scope, now: options.clock() });
+  response.json(await submitOnce(options, formRequest, claim));
 }
 
 /** Validates and submits the same revision: if form data is saved in between, it is validated again. */
 async function submitOnce(
-  options: OperationRoutesOptions,
-  approach: Approach,
+  options: FormRoutesOptions,
+  formRequest: FormRequest,
   claim: IdempotencyClaim | undefined,
 ): Promise<object> {
-  const { access, formData, validator, changes, idempotency, clock } = options;
-  const { caller, tenantId, formId } = approach;
+  const { access, forms, validator, findResponse, clock } = options;
+  const { caller, tenantId, formId } = formRequest;
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    const reached = await access.reach('submit', approach).catch(async (error: unknown) => {
-      const first = claim && isNotDraft(error) ? await idempotency.find(claim) : undefined;
-      if (claim && first) return replay(claim, first);
+    const authorized = await access.authorize('submit', formRequest).catch(async (error: unknown) => {
+      const first = claim && isNotDraft(error) ? await findResponse(claim) : undefined;
+      if (first) return { first };
       throw error;
     });
-    if (!('form' in reached)) return reached;
-    const found = await formData.peek({ tenantId, formId });
+    if ('first' in authorized) return authorized.first;
+    const found = await forms.peek(formRequest);
     if (!found) continue;
-    const definition = await access.definitionOf(reached.form);
-    const findings = await validator.validate(approach, definition, found.data);
+    const definition = await access.definitionOf(authorized.form);
+    const findings = await validator.validate(formRequest, definition, found.data);
     if (findings.errors.length > 0) throw invalidData(findings);
     const now = clock();
-    const answer = { id: formId, status: operations.submit.move.to, submitted: now.toISOString() };
+    const response = { id: formId, status: operations.submit.move.to, submitted: now.toISOString() };
     const actor = { id: caller.subject, name: caller.name };
     const change = { tenantId, formId, actor, now, operation: 'submit' as const, revision: found.revision };
-    if (!(await changes.move({ ...change, record: claim && { ...claim, answer } }))) continue;
+    if (!(await forms.move({ ...change, record: claim && { ...claim, response } }))) continue;
     options.changed();
-    return answer;
+    return response;
   }
   throw new Problem('conflict', 'The form keeps changing.');
 }
@@ -163,17 +137,17 @@ function isNotDraft(error: unknown): boolean {
 
 async function move(
   operation: Exclude<MoveOperation, 'submit'>,
-  { access, changes, clock, changed }: OperationRoutesOptions,
-  approach: Approach,
+  { access, forms, clock, changed }: FormRoutesOptions,
+  formRequest: FormRequest,
   _request: Request,
   response: Response,
 ) {
-  const { caller, tenantId, formId } = approach;
-  const { role } = await access.reach(operation, approach);
+  const { caller, tenantId, formId } = formRequest;
+  const { role } = await access.authorize(operation, formRequest);
   const actor = { id: caller.subject, name: caller.name };
-  const moved = await changes.move({ tenantId, formId, actor, now: clock(), operation });
+  const moved = await forms.move({ tenantId, formId, actor, now: clock(), operation });
   if (!moved) {
-    const { status } = (await access.reach(operation, approach)).form;
+    const { status } = (await access.authorize(operation, formRequest)).form;
     const detail = `The form is ${status}; ${operation} takes one that is ${operations[operation].move.from}.`;
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
@@ -183,14 +157,14 @@ async function move(
 
 async function setHeld(
   operation: 'hold' | 'release',
-  { access, changes, clock }: OperationRoutesOptions,
-  approach: Approach,
+  { access, forms, clock }: FormRoutesOptions,
+  formRequest: FormRequest,
   _request: Request,
   response: Response,
 ) {
-  const { tenantId, formId } = approach;
-  await access.reach(operation, approach);
-  const form = await changes.setHeld({ tenantId, formId, now: clock(), held: operation === 'hold' });
+  const { tenantId, formId } = formRequest;
+  await access.authorize(operation, formRequest);
+  const form = await forms.setHeld({ tenantId, formId, now: clock(), held: operation === 'hold' });
   if (!form) throw new Problem('gone', 'The form was deleted.');
   response.json(formView(form, { administrator: true }));
 }

@@ -1,9 +1,9 @@
 // Decides who may do what with a form, by the roles and statuses of the catalogue. It reads nothing: the caller, the form
-// and, if roles of the definition matter, the definition are arguments. Whatever the catalogue does not allow is refused.
+// and, if roles of the definition matter, the definition are arguments. What the catalogue does not allow is refused.
 import type { Caller } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
-import type { Form } from './form.ts';
+import type { Form, Tombstone } from './form.ts';
 
 const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
@@ -16,7 +16,7 @@ export interface DefinitionRoles {
 }
 
 /** Whether roles of the definition could allow the caller an action that its other roles do not. */
-export function needsDefinition(action: Action, caller: Caller, form: Form | Remains): boolean {
+export function needsDefinition(action: Action, caller: Caller, form: Form | Tombstone): boolean {
   const allowed = allowedRoles(action);
   const known = rolesOf(caller, form, undefined);
   return allowed.some((role) => formRoles[role].fromDefinition) && !allowed.some((role) => known.has(role));
@@ -45,23 +45,23 @@ function allowedRoles(action: Action): FormRole[] {
   return Object.keys(actions[action].roles) as FormRole[];
 }
 
-/** What is known of a deleted form. Its creator is not. */
-export interface Remains {
-  anonymousApplicant: boolean;
-}
-
-/** Throws Problem `forbidden` for a caller who could not have done the action, whoever created the form. */
-export function decideDeleted(
+/** Why the action is refused: Problem `gone`, or `forbidden` to a caller who could not have done it, whoever created the form. */
+export function refuseDeleted(
   action: Action,
   caller: Caller,
-  remains: Remains,
+  tombstone: Tombstone,
   definition: DefinitionRoles | undefined,
-): void {
-  const roles = rolesOf(caller, remains, definition);
-  if (!allowedRoles(action).some((role) => roles.has(role))) throw refusal(caller, remains);
+): Problem {
+  const roles = rolesOf(caller, tombstone, definition);
+  const isAllowed = allowedRoles(action).some((role) => roles.has(role));
+  return isAllowed ? new Problem('gone', 'The form was deleted.') : refusal(caller, tombstone);
 }
 
-function rolesOf(caller: Caller, form: Form | Remains, definition: DefinitionRoles | undefined): ReadonlySet<FormRole> {
+function rolesOf(
+  caller: Caller,
+  form: Form | Tombstone,
+  definition: DefinitionRoles | undefined,
+): ReadonlySet<FormRole> {
   const roles = new Set<FormRole>();
   const hasOne = (names: readonly string[] | undefined) => names?.some((role) => caller.roles.has(role)) ?? false;
   if (caller.roles.has(adminRole)) roles.add('admin');
@@ -80,14 +80,14 @@ function rolesOf(caller: Caller, form: Form | Remains, definition: DefinitionRol
  * application that created it still needs the applicant's code. Of a deleted form, any signed-in person may have been the
  * creator.
  */
-function isCreator(caller: Caller, form: Form | Remains): boolean {
+function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;
   if (!('createdBy' in form)) return !caller.roles.has(intakeRole);
   return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
 }
 
 /** The 403 for a caller without a role. It tells the developer of an intake application which forms it reaches. */
-function refusal(caller: Caller, form: Remains): Problem {
+function refusal(caller: Caller, form: Tombstone): Problem {
   const outOfReach = caller.roles.has(intakeRole) && !form.anonymousApplicant;
   return new Problem(
     'forbidden',

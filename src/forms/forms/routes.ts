@@ -1,20 +1,20 @@
 // Creates, lists, shows and deletes forms.
 import { randomUUIDv7 } from 'node:crypto';
-import type { Response } from 'express';
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
-import { type Route, route } from '../../service/http/http-app.ts';
+import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import type { CodeHashes } from '../codes/code.ts';
+import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
+import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
-import { createClaim, type IdempotencyClaim, parseIdempotencyKey, replay } from '../idempotency/idempotency.ts';
-import type { IdempotencyStore } from '../idempotency/store.ts';
-import type { FormAccess } from './access.ts';
+import { codeOf, type FormAccess, type FormRequest, formRequestOf } from './access.ts';
 import { describeAction } from './catalogue.ts';
-import type { ChangeStore, NewForm } from './change-store.ts';
+import type { CreationStore, NewForm } from './creation-store.ts';
+import type { DataStore } from './data-store.ts';
 import {
   type Applicant,
   type ApplicantInput,
@@ -24,23 +24,41 @@ import {
   normaliseApplicant,
   noticeChannels,
 } from './form.ts';
-import type { FormGuards } from './guards.ts';
+import { createClaim, type FindResponse, type IdempotencyClaim } from './idempotency.ts';
+import type { FormList } from './list-store.ts';
 import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
-import { accountOf, approachOf, codeOf } from './request.ts';
 import { createdForm, formList, form as formResponse } from './responses.ts';
-import { codeQuery, createBody, cursorOf, formParams, listQuery, smallBody, tenantQuery } from './schema.ts';
+import {
+  codeQuery,
+  createBody,
+  type createDataBody,
+  cursorOf,
+  formParams,
+  listQuery,
+  smallBody,
+  tenantQuery,
+} from './schema.ts';
 import type { FormStore } from './store.ts';
 
-export interface FormRoutesOptions extends FormGuards {
+/** What the routes of forms, of form data and of operations use. */
+export interface FormRoutesOptions {
+  /** For tokens issued to this service. */
+  bearer: Guard;
+  tenant: Guard;
   forms: FormStore;
-  changes: ChangeStore;
+  list: FormList;
+  creation: CreationStore;
+  formData: DataStore;
   access: FormAccess;
   definitions: DefinitionSource;
-  idempotency: IdempotencyStore;
+  validator: SchemaValidator;
+  findResponse: FindResponse;
+  codes: Pick<CodeStore, 'hasSession'>;
   verification: Verification;
-  hashes: Pick<CodeHashes, 'address'>;
+  hashes: CodeHashes;
   /** Key of the HMACs of idempotency keys and bodies. */
   secret: string;
+  dataBody: ReturnType<typeof createDataBody>;
   clock: Clock;
   /** Called after a commit that wrote to the outbox. */
   changed(): void;
@@ -76,8 +94,9 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       if (!definition) throw new Problem('not-found', 'There is no such form definition.');
       const role = decideCreate(caller, definition, body.applicant !== undefined);
       const now = options.clock();
-      const key = parseIdempotencyKey(request.get('idempotency-key'));
-      const scope = { tenantId, ...accountOf(caller), route: `POST ${collection}`, body, now };
+      const key = request.get('idempotency-key');
+      const { issuer, subject } = caller;
+      const scope = { tenantId, issuer, subject, route: `POST ${collection}`, body, now };
       const claim = key === undefined ? undefined : createClaim(options.secret, key, scope);
       const applicant = applicantOf(role, caller, body.applicant);
       const form: NewForm = {
@@ -85,14 +104,15 @@ export function createFormRoute(options: FormRoutesOptions): Route {
         tenantId,
         definitionId: body.definitionId,
         created: now,
-        createdBy: { id: caller.subject, name: caller.name },
-        issuer: caller.issuer,
+        createdBy: { id: subject, name: caller.name },
+        issuer,
         anonymousApplicant: role === 'intake',
         onePerApplicant: role === 'applicant' && definition.oneFormPerApplicant,
         applicant,
         noticeHashes: noticeChannels(applicant).map((to) => options.hashes.address(tenantId, to.channel, to.address)),
       };
-      sendCreated(response, await create(options, form, claim));
+      const created = await create(options, form, claim);
+      response.status(201).location(`${collection}/${created.id}`).json(created);
     },
   });
 }
@@ -108,36 +128,28 @@ function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput |
   return normaliseApplicant(given ?? { addressAs, channels });
 }
 
-/** The response of this create or, if the idempotency key was used before, of the first one. */
+/** The response to this create or, if the idempotency key was used before, to the first one. */
 async function create(
-  { changes, forms, idempotency, changed }: FormRoutesOptions,
+  { creation, findResponse, changed }: FormRoutesOptions,
   form: NewForm,
   claim: IdempotencyClaim | undefined,
-): Promise<object> {
-  const answer = createdView({ ...form, status: 'Draft', lastAccessed: form.created });
-  // The conflicting form or idempotency record may be deleted before it is found: then try again.
+): Promise<{ id: string }> {
+  const response = createdView({ ...form, status: 'Draft', lastAccessed: form.created });
+  // Retry if the conflicting form or idempotency record was deleted before it was found.
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    if (await changes.create(form, claim && { ...claim, answer })) {
+    if (await creation.create(form, claim && { ...claim, response })) {
       changed();
-      return answer;
+      return response;
     }
-    const first = claim && (await idempotency.find(claim));
-    if (first) return replay(claim, first);
-    const { tenantId, definitionId, issuer, createdBy } = form;
-    const formId = form.onePerApplicant
-      ? await forms.findOfCreator({ tenantId, definitionId, issuer, id: createdBy.id })
-      : undefined;
+    const first = claim && (await findResponse(claim));
+    if (first) return first;
+    const formId = form.onePerApplicant ? await creation.findOfCreator(form) : undefined;
     if (formId) throw new Problem('form-exists', undefined, { members: { formId } });
   }
   throw new Problem('conflict', 'The same form is being created by another request.');
 }
 
-function sendCreated(response: Response, answer: object): void {
-  const id = 'id' in answer ? String(answer.id) : '';
-  response.status(201).set('Location', `${collection}/${id}`).json(answer);
-}
-
-export function listFormsRoute({ bearer, tenant, forms }: Pick<FormRoutesOptions, 'forms' | keyof FormGuards>): Route {
+export function listFormsRoute({ bearer, tenant, list }: FormRoutesOptions): Route {
   return route({
     method: 'get',
     path: collection,
@@ -149,20 +161,20 @@ export function listFormsRoute({ bearer, tenant, forms }: Pick<FormRoutesOptions
       403: { description: 'The caller is no form-admin' },
     },
     async handle({ query: { criteria, after, top, includeData } }, _request, response) {
-      const page = await forms.list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
+      const { forms, hasMore } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
+      const last = forms.at(-1);
       response.json({
-        results: page.forms.map(({ form, formData }) => ({ ...formView(form, { administrator: true }), ...formData })),
-        page: {
-          after: after?.text ?? null,
-          next: page.next ? cursorOf(page.next) : null,
-          size: page.forms.length,
-        },
+        results: forms.map(({ data, files, ...form }) => ({
+          ...formView(form, { administrator: true }),
+          ...(includeData && { data, files }),
+        })),
+        page: { after: after?.text ?? null, next: last && hasMore ? cursorOf(last) : null, size: forms.length },
       });
     },
   });
 }
 
-export function readFormRoute({ bearer, tenant, access }: Pick<FormRoutesOptions, 'access' | keyof FormGuards>): Route {
+export function readFormRoute({ bearer, tenant, access }: FormRoutesOptions): Route {
   return route({
     method: 'get',
     path: `${collection}/:formId`,
@@ -178,7 +190,7 @@ export function readFormRoute({ bearer, tenant, access }: Pick<FormRoutesOptions
       410: { description: 'The form was deleted' },
     },
     async handle({ params }, _request, response) {
-      const { form, role } = await access.reach('read', approachOf(response, params.formId));
+      const { form, role } = await access.authorize('read', formRequestOf(response, params.formId));
       response.json(formView(form, { administrator: role === 'admin' }));
     },
   });
@@ -204,34 +216,34 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
       429: { description: 'Too many wrong codes' },
     },
     async handle({ params, query }, request, response) {
-      const approach = approachOf(response, params.formId);
-      await remove(options, approach, codeOf(request, query.code), response.locals.traceparent).catch(forgiveGone);
+      const formRequest = formRequestOf(response, params.formId);
+      await remove(options, formRequest, codeOf(request, query.code), response.locals.traceparent).catch(ignoreGone);
       response.status(204).end();
     },
   });
 }
 
 async function remove(
-  { access, changes, verification, clock, changed }: FormRoutesOptions,
-  approach: ReturnType<typeof approachOf>,
+  { access, forms, verification, clock, changed }: FormRoutesOptions,
+  formRequest: FormRequest,
   code: string | undefined,
   traceparent: string | undefined,
 ): Promise<void> {
-  const { caller, tenantId, formId } = approach;
+  const { caller, tenantId, formId } = formRequest;
   const actor = { id: caller.subject, name: caller.name };
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const { form, role } = await access.reach('delete', approach);
+    const { form, role } = await access.authorize('delete', formRequest);
     if (role === 'intake') {
       if (code === undefined) throw new Problem('code-required', 'Deleting a draft takes the applicant’s code.');
-      await verification.verify({ form, account: accountOf(caller), code, traceparent });
+      await verification.verify({ form, account: caller, code, traceparent });
     }
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
     const statuses = statusesOf('delete', role);
-    if (await changes.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
+    if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
   }
   throw new Problem('conflict', 'The form keeps changing.');
 }
 
-function forgiveGone(error: unknown): void {
+function ignoreGone(error: unknown): void {
   if (!(error instanceof Problem) || error.slug !== 'gone') throw error;
 }

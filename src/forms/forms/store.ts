@@ -1,204 +1,136 @@
-// Finds and lists forms and the tombstones of deleted forms, always of one tenant. It changes nothing.
+// Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the idempotency
+// record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
-import type { FormStatus } from './catalogue.ts';
-import type { Applicant, Form, Person } from './form.ts';
+import type { EventKind } from '../outbox/event-catalogue.ts';
+import {
+  type ExpiringStatus,
+  expiringStatuses,
+  type FormStatus,
+  type MoveOperation,
+  operations,
+  type StatusMove,
+  statuses,
+} from './catalogue.ts';
+import { afterDeletionSql } from './deletion.ts';
+import type { Form, Person, Tombstone } from './form.ts';
+import type { IdempotencyRecord } from './idempotency.ts';
 
-/** The record of a deleted form. It contains nothing about the applicant. */
-export interface Tombstone {
-  definitionId: string;
-  anonymousApplicant: boolean;
+export interface FormKey {
+  tenantId: string;
+  formId: string;
 }
 
-/** Bounds are exclusive. */
-export interface FormCriteria {
-  definitionIdEquals?: string | undefined;
-  statusEquals?: FormStatus | undefined;
-  anonymousApplicantEquals?: boolean | undefined;
-  createDateAfter?: Date | undefined;
-  createDateBefore?: Date | undefined;
-  lastAccessedAfter?: Date | undefined;
-  lastAccessedBefore?: Date | undefined;
-  lockedAfter?: Date | undefined;
-  lockedBefore?: Date | undefined;
-  submittedAfter?: Date | undefined;
-  submittedBefore?: Date | undefined;
+/** Who changes which form, and when. */
+export interface Change extends FormKey {
+  actor: Person;
+  now: Date;
 }
 
-/** The position after which a page begins. */
-export interface FormPosition {
-  created: Date;
-  id: string;
+/** A form's columns. Form data is not among them: it is passed on as text that is never parsed. */
+export const formColumns = `id, tenant_id AS "tenantId", definition_id AS "definitionId", status, created,
+  created_by AS "createdBy", created_by_issuer AS issuer, anonymous_applicant AS "anonymousApplicant", applicant,
+  subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, revision`;
+
+/** Inserts the idempotency record in $1 to $9, or replaces an expired one. $5 is null if there is no record. */
+export const recordSql = (source: string) => `
+INSERT INTO idempotency_keys (tenant_id, issuer, subject, route, key_hash, body_hash, form_id, answer, created)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}
+ON CONFLICT (tenant_id, issuer, subject, route, key_hash) DO UPDATE
+  SET body_hash = excluded.body_hash, form_id = excluded.form_id, answer = excluded.answer, created = excluded.created`;
+
+/** $1 to $9 of a statement that may write an idempotency record. */
+export function recordValues(record: IdempotencyRecord | undefined, { tenantId, formId }: FormKey, now: Date) {
+  const { issuer, subject, route, keyHash, bodyHash, response } = record ?? {};
+  return [tenantId, issuer, subject, route, keyHash, bodyHash, formId, response, now];
 }
 
-export interface ListedForm {
-  form: Form;
-  /** Present if the query asked for form data. */
-  formData?: { data: unknown; files: unknown };
-}
+const moveSql = `
+WITH form AS (
+  UPDATE forms SET status = $12, revision = revision + 1,
+    locked = CASE WHEN $12 = 'Draft' THEN NULL ELSE locked END,
+    last_accessed = CASE WHEN $14 = 'last_accessed' THEN $9 ELSE last_accessed END,
+    submitted = CASE WHEN $14 = 'submitted' THEN $9 ELSE submitted END
+  WHERE id = $7 AND tenant_id = $1 AND status = $11 AND ($15::bigint IS NULL OR revision = $15)
+  RETURNING ${formColumns}
+), record AS (
+  ${recordSql('FROM form WHERE $5::bytea IS NOT NULL')}
+), told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT id, "tenantId", $13, jsonb_build_object('definitionId', "definitionId", 'actor', $10::jsonb), $9, $9 FROM form
+)
+SELECT * FROM form`;
 
-export interface FormList {
-  forms: ListedForm[];
-  /** Present if there are more forms. */
-  next?: FormPosition;
-}
+const restartSql = (status: ExpiringStatus) => {
+  const { since } = statuses[status].expiry;
+  return `${since} = CASE WHEN held AND NOT $4 AND status = '${status}' THEN $3 ELSE ${since} END`;
+};
 
-export interface FormStore {
-  find(tenantId: string, formId: string): Promise<Form | undefined>;
-  /** Of a form deleted after `since`. */
-  findTombstone(tenantId: string, formId: string, since: Date): Promise<Tombstone | undefined>;
-  /** The oldest form of a definition that a signed-in creator has. */
-  findOfCreator(creator: {
-    tenantId: string;
-    definitionId: string;
-    issuer: string;
-    id: string;
-  }): Promise<string | undefined>;
-  /** Newest first. A page with form data ends early at 8 MiB. */
-  list(query: {
-    tenantId: string;
-    criteria: FormCriteria;
-    after?: FormPosition | undefined;
-    top: number;
-    includeData: boolean;
-  }): Promise<FormList>;
-}
+const holdSql = `
+UPDATE forms SET ${['held = $4', ...expiringStatuses.map(restartSql)].join(', ')}
+WHERE id = $1 AND tenant_id = $2
+RETURNING ${formColumns}`;
 
-/** A row of `forms`. Form data is not among the columns: it is passed on as text that is never parsed. */
-export interface FormRow {
-  id: string;
-  tenant_id: string;
-  definition_id: string;
-  status: FormStatus;
-  created: Date;
-  created_by: Person;
-  created_by_issuer: string;
-  anonymous_applicant: boolean;
-  applicant: Applicant;
-  subscriber_id: string | null;
-  last_accessed: Date;
-  locked: Date | null;
-  submitted: Date | null;
-  held: boolean;
-  revision: string;
-}
+const removeSql = `
+WITH gone AS (
+  DELETE FROM forms WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4)
+  RETURNING id, tenant_id, definition_id, anonymous_applicant, files, subscriber_id, $5::jsonb AS actor, true AS notified
+), ${afterDeletionSql('$3')}
+SELECT id FROM gone`;
 
-export const formColumns = `id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
-  anonymous_applicant, applicant, subscriber_id, last_accessed, locked, submitted, held, revision`;
+export type FormStore = ReturnType<typeof createFormStore>;
 
-export function toForm(row: FormRow): Form {
+export function createFormStore(pool: SharedPool) {
+  const claimOf = ({ tenantId, formId }: FormKey) => ({ tenant: tenantId, member: formId });
+
   return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    definitionId: row.definition_id,
-    status: row.status,
-    created: row.created,
-    createdBy: row.created_by,
-    issuer: row.created_by_issuer,
-    anonymousApplicant: row.anonymous_applicant,
-    applicant: row.applicant,
-    subscriberId: row.subscriber_id,
-    lastAccessed: row.last_accessed,
-    locked: row.locked,
-    submitted: row.submitted,
-    held: row.held,
-    revision: row.revision,
-  };
-}
-
-const formDataLimit = 8 * 1_048_576;
-
-export function createFormStore(pool: SharedPool): FormStore {
-  return {
-    async find(tenantId, formId) {
+    async find(key: FormKey): Promise<Form | undefined> {
       const sql = `SELECT ${formColumns} FROM forms WHERE id = $1 AND tenant_id = $2`;
-      const [row] = (await pool.query<FormRow>({ tenant: tenantId, member: formId }, sql, [formId, tenantId])).rows;
-      return row && toForm(row);
+      return (await pool.query<Form>(claimOf(key), sql, [key.formId, key.tenantId])).rows[0];
     },
-    async findTombstone(tenantId, formId, since) {
+
+    /** Of a form deleted after `since`. */
+    async findTombstone(key: FormKey, since: Date): Promise<Tombstone | undefined> {
       const { rows } = await pool.query<Tombstone>(
-        { tenant: tenantId, member: formId },
+        claimOf(key),
         `SELECT definition_id AS "definitionId", anonymous_applicant AS "anonymousApplicant" FROM tombstones
         WHERE form_id = $1 AND tenant_id = $2 AND deleted > $3`,
-        [formId, tenantId, since],
+        [key.formId, key.tenantId, since],
       );
       return rows[0];
     },
-    async findOfCreator({ tenantId, definitionId, issuer, id }) {
-      const { rows } = await pool.query<{ id: string }>(
-        { tenant: tenantId, member: id },
-        `SELECT id FROM forms WHERE tenant_id = $1 AND definition_id = $2 AND created_by_issuer = $3
-          AND created_by ->> 'id' = $4 AND NOT anonymous_applicant
-        ORDER BY created, id LIMIT 1`,
-        [tenantId, definitionId, issuer, id],
-      );
-      return rows[0]?.id;
+
+    /** The form data that a submit validates, and its revision. Does not set lastAccessed. */
+    async peek(key: FormKey): Promise<{ data: string; revision: string } | undefined> {
+      const sql = 'SELECT data::text, revision FROM forms WHERE id = $1 AND tenant_id = $2';
+      const values = [key.formId, key.tenantId];
+      return (await pool.query<{ data: string; revision: string }>(claimOf(key), sql, values)).rows[0];
     },
-    async list({ tenantId, criteria, after, top, includeData }) {
-      const values: unknown[] = [tenantId, top + 1, formDataLimit, includeData];
-      const bind = (value: unknown) => `$${values.push(value)}`;
-      const conditions = [
-        ...criteriaSql(criteria, bind),
-        ...(after ? [`(created, id) < (${bind(after.created)}, ${bind(after.id)})`] : []),
-      ];
-      const { rows } = await pool.query<ListRow>({ tenant: tenantId, member: 'lists' }, listSql(conditions), values);
-      return toList(rows, top, includeData);
+
+    /**
+     * Changes the status, and writes the event's outbox row and the idempotency record, if given. Undefined if the form
+     * does not have the status that the operation requires, or not the `revision`, if given.
+     */
+    async move(
+      change: Change & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
+    ): Promise<Form | undefined> {
+      const { move, event }: { move: StatusMove; event: EventKind } = operations[change.operation];
+      const record = recordValues(change.record, change, change.now);
+      const values = [...record, change.actor, move.from, move.to, event, move.sets, change.revision];
+      return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
     },
-  };
-}
 
-interface ListRow extends FormRow {
-  data: unknown;
-  files: unknown;
-  found: number;
-}
+    /** Undefined if there is no such form. Releasing a held form restarts the period of its status. */
+    async setHeld({ held, now, ...key }: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined> {
+      return (await pool.query<Form>(claimOf(key), holdSql, [key.formId, key.tenantId, now, held])).rows[0];
+    },
 
-/** $1 tenant, $2 number of rows, $3 bytes of form data on a page, $4 whether to include form data. */
-function listSql(conditions: string[]): string {
-  return `
-WITH page AS MATERIALIZED (
-  SELECT ${formColumns}, CASE WHEN $4 THEN data END AS data, CASE WHEN $4 THEN files END AS files
-  FROM forms WHERE ${['tenant_id = $1', ...conditions].join(' AND ')}
-  ORDER BY created DESC, id DESC LIMIT $2
-), sized AS (
-  SELECT page.*, (count(*) OVER ())::int AS found, row_number() OVER newest AS rank,
-    sum(coalesce(octet_length(data::text) + octet_length(files::text), 0)) OVER newest AS bytes
-  FROM page WINDOW newest AS (ORDER BY created DESC, id DESC)
-)
-SELECT ${formColumns}, data, files, found FROM sized WHERE rank = 1 OR bytes <= $3
-ORDER BY created DESC, id DESC`;
-}
-
-const ranges = {
-  createDate: 'created',
-  lastAccessed: 'last_accessed',
-  locked: 'locked',
-  submitted: 'submitted',
-} as const;
-
-function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): string[] {
-  const conditions: string[] = [];
-  const add = (column: string, operator: '=' | '<' | '>', value: unknown) => {
-    if (value !== undefined) conditions.push(`${column} ${operator} ${bind(value)}`);
-  };
-  add('definition_id', '=', criteria.definitionIdEquals);
-  add('status', '=', criteria.statusEquals);
-  add('anonymous_applicant', '=', criteria.anonymousApplicantEquals);
-  for (const [name, column] of Object.entries(ranges) as [keyof typeof ranges, string][]) {
-    add(column, '>', criteria[`${name}After`]);
-    add(column, '<', criteria[`${name}Before`]);
-  }
-  return conditions;
-}
-
-function toList(rows: ListRow[], top: number, includeData: boolean): FormList {
-  const found = rows[0]?.found ?? 0;
-  const shown = rows.slice(0, top);
-  const last = shown.at(-1);
-  return {
-    forms: shown.map((row) => ({
-      form: toForm(row),
-      ...(includeData && { formData: { data: row.data, files: row.files } }),
-    })),
-    ...(last && found > shown.length && { next: { created: last.created, id: last.id } }),
+    /**
+     * Removes a form that is not held and has one of `statuses`, with its idempotency records and codes; writes a
+     * tombstone and the outbox row `form-deleted`. False if no such form exists.
+     */
+    async remove({ actor, now, statuses, ...key }: Change & { statuses: readonly FormStatus[] }): Promise<boolean> {
+      const values = [key.formId, key.tenantId, now, statuses, actor];
+      return (await pool.query(claimOf(key), removeSql, values)).rowCount === 1;
+    },
   };
 }

@@ -12,7 +12,7 @@ import {
 } from '../../../test/support/outbox.ts';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
-import { createChangeStore } from '../forms/change-store.ts';
+import { createFormStore } from '../forms/store.ts';
 import { createFormsQuarantine } from '../quarantine/store.ts';
 
 let database: OutboxDatabase;
@@ -140,7 +140,7 @@ it('entries disappear with the form, refused events are dropped, and a refused s
   sink.answer(() => undefined);
   const [{ tenant_id: tenantId }] = (await database.pool.query('SELECT tenant_id FROM outbox LIMIT 1')).rows;
   const removal = { tenantId, formId: form, actor: { id: 'ana', name: 'Ana' }, now: new Date() };
-  expect(await createChangeStore(unsharedPool(database.pool)).remove({ ...removal, statuses: ['Draft'] })).toBe(true);
+  expect(await createFormStore(unsharedPool(database.pool)).remove({ ...removal, statuses: ['Draft'] })).toBe(true);
   expect(await entries()).toEqual([]);
   await vi.waitFor(() => expect(sent(form).at(-1)).toBe('form-deleted'));
   const kinds = async () =>

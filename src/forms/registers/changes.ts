@@ -2,38 +2,22 @@
 // register exist is the last of a create and the first of a delete.
 import { Problem } from '../../service/http/problem.ts';
 import { type Parts, type Register, registerOf, toRegister } from './register.ts';
-import type { RegisterLock, RegisterLocks } from './register-lock.ts';
+import type { HoldRegister, RegisterLock } from './register-lock.ts';
 import type { CallContext, RegisterStore } from './store.ts';
-
-export interface ChangeOptions {
-  store: RegisterStore;
-  locks: RegisterLocks;
-}
 
 export type RegisterChanges = ReturnType<typeof createRegisterChanges>;
 
 type Call = Omit<CallContext, 'timeoutMs'>;
+type Content = Pick<Register, 'description' | 'entries'>;
 
-export interface NewRegister {
-  name: string;
-  description: string;
-  entries: readonly unknown[];
-}
-
-/** Undefined members stay as they are. */
-export interface RegisterChange {
-  description?: string | undefined;
-  entries?: readonly unknown[] | undefined;
-}
-
-export function createRegisterChanges({ store, locks }: ChangeOptions) {
+export function createRegisterChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   /** Runs `work` under the register's lock. `step` returns the context of the next call; it throws if that is too late. */
   function withLock<T>(
     name: string,
     call: Call,
     work: (lock: RegisterLock, step: () => CallContext) => Promise<T>,
   ): Promise<T> {
-    return locks.hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
+    return hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
   }
 
   /** Publishes what it writes: a pin on an older revision moves to the new entries. */
@@ -45,7 +29,7 @@ export function createRegisterChanges({ store, locks }: ChangeOptions) {
 
   return {
     /** Throws Problem `conflict` if the register exists. An incomplete register does not; this completes it. */
-    create: ({ name, description, entries }: NewRegister, call: Call): Promise<Register> =>
+    create: (name: string, { description, entries }: Content, call: Call): Promise<Register> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         if (registerOf(name, parts)) throw new Problem('conflict', 'A register with this name exists.');
@@ -61,8 +45,8 @@ export function createRegisterChanges({ store, locks }: ChangeOptions) {
         return toRegister(name, description, written);
       }),
 
-    /** Throws Problem `not-found`. */
-    patch: (name: string, change: RegisterChange, call: Call): Promise<Register> =>
+    /** Undefined members stay as they are. Throws Problem `not-found`. */
+    patch: (name: string, change: { [M in keyof Content]?: Content[M] | undefined }, call: Call): Promise<Register> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         const register = registerOf(name, parts);

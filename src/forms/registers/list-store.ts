@@ -1,5 +1,5 @@
 // Reads a page of a tenant's registers in as few calls as the contract allows: one for all definitions, and one for each
-// 1,000 registers. If those are too large for one response, the registers of the page are read one by one instead.
+// 1,000 registers. If a response would be too large, it reads the registers of the page one by one instead.
 import { LRUCache } from 'lru-cache';
 import type { Configuration, Place } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -10,7 +10,7 @@ import { createRegisterPage, type RegisterPage } from './register-page.ts';
 const largestPage = 1_000;
 /** Largest size of the entries on a page, in bytes of JSON, so that a response fits into memory. */
 const maxPageBytes = 8 * 1_048_576;
-const readsAtOnce = 8;
+const concurrentReads = 8;
 /** Milliseconds for which the registers of a tenant that were too large are read one by one. */
 const rememberMs = 600_000;
 
@@ -55,8 +55,8 @@ export function createRegisterList(
     const readOne = async (name: string) => {
       return { name, entries: entriesOf(await configuration.read(registerNamespace, name, context)) };
     };
-    for (let start = 0; start < names.length && !page.isFull(); start += readsAtOnce)
-      page.add(await Promise.all(names.slice(start, start + readsAtOnce).map(readOne)));
+    for (let start = 0; start < names.length && !page.isFull(); start += concurrentReads)
+      page.add(await Promise.all(names.slice(start, start + concurrentReads).map(readOne)));
   }
 
   return async (context, { top, after }) => {

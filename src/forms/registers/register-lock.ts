@@ -3,7 +3,7 @@
 // Each change holds a connection of a pool that form requests do not use, and has a deadline that includes its wait.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
-import { type Claim, createFairQueue, type FairQueue } from '../../service/limits/fair-queue.ts';
+import { createFairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
@@ -25,37 +25,43 @@ export interface RegisterLockOptions {
   connections?: number | undefined;
   /** Longest wait in milliseconds, for a connection and for the lock together. */
   waitMs?: number | undefined;
-  /** Longest time in milliseconds from the request to the last step, the wait included. */
-  changeMs?: number | undefined;
   /** Longest time for one step in milliseconds. */
   stepMs?: number | undefined;
 }
 
-export interface RegisterLocks {
-  /** Runs `work` while it holds the lock. Problem `busy` (503, Retry-After) if the wait was too long. */
-  hold<T>(tenantId: string, name: string, work: (lock: RegisterLock) => Promise<T>): Promise<T>;
-}
+/** Runs `work` while it holds the lock of a register. Problem `busy` (503, Retry-After) if the wait was too long. */
+export type HoldRegister = <T>(tenantId: string, name: string, work: (lock: RegisterLock) => Promise<T>) => Promise<T>;
 
 /** Concurrent changes of registers in one process, each on its own connection. */
 export const registerConnections = 6;
 /** Label of the metrics of their pool. */
 export const registerPoolName = 'registers';
+/** Longest time in milliseconds from the request to the last step, the wait included. */
+const changeMs = 45_000;
 
-export function createRegisterLocks(options: RegisterLockOptions): RegisterLocks {
-  const { pool, waitMs = 30_000, changeMs = 45_000, stepMs = 10_000 } = options;
-  const queue = createChangeQueue(options, waitMs);
-  const { postgresPools } = options.metrics;
+export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
+  const { pool, metrics, connections = registerConnections, waitMs = 30_000, stepMs = 10_000 } = options;
+  const { postgresPools } = metrics;
+  // Changes wait here first, so that changes of one register never occupy several connections of one process.
+  const queue = createFairQueue({
+    slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
+    waiting: { total: 100, perTenant: 50, perMember: 25 },
+    waitMs,
+    detail: 'Other changes of registers are still running.',
+    retryAfterSeconds: 5,
+    onRefused: (reason) => postgresPools.refused(registerPoolName, reason),
+  });
+  postgresPools.addQueue(registerPoolName, queue);
 
-  async function hold<T>(claim: Claim, work: (lock: RegisterLock) => Promise<T>): Promise<T> {
+  return async (tenant, member, work) => {
     const begun = performance.now();
-    // Wait here first, so that changes of one register never occupy several connections of one process.
+    const left = (limit: number) => begun + limit - performance.now();
+    const claim = { tenant, member };
     const release = queue.tryTake(claim) ?? (await queue.take(claim));
     const waited = performance.now() - begun;
     if (waited >= 1) postgresPools.waited(registerPoolName, waited / 1_000);
     try {
-      return await inTransaction(pool, changeMs, async (client, isLost) => {
-        const { tenant, member } = claim;
-        const left = (limit: number) => begun + limit - performance.now();
+      return await inTransaction(pool, async (client, isLost) => {
         await takeAdvisoryLock(client, ['register', tenant, member], left(waitMs));
         return work({
           lockDefinitions: () =>
@@ -71,33 +77,13 @@ export function createRegisterLocks(options: RegisterLockOptions): RegisterLocks
     } finally {
       release();
     }
-  }
-
-  return { hold: (tenant, member, work) => hold({ tenant, member }, work) };
-}
-
-function createChangeQueue(
-  { metrics, connections = registerConnections }: RegisterLockOptions,
-  waitMs: number,
-): FairQueue {
-  const { postgresPools } = metrics;
-  const queue = createFairQueue({
-    slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
-    waiting: { total: 100, perTenant: 50, perMember: 25 },
-    waitMs,
-    detail: 'Other changes of registers are still running.',
-    retryAfterSeconds: 5,
-    onRefused: (reason) => postgresPools.refused(registerPoolName, reason),
-  });
-  postgresPools.addQueue(registerPoolName, queue);
-  return queue;
+  };
 }
 
 const retrySoon = { headers: { 'Retry-After': '5' } };
 
 async function inTransaction<T>(
   pool: pg.Pool,
-  changeMs: number,
   work: (client: pg.PoolClient, isLost: () => boolean) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect();
@@ -133,12 +119,9 @@ async function takeAdvisoryLock(client: pg.PoolClient, key: string[], waitMs: nu
     await client.query("SELECT set_config('lock_timeout', $1, true)", [timeout]);
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(key)]);
   } catch (error) {
-    if (!isLockTimeout(error) && !isCancelled(error)) throw error;
+    const isCancelled = error instanceof Error && 'code' in error && error.code === '57014';
+    if (!isLockTimeout(error) && !isCancelled) throw error;
     const detail = 'The register is being changed by other requests.';
     throw new Problem('busy', detail, { ...retrySoon, cause: error });
   }
-}
-
-function isCancelled(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === '57014';
 }

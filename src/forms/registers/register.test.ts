@@ -7,9 +7,9 @@ import {
   definitionsIn,
   entriesOf,
   entryProblems,
-  isRegisterName,
   maxEntries,
   maxEntriesBytes,
+  namePattern,
   newDefinition,
   registerOf,
 } from './register.ts';
@@ -21,7 +21,7 @@ const allowed = [...'ABCXYZabcxyz0189 -_'];
 describe('Limits 1, register name', () => {
   it.each(['a', '7', '-', '_', 'Cities of the North', 'a'.repeat(50), '__proto__', 'constructor', 'a  b', '-_-'])(
     '%j is a name',
-    (name) => expect(isRegisterName(name)).toBe(true),
+    (name) => expect(namePattern.test(name)).toBe(true),
   );
 
   it.each([
@@ -47,7 +47,7 @@ describe('Limits 1, register name', () => {
     ['NUL', 'a\0b'],
     ['a zero-width space', 'a\u200bb'],
   ])('%s is no name', (_what, name) => {
-    expect(isRegisterName(name)).toBe(false);
+    expect(namePattern.test(name)).toBe(false);
   });
 
   it('a name is 1 to 50 of the allowed characters without a space at either end, and nothing else', () => {
@@ -57,7 +57,7 @@ describe('Limits 1, register name', () => {
         (text) => {
           const inside = [...text].every((character) => /[A-Za-z0-9 _-]/.test(character) && character.length === 1);
           const expected = inside && text.length >= 1 && text.length <= 50 && text === text.trim();
-          expect(isRegisterName(text)).toBe(expected);
+          expect(namePattern.test(text)).toBe(expected);
         },
       ),
       { numRuns: 2_000 },
@@ -138,8 +138,21 @@ describe('Rule 4 and Limits 2, entries', () => {
   });
 
   it('a mixture is refused at the first item that differs', () => {
-    expect(entryProblems(['a', {}])).toEqual([{ index: 1, detail: 'must be a string as the first item is' }]);
-    expect(entryProblems([{}, {}, 'a'])).toEqual([{ index: 2, detail: 'must be an object as the first item is' }]);
+    expect(entryProblems(['a', {}])).toEqual([{ path: [1], detail: 'must be a string as the first item is' }]);
+    expect(entryProblems([{}, {}, 'a'])).toEqual([{ path: [2], detail: 'must be an object as the first item is' }]);
+  });
+
+  it.each([
+    [{ META_note: 1 }, ['META_note']],
+    [{ label: 'Banff', _bsontype: 'Binary' }, ['_bsontype']],
+    [{ a: [{}, { META_: null }] }, ['a', '1', 'META_']],
+  ])('%j is refused for its reserved member, at any depth', (entry, path) => {
+    expect(entryProblems([{}, entry])).toEqual([{ path: [1, ...path], detail: 'is a reserved name' }]);
+  });
+
+  it('a reserved name may be a value, or part of another name', () => {
+    expect(entryProblems([{ a: '_bsontype', Meta_: 'META_', meta_: 1, aMETA_: 1, _bsontypes: 1 }])).toEqual([]);
+    expect(entryProblems(['META_note', '_bsontype'])).toEqual([]);
   });
 
   it('anything but arrays of strings and arrays of objects is refused', () => {
@@ -155,7 +168,7 @@ describe('Rule 4 and Limits 2, entries', () => {
   it('10,000 entries are right and one more is not', () => {
     const entries = Array.from({ length: maxEntries }, (_, index) => `${index}`);
     expect(entryProblems(entries)).toEqual([]);
-    expect(entryProblems([...entries, 'one more'])).toEqual([{ detail: 'must have at most 10000 items' }]);
+    expect(entryProblems([...entries, 'one more'])).toEqual([{ path: [], detail: 'must have at most 10000 items' }]);
   });
 
   it('1 MiB of JSON in UTF-8 is right and one byte more is not', () => {

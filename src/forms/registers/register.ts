@@ -1,10 +1,10 @@
-// What a data register is and how its two parts stand in the configuration service: a definition with an array schema
-// and the entries. A register without one of them does not exist. Pure: it reads and writes nothing.
+// A data register and its two parts in the configuration service: a definition with an array schema, and the entries. A
+// register without one of them does not exist. Pure.
 import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
 export const maxEntries = 10_000;
-/** Of the entries as JSON. */
+/** Of the entries as JSON in UTF-8. */
 export const maxEntriesBytes = 1_048_576;
 
 /** Letters are ASCII, as in the configuration service; no space at either end. */
@@ -30,7 +30,7 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** Whatever stands in the configuration service under a register's name. */
+/** What the configuration service has under a register's name. */
 export interface Parts {
   definition?: Definition | undefined;
   latest?: Revision | undefined;
@@ -38,22 +38,18 @@ export interface Parts {
   active?: Revision | undefined;
 }
 
-export function isRegisterName(name: string): boolean {
-  return namePattern.test(name);
-}
-
 export function toRegister(name: string, description: string, entries: readonly unknown[]): Register {
   return { namespace: registerNamespace, name, description, entries };
 }
 
-/** The register that the parts make up, undefined where one is missing. */
+/** The register that the parts make up; undefined if one is missing. */
 export function registerOf(name: string, parts: Parts): Register | undefined {
   const entries = entriesOf(parts);
   if (!parts.definition?.hasArraySchema || !entries) return undefined;
   return toRegister(name, parts.definition.description, entries);
 }
 
-/** The entries that forms see: of the active revision, else of the latest. Undefined when those are no array. */
+/** The entries that forms see: of the active revision, else of the latest. Undefined if they are not an array. */
 export function entriesOf({ latest, active }: Parts): readonly unknown[] | undefined {
   const configuration = (active ?? latest)?.configuration;
   return Array.isArray(configuration) ? configuration : undefined;
@@ -63,18 +59,18 @@ export function definitionKey(name: string): string {
   return `${registerNamespace}:${name}`;
 }
 
-/** A register's definition in the document of all definitions, undefined where there is none. */
+/** A register's definition in the document of all definitions. */
 export function definitionIn(document: unknown, name: string): Definition | undefined {
   const key = definitionKey(name);
   return isObject(document) && Object.hasOwn(document, key) ? parseDefinition(document[key]) : undefined;
 }
 
-/** The definitions that have an array schema, by register name. A key that is no register's name is left out. */
+/** The definitions with an array schema, by register name. Keys that are not names of registers are left out. */
 export function definitionsIn(document: unknown): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
   for (const [key, value] of isObject(document) ? Object.entries(document) : []) {
     const name = key.slice(registerNamespace.length + 1);
-    if (key !== definitionKey(name) || !isRegisterName(name)) continue;
+    if (key !== definitionKey(name) || !namePattern.test(name)) continue;
     const definition = parseDefinition(value);
     if (definition.hasArraySchema) definitions.set(name, definition);
   }
@@ -92,39 +88,53 @@ function parseDefinition(value: unknown): Definition {
 }
 
 /**
- * The definition of a new register (draft-07). Its schema takes strings or objects, so that a later update may change
- * from one to the other, and keeps a mixture out whoever writes. `anonymousRead` is not ours to set.
+ * The definition of a new register (draft-07). Its schema accepts strings or objects, so that an update may change from one
+ * to the other, but not a mixture. The API never sets `anonymousRead`.
  */
 export function newDefinition(description: string): Record<string, unknown> {
   const anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
   return { description, configurationSchema: { type: 'array', anyOf } };
 }
 
-/** One thing wrong with entries: at `index`, or with all of them. */
 export interface EntryProblem {
-  index?: number;
+  /** The index of an entry and names of members below it; empty for all entries. */
+  path: (string | number)[];
   detail: string;
 }
 
 const named = { string: 'a string', object: 'an object' };
 
-/** So many problems are enough to see what is wrong. */
+/** Enough to see what is wrong. */
 const maxProblems = 20;
 
-/** What is wrong with entries: they must be all strings or all objects, and within the limits. */
+/** Why entries are refused: they must be all strings or all objects, without reserved members, and within the limits. */
 export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
-  if (entries.length > maxEntries) return [{ detail: `must have at most ${maxEntries} items` }];
+  if (entries.length > maxEntries) return [{ path: [], detail: `must have at most ${maxEntries} items` }];
   const problems: EntryProblem[] = [];
-  const kind = kindOf(entries[0]);
+  const first = kindOf(entries[0]);
   for (const [index, entry] of entries.entries()) {
-    if (kindOf(entry) === undefined) problems.push({ index, detail: 'must be a string or an object' });
-    else if (kind && kindOf(entry) !== kind)
-      problems.push({ index, detail: `must be ${named[kind]} as the first item is` });
+    const kind = kindOf(entry);
+    const reserved = reservedMember(entry);
+    if (!kind) problems.push({ path: [index], detail: 'must be a string or an object' });
+    else if (first && kind !== first)
+      problems.push({ path: [index], detail: `must be ${named[first]} as the first item is` });
+    else if (reserved) problems.push({ path: [index, ...reserved], detail: 'is a reserved name' });
     if (problems.length === maxProblems) break;
   }
   if (problems.length === 0 && sizeOf(entries) > maxEntriesBytes)
-    problems.push({ detail: `must be at most ${maxEntriesBytes} bytes of JSON` });
+    problems.push({ path: [], detail: `must be at most ${maxEntriesBytes} bytes of JSON` });
   return problems;
+}
+
+/** The path of the first member, at any depth, that the platform's configuration service would not store as it was sent. */
+function reservedMember(value: unknown): string[] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, member] of Object.entries(value)) {
+    if (name === '_bsontype' || name.startsWith('META_')) return [name];
+    const below = reservedMember(member);
+    if (below) return [name, ...below];
+  }
+  return undefined;
 }
 
 function kindOf(entry: unknown): 'string' | 'object' | undefined {

@@ -111,7 +111,7 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
       503: busy,
     },
     async handle({ body: { name, description, entries } }, _request, response) {
-      const register = await changes.create({ name, description, entries }, callOf(response));
+      const register = await changes.create(name, { description, entries }, callOf(response));
       response
         .status(201)
         .location(`${path}/${encodeURIComponent(name)}`)

@@ -385,6 +385,8 @@ describe('Rule 4, entries: an array whose items are all strings or objects', () 
     ['a boolean', [{}, true], '/entries/1'],
     ['a string after an object', [{ label: 'Banff' }, 'Canmore'], '/entries/1'],
     ['an object after a string', ['Banff', 'Canmore', {}], '/entries/2'],
+    ['a reserved member', [{ label: 'Banff', META_note: 1 }], '/entries/0/META_note'],
+    ['a reserved member below', [{}, { tags: [{ _bsontype: 'Binary' }] }], '/entries/1/tags/0/_bsontype'],
   ])('400: %s among the entries, on create and on update', async (_what, entries, pointer) => {
     const name = await create();
     const created = await api.request('POST', '', { body: { name: backend.newName(), description: '', entries } });

@@ -1,6 +1,6 @@
 // The request and response schemas of the register API. Unknown members are rejected.
 import { z } from 'zod';
-import { type EntryProblem, entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
+import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
 const example = {
   namespace: registerNamespace,
@@ -22,19 +22,21 @@ const description = z
   .max(10_000, 'must have at most 10000 characters')
   .meta({ examples: [example.description] });
 
-/** For the OpenAPI document only: the actual validation is faster and names the failing item. */
+const entriesDescription =
+  'All strings or all objects; at most 10,000 and 1 MiB of JSON. No member is named `_bsontype` or begins with `META_`';
+
+/** For the OpenAPI document only: the actual validation is faster and names the invalid item. */
 const entriesShape = z
   .union([z.array(z.string()), z.array(z.record(z.string(), z.unknown()))])
-  .meta({ description: 'All strings or all objects; at most 10,000 and 1 MiB of JSON', examples: [example.entries] });
+  .meta({ description: entriesDescription, examples: [example.entries] });
 
 const entries = z
   .array(z.unknown(), 'must be an array')
   .superRefine((value, context) => {
-    for (const { index, detail } of entryProblems(value) satisfies EntryProblem[])
-      context.addIssue({ code: 'custom', path: index === undefined ? [] : [index], message: detail });
+    for (const { path, detail } of entryProblems(value)) context.addIssue({ code: 'custom', path, message: detail });
   })
   .meta({
-    description: 'All strings or all objects; at most 10,000 and 1 MiB of JSON',
+    description: entriesDescription,
     examples: [example.entries],
     override: ({ jsonSchema }: { jsonSchema: { items?: unknown; anyOf?: unknown; maxItems?: number } }) => {
       delete jsonSchema.items;
@@ -83,7 +85,7 @@ const after = z
       .tuple([z.string().regex(namePattern)])
       .safeParse(parseJson(Buffer.from(text, 'base64url').toString()));
     if (parsed.success) return parsed.data[0];
-    context.addIssue('is not a cursor of this list');
+    context.addIssue('must be a cursor of this list');
     return z.NEVER;
   })
   .optional()
@@ -105,7 +107,7 @@ export const listQuery = z.object({
     .min(1)
     .max(100)
     .default(25)
-    .meta({ description: 'Most registers on a page; it ends earlier once its entries take 8 MiB' }),
+    .meta({ description: 'Most registers on a page; a page ends early at 8 MiB of entries' }),
   after,
 });
 

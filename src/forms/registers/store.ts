@@ -53,8 +53,8 @@ function createReads(configuration: Configuration) {
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
     /**
-     * For anonymous callers. Undefined unless the definition, which is at most 5 minutes old, lets anyone read. A register
-     * that is not open costs no call of its own.
+     * For anonymous callers. Undefined unless the definition, which is at most 5 minutes old, lets anyone read. Only for
+     * an open register, the entries are read as well.
      */
     readOpen: (name: string, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
@@ -68,39 +68,31 @@ function createReads(configuration: Configuration) {
 
 function createWrites(configuration: Configuration) {
   // Objects merge one level deep, so a retry changes nothing.
-  const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext): Promise<void> =>
-    asked(async () => {
-      await configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true });
-    });
+  const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext) =>
+    asked(() => configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true }));
 
   return {
     /** Replaces the entries of the latest revision: an update would append. */
     writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, context)),
 
-    pin: (name: string, revision: number, context: CallContext): Promise<void> =>
-      asked(async () => {
-        await configuration.setActiveRevision(registerNamespace, name, revision, context);
-      }),
+    pin: (name: string, revision: number, context: CallContext) =>
+      asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
     /** For a register without a definition: the service would merge the two. */
-    define: (name: string, description: string, context: CallContext): Promise<void> =>
+    define: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, newDefinition(description), context),
 
     /** Keeps the rest of the definition, such as `anonymousRead` and the schema: the service merges. */
-    describe: (name: string, description: string, context: CallContext): Promise<void> =>
+    describe: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, { description }, context),
 
-    removeDefinition: (name: string, context: CallContext): Promise<void> =>
-      asked(async () => {
-        await configuration.deleteProperty(...home, definitionKey(name), context);
-      }),
+    removeDefinition: (name: string, context: CallContext) =>
+      asked(() => configuration.deleteProperty(...home, definitionKey(name), context)),
 
     /** With all revisions and the pin. */
-    removeEntries: (name: string, context: CallContext): Promise<void> =>
-      asked(async () => {
-        await configuration.remove(registerNamespace, name, context);
-      }),
+    removeEntries: (name: string, context: CallContext) =>
+      asked(() => configuration.remove(registerNamespace, name, context)),
   };
 }
 
@@ -117,8 +109,7 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
     }
     // For the client, an open circuit, a timeout and a refused token are the same failure.
-    const { headers } = error;
     const detail = 'The configuration service failed or denied access.';
-    throw new Problem('dependency-failed', detail, { cause: error, headers });
+    throw new Problem('dependency-failed', detail, { cause: error, headers: error.headers });
   }
 }

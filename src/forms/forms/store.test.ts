@@ -7,18 +7,21 @@ import { createTestDatabase, type TestDatabase } from '../../../test/support/pos
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createPool } from '../../service/postgres/postgres.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
-import { createClaim } from '../idempotency/idempotency.ts';
 import { migrationsDirectory } from '../start.ts';
 import { formStatuses, type MoveOperation, type Operation, operationNames, operations } from './catalogue.ts';
-import { type ChangeStore, createChangeStore, type NewForm } from './change-store.ts';
+import { type CreationStore, createCreationStore, type NewForm } from './creation-store.ts';
+import { createClaim } from './idempotency.ts';
+import { createFormStore, type FormStore } from './store.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
-let store: ChangeStore;
+let store: FormStore;
+let creation: CreationStore;
 beforeAll(async () => {
   database = await createTestDatabase(migrationsDirectory);
   pool = createPool({ url: database.url, log: captureLog().log, metrics: createMetrics() });
-  store = createChangeStore(unsharedPool(pool));
+  store = createFormStore(unsharedPool(pool));
+  creation = createCreationStore(unsharedPool(pool));
 });
 afterAll(async () => {
   await pool.end();
@@ -47,7 +50,7 @@ function newForm(changes: Partial<NewForm> = {}): NewForm {
 
 async function made(changes: Partial<NewForm> = {}): Promise<string> {
   const form = newForm(changes);
-  expect(await store.create(form, undefined)).toBe(true);
+  expect(await creation.create(form, undefined)).toBe(true);
   return form.id;
 }
 
@@ -75,8 +78,8 @@ describe('create', () => {
     const creator = { anonymousApplicant: false, onePerApplicant: true, definitionId: 'once' };
     await made(creator);
     const scope = { tenantId, issuer: 'i', subject: 's', route: 'r', body: {}, now };
-    const record = { ...createClaim('secret', 'key', scope), answer: {} };
-    expect(await store.create(newForm(creator), record)).toBe(false);
+    const record = { ...createClaim('secret', 'key', scope), response: { id: 'f' } };
+    expect(await creation.create(newForm(creator), record)).toBe(false);
     expect((await pool.query("SELECT FROM idempotency_keys WHERE issuer = 'i'")).rowCount).toBe(0);
   });
 });

@@ -1,0 +1,119 @@
+// Creates forms. One statement creates the form and writes its outbox rows and its idempotency record, so that a crash
+// leaves all of them or none.
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import type { Form } from './form.ts';
+import type { IdempotencyRecord } from './idempotency.ts';
+import { recordSql, recordValues } from './store.ts';
+
+export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
+  anonymousApplicant: boolean;
+  /** Whether the definition allows this creator only one form. */
+  onePerApplicant: boolean;
+  applicant: Form['applicant'];
+  /** HMACs of the addresses that the mail about the created draft may go to. */
+  noticeHashes: Buffer[];
+}
+
+/**
+ * One row for each address ($17) that may get a mail now ($9). Mails with codes and about other created drafts count.
+ * An existing row is locked, so only one of several concurrent creates sends a mail.
+ */
+const noticeSql = `
+INSERT INTO created_notices AS known (address_hash, latest, sent)
+SELECT hash, $9, ARRAY[$9::timestamptz] FROM form, unnest($17::bytea[]) AS hash
+WHERE ${codesLeft('hash', '0')}
+ORDER BY hash
+ON CONFLICT (address_hash) DO UPDATE SET latest = excluded.latest,
+  sent = excluded.sent || ARRAY(SELECT moment FROM unnest(known.sent) AS moment WHERE ${lastHour('moment')})
+WHERE known.latest <= $9 - interval '1 minute'
+  AND ${codesLeft('known.address_hash', `(SELECT count(*) FROM unnest(known.sent) AS moment WHERE ${lastHour('moment')})`)}
+RETURNING address_hash`;
+
+function lastHour(moment: string): string {
+  return `${moment} > $9 - interval '1 hour'`;
+}
+
+/** Whether an address got no code within the last minute, and fewer than five mails (codes and `others`) within the hour. */
+function codesLeft(hash: string, others: string): string {
+  return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
+    FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;
+}
+
+// Creates the form only if the key is free. It waits for a concurrent create with the same key.
+const createSql = `
+WITH existing AS (
+  SELECT FROM forms
+  WHERE $15 AND tenant_id = $1 AND definition_id = $10 AND created_by_issuer = $11 AND created_by ->> 'id' = $12::jsonb ->> 'id'
+    AND NOT anonymous_applicant
+  LIMIT 1
+), record AS (
+  ${recordSql('WHERE $5::bytea IS NOT NULL AND NOT EXISTS (SELECT FROM existing)')}
+  WHERE idempotency_keys.created <= $16
+  RETURNING form_id
+), form AS (
+  INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer, anonymous_applicant,
+    one_per_applicant, applicant, last_accessed)
+  SELECT $7, $1, $10, 'Draft', $9, $12, $11, $13, $15, $14, $9
+  WHERE NOT EXISTS (SELECT FROM existing) AND ($5::bytea IS NULL OR EXISTS (SELECT FROM record))
+  RETURNING id
+), notice AS (
+  ${noticeSql}
+), judged AS (
+  SELECT id, (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
+), told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT judged.id, $1, rows.kind, rows.facts || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END,
+    $9, $9
+  FROM judged CROSS JOIN LATERAL (VALUES
+    (1, 'subscribe', jsonb_build_object('definitionId', $10::text)),
+    (2, 'form-created', jsonb_build_object('definitionId', $10::text, 'actor', $12::jsonb))
+  ) AS rows (rank, kind, facts)
+  WHERE rows.rank = 2 OR jsonb_array_length($14::jsonb -> 'channels') > 0
+  ORDER BY rows.rank
+)
+SELECT suppressed FROM judged`;
+
+export type CreationStore = ReturnType<typeof createCreationStore>;
+
+/** `onSuppressed` is called for each created draft whose mail is suppressed. */
+export function createCreationStore(pool: SharedPool, onSuppressed: () => void = () => undefined) {
+  return {
+    /**
+     * Creates the form and writes the outbox rows `subscribe` (if there is a channel) and `form-created`. The latter
+     * suppresses its mail if an address got a mail within the last minute, or five within the hour. False if no form was
+     * created: the idempotency key was used, or the creator has a form of the definition.
+     */
+    async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
+      const { tenantId, id, created, onePerApplicant, noticeHashes } = form;
+      const values = [
+        ...recordValues(record, { tenantId, formId: id }, created),
+        ...[form.definitionId, form.issuer, form.createdBy, form.anonymousApplicant, form.applicant],
+        ...[onePerApplicant, record?.expired, noticeHashes],
+      ];
+      try {
+        const claim = { tenant: tenantId, member: id };
+        const { rows } = await pool.query<{ suppressed: boolean }>(claim, createSql, values);
+        if (rows[0]?.suppressed) onSuppressed();
+        return rows.length === 1;
+      } catch (error) {
+        // Concurrent creates by the same creator: the index admits one.
+        if (error instanceof Error && 'constraint' in error && error.constraint === 'forms_one_per_applicant')
+          return false;
+        throw error;
+      }
+    },
+
+    /** The id of the oldest form of a definition that its signed-in creator has. */
+    async findOfCreator(form: Pick<NewForm, 'tenantId' | 'definitionId' | 'issuer' | 'createdBy'>) {
+      const { tenantId, definitionId, issuer, createdBy } = form;
+      const { rows } = await pool.query<{ id: string }>(
+        { tenant: tenantId, member: createdBy.id },
+        `SELECT id FROM forms WHERE tenant_id = $1 AND definition_id = $2 AND created_by_issuer = $3
+          AND created_by ->> 'id' = $4 AND NOT anonymous_applicant
+        ORDER BY created, id LIMIT 1`,
+        [tenantId, definitionId, issuer, createdBy.id],
+      );
+      return rows[0]?.id;
+    },
+  };
+}

@@ -1,0 +1,70 @@
+// Idempotency keys: a request with the same key and body gets the first response again, for 24 hours. A record belongs to
+// a tenant, an account and a route. It contains the key and the body as HMACs only, and is deleted with its form. The
+// statement that makes the change writes it.
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { canonicalJson } from '../../service/json-value.ts';
+import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+
+/** Milliseconds for which a record is valid. */
+const idempotencyPeriod = 24 * 60 * 60 * 1000;
+
+/** What a record belongs to. */
+interface Scope {
+  tenantId: string;
+  issuer: string;
+  subject: string;
+  /** The method and the path, with the form's id if there is one. */
+  route: string;
+}
+
+/** What the request alone determines of a record. */
+export interface IdempotencyClaim extends Scope {
+  keyHash: Buffer;
+  bodyHash: Buffer;
+  /** Records from this time or before may be replaced. */
+  expired: Date;
+}
+
+export interface IdempotencyRecord extends IdempotencyClaim {
+  /** The response body; it contains no applicant information. */
+  response: { id: string };
+}
+
+/** `key` is the header's value. Throws 400 unless it is 1 to 255 printable ASCII characters. */
+export function createClaim(
+  secret: string,
+  key: string,
+  { body, now, ...scope }: Scope & { body: unknown; now: Date },
+): IdempotencyClaim {
+  if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
+    const detail = 'must be 1 to 255 printable ASCII characters';
+    throw invalidRequest([{ pointer: '/headers/idempotency-key', detail }]);
+  }
+  const hash = (purpose: string, text: string) => createHmac('sha256', secret).update(`${purpose}\0${text}`).digest();
+  return {
+    ...scope,
+    keyHash: hash('idempotency-key', key),
+    bodyHash: hash('idempotency-body', canonicalJson(body)),
+    expired: new Date(now.getTime() - idempotencyPeriod),
+  };
+}
+
+/**
+ * Finds the first response to a request; undefined if there is none, or if it has expired. Throws Problem
+ * `idempotency-mismatch` if the key was used with another body.
+ */
+export type FindResponse = (claim: IdempotencyClaim) => Promise<IdempotencyRecord['response'] | undefined>;
+
+export function createFindResponse(pool: SharedPool): FindResponse {
+  return async ({ tenantId, issuer, subject, route, keyHash, bodyHash, expired }) => {
+    const { rows } = await pool.query<{ body_hash: Buffer; answer: IdempotencyRecord['response'] }>(
+      { tenant: tenantId, member: subject },
+      `SELECT body_hash, answer FROM idempotency_keys
+      WHERE tenant_id = $1 AND issuer = $2 AND subject = $3 AND route = $4 AND key_hash = $5 AND created > $6`,
+      [tenantId, issuer, subject, route, keyHash, expired],
+    );
+    if (!rows[0] || timingSafeEqual(bodyHash, rows[0].body_hash)) return rows[0]?.answer;
+    throw new Problem('idempotency-mismatch', 'The idempotency key was used with another body.');
+  };
+}
