@@ -1,5 +1,5 @@
 // What the expiry bench runs on: a Postgres of its own (or a given one), the platform in this process, and the product's
-// processes as they are started in earnest. Events and notifications go to a sink, so that the relay is what is measured.
+// processes as they are started in earnest. Events and notifications go to a sink, so that the dispatcher is what is measured.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// The expiry bench. Drafts that are due are locked by the reconciler as the CronJob starts it, the relay tells the
+// The expiry bench. Drafts that are due are locked by the reconciler as the CronJob starts it, the dispatcher tells the
 // platform of them, and applicants save meanwhile. What it may cost stands beside each figure.
 import { setTimeout as delay } from 'node:timers/promises';
 import { permit } from '../support/forms.ts';
@@ -96,23 +96,23 @@ async function tellDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>):
   const seconds = (performance.now() - started) / 1_000;
   const sent = (await bench.sunk()) - from;
   const byCpu = sent / ((await cpuSeconds()) - cpu);
-  console.log(`\nThe relay of one form service, ${number(backlog)} events to deliver`);
+  console.log(`\nThe dispatcher of one form service, ${number(backlog)} events to deliver`);
   console.log(`  ${number(sent / seconds)} a second (goal 1,000), ${number(byCpu)} in a second of its CPU`);
   await bench.pool.query('TRUNCATE outbox');
 }
 
 interface Saves {
   quiet: number[];
-  relay: number[];
+  dispatcher: number[];
   run: number[];
 }
 
 /**
  * A run is stopped and let go by turns, so that a drift of the machine meets all alike: seconds without it and with an
- * empty outbox, seconds of it (the relay delivers what it writes), seconds of the relay alone.
+ * empty outbox, seconds of it (the dispatcher delivers what it writes), seconds of the dispatcher alone.
  */
 async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<void> {
-  const saves: Saves = { quiet: [], relay: [], run: [] };
+  const saves: Saves = { quiet: [], dispatcher: [], run: [] };
   const slice = async (of: keyof Saves) => {
     await applicants.save(settling);
     saves[of].push(...(await applicants.save(sliceLength)));
@@ -136,7 +136,7 @@ async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<vo
       if (isOver) break;
       await slice('run');
       signal('SIGSTOP');
-      await slice('relay');
+      await slice('dispatcher');
       await emptyOutbox(bench);
       await slice('quiet');
       signal('SIGCONT');
@@ -151,8 +151,8 @@ async function tellSaves(bench: ExpiryBench, applicants: Applicants): Promise<vo
     `\nSaves of 4 KiB, 100 a second: p99 of ${number(saves.run.length)} each, in slices of ${sliceLength / 1_000} s`,
   );
   console.log(`  without a run                     ${p99('quiet').toFixed(1)} ms`);
-  console.log(`  while the relay delivers          ${told('relay')}`);
-  console.log(`  during a run, the relay included  ${told('run')} (goal 2)`);
+  console.log(`  while the dispatcher delivers          ${told('dispatcher')}`);
+  console.log(`  during a run, the dispatcher included  ${told('run')} (goal 2)`);
 }
 
 async function undelivered({ pool }: ExpiryBench): Promise<number> {

@@ -10,7 +10,8 @@ const benches: Record<string, { about: string; run(argument?: string): Promise<v
     run: benchForms,
   },
   expiry: {
-    about: 'drafts locked by the reconciler: outbox rows, scale, memory, the relay, saves during a run (BENCH_DRAFTS)',
+    about:
+      'drafts locked by the reconciler: outbox rows, scale, memory, the dispatcher, saves during a run (BENCH_DRAFTS)',
     run: benchExpiry,
   },
   proxy: {

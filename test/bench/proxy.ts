@@ -31,7 +31,7 @@ export async function benchProxy(): Promise<void> {
   try {
     const service = { ...serviceContender('token handler', world.handler.metricsUrl), url: world.url };
     const idle = await service.residentBytes();
-    const contenders: Reached[] = [service, ...(await startRelays(upstreamUrl))];
+    const contenders: Reached[] = [service, ...(await startDispatchers(upstreamUrl))];
     const { rate, ratio } = await compareCpu(contenders, world);
     const busy = await service.residentBytes();
     // One that cannot bear this rate would only slow the others down.
@@ -53,7 +53,7 @@ export async function benchProxy(): Promise<void> {
 /** All programs in Node run with the same flags. */
 const flags = [...productionFlags, ...nodeFlags];
 
-async function startRelays(upstreamUrl: string): Promise<Reached[]> {
+async function startDispatchers(upstreamUrl: string): Promise<Reached[]> {
   const relays: Reached[] = [];
   const all: RelayKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
   // For a look at the way to the goal only

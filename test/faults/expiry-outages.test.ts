@@ -58,7 +58,7 @@ async function delivered(): Promise<void> {
   await expect.poll(due, { timeout: patience }).toBe(0);
 }
 
-/** After an outage the relay waits a little, by the clock that the test moves. */
+/** After an outage the dispatcher waits a little, by the clock that the test moves. */
 async function backToWork(): Promise<void> {
   moved += 5 * minute;
   await delivered();

@@ -1,10 +1,10 @@
-// Gives a form its subscriber at the notification service, for the first code that is sent before the relay has done it.
+// Gives a form its subscriber at the notification service, for the first code that is sent before the dispatcher has done it.
 // The form's URN is the user id, so whoever comes first, there is one subscriber for each form.
 import type { Notifications } from '../../platform/notifications.ts';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { Form } from '../forms/form.ts';
-import { subscriptionOf } from '../outbox/subscription.ts';
+import { subscriptionOf } from '../notices/notification-type.ts';
 
 /** Rows stay in the outbox for days after their delivery. */
 const suppressedSql = `

@@ -1,10 +1,9 @@
 // Creates, moves, holds and removes forms. One statement makes the change and writes its outbox rows and its idempotency
 // record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
 import type { IdempotencyRecord } from '../idempotency/idempotency.ts';
 import type { EventKind } from '../outbox/event-catalogue.ts';
-import { fileUrnsSql } from '../outbox/file-urns.ts';
-import { clearQuarantineSql } from '../quarantine/clear.ts';
 import {
   type ExpiringStatus,
   expiringStatuses,
@@ -148,22 +147,13 @@ UPDATE forms SET ${['held = $4', ...expiringStatuses.map(restartSql)].join(', ')
 WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
 
-// Foreign keys delete the form's idempotency records and codes. Its data and files are not parsed, so a form whose
-// content Postgres cannot read can be deleted.
 const removeSql = `
-WITH gone AS (
-  DELETE FROM forms WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4)
-  RETURNING id, tenant_id, definition_id, anonymous_applicant, files, subscriber_id
-), tombstone AS (
-  INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted)
-  SELECT id, tenant_id, definition_id, anonymous_applicant, $3 FROM gone
-  ON CONFLICT (form_id) DO UPDATE SET deleted = excluded.deleted
-), ${clearQuarantineSql('$3')}, told AS (
+WITH due AS MATERIALIZED (
+  SELECT id, true AS notified FROM forms
+  WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4) FOR UPDATE
+), ${deletionSql('$3')}, told AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
-  SELECT id, tenant_id, 'form-deleted', jsonb_strip_nulls(jsonb_build_object(
-    'definitionId', definition_id, 'actor', $5::jsonb, 'subscriberId', subscriber_id,
-    'files', ${fileUrnsSql('files')})), $3, $3
-  FROM gone
+  SELECT id, tenant_id, 'form-deleted', ${deletionFacts('$5')}, $3, $3 FROM gone
 )
 SELECT id FROM gone`;
 
