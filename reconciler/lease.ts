@@ -38,7 +38,7 @@ export interface LeaseOptions {
   duration: number;
 }
 
-// SKIP LOCKED: a locked row belongs to a run that is in a transaction at this moment.
+// The table of the lease is called reconciler_turn. SKIP LOCKED: a locked row belongs to a run that is in a transaction.
 const acquireSql = `
 WITH free AS (
   SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 FOR UPDATE SKIP LOCKED

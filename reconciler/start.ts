@@ -68,7 +68,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
       runs: createRunStore(),
       readRetentions: createRetentionReader({ configuration, defaults }),
       batchSize: config.BATCH_SIZE,
-      leaseDuration: config.TURN_LEASE,
+      leaseDuration: config.LEASE_DURATION,
       progress: createProgress({ clock, log, terminal: options.terminal }),
     });
   } finally {

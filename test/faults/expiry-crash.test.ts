@@ -114,7 +114,7 @@ it('three reconcilers at once and a dispatcher, killed at random times, lock eve
   const env = {
     ...reconcilerEnv(world.platform, world.databaseUrl),
     BATCH_SIZE: String(Math.ceil(size / 600)),
-    TURN_LEASE: `PT${lease / 1_000}S`,
+    LEASE_DURATION: `PT${lease / 1_000}S`,
   };
   const reconcilers = keepThree(env);
   await killAtRandom(reconcilers.running, due);

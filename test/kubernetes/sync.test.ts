@@ -145,10 +145,10 @@ describe('nothing is written', () => {
   });
 
   it.each([0, 1, 2, 3])(
-    'once the turn is lost, after %i of four writes; the next sync does the rest',
+    'once the lease is lost, after %i of four writes; the next sync does the rest',
     async (allowed) => {
       await world.lab.create('permits', spec);
-      const lost = new Error('the turn is lost');
+      const lost = new Error('the lease is lost');
       let asked = 0;
       const renewLease = async () => {
         asked += 1;
