@@ -29,7 +29,7 @@ const settings = z.object({
   BATCH_SIZE: integer(50, { min: 1, max: 10_000 }).describe(
     'Forms that one statement changes. Larger batches need less time for each form, but block concurrent requests for longer',
   ),
-  TURN_LEASE: isoDuration('PT2M', { max: 'PT1H' }).describe(
+  LEASE_DURATION: isoDuration('PT2M', { max: 'PT1H' }).describe(
     'How long a run keeps its lease after the last renewal. After a run has died, the next one can start only when the lease has expired',
   ),
   KUBECONFIG: z

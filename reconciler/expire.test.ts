@@ -67,6 +67,20 @@ describe('a draft', () => {
     expect((await world.outbox(id)).map(({ kind }) => kind)).toEqual(['form-expiring', 'form-expiring']);
   });
 
+  it('gets no warning if the period of warnings is not shorter than that of the lock, and the log says so', async () => {
+    const id = await world.add({ definitionId: 'hasty', age: day });
+    const retention = { warnBefore: 0, lockAfter: 3 * day, deleteAfter: day };
+    const policy = { tenantId: tenant, definitionId: 'hasty', retention, ignoresWarning: true } as const;
+    await world.run({ readRetentions: async () => ({ policies: [policy], skipped: [] }) });
+    expect(await world.outbox(id)).toEqual([]);
+    expect(world.log.lines()).toContainEqual(
+      expect.objectContaining({
+        definition: 'hasty',
+        msg: 'no warnings sent: warnBefore is not shorter than lockAfter',
+      }),
+    );
+  });
+
   it('that is overdue already is locked without a warning that would come too late', async () => {
     const id = await world.add({ age: 20 * day });
     await world.run();

@@ -14,7 +14,6 @@ import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
 import { type IsolatedBatch, type Isolation, takeIsolated } from './isolate.ts';
 import type { Writer } from './lease.ts';
-import { patiently } from './patience.ts';
 import type { Progress } from './progress.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
 
@@ -61,13 +60,18 @@ const day = 86_400_000;
 
 /** Rejects with LeaseLostError, and when the database fails for good; then `outcome` holds what was done until then. */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
-  const { pool, store, signal } = options;
+  const { writer, store, signal } = options;
   const { retried, quarantined } = await releaseForRetry(options);
   outcome.counts.retried = retried;
   outcome.quarantined += quarantined;
-  const keys = await patiently(options, () => store.definitions(pool));
+  const keys = await writer.transact((client) => store.definitions(client));
   const { policies, skipped } = await options.readRetentions(keys);
   reportSkipped(skipped, options, outcome);
+  for (const { tenantId, definitionId } of policies.filter(({ ignoresWarning }) => ignoresWarning))
+    options.log.warn(
+      { tenant: tenantId, definition: definitionId },
+      'no warnings sent: warnBefore is not shorter than lockAfter',
+    );
   for (const stage of stages) await walk(stage, policies, options, outcome);
   if (!signal.aborted) await purgeAll(options, outcome);
   await measureOverdue(
@@ -80,14 +84,14 @@ export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Pr
 }
 
 async function measureOverdue(all: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
-  const { pool, store, clock } = options;
+  const { writer, store, clock } = options;
   const yesterday = new Date(clock().getTime() - day);
   const moments: Date[] = [];
   let deletions = 0;
   for (const chunk of inChunks(all)) {
-    const moment = await patiently(options, () => store.oldestOverdue(pool, chunk, clock()));
+    const moment = await writer.transact((client) => store.oldestOverdue(client, chunk, clock()));
     if (moment) moments.push(moment);
-    deletions += await patiently(options, () => store.count(pool, 'delete', chunk, yesterday));
+    deletions += await writer.transact((client) => store.count(client, 'delete', chunk, yesterday));
   }
   outcome.oldestOverdue = moments.sort((a, b) => a.getTime() - b.getTime())[0];
   outcome.overdueDeletions = deletions;
@@ -170,23 +174,19 @@ async function walkChunk(stage: Stage, chunk: readonly Policy[], options: Expiry
 function isolationOf(stage: Stage, options: ExpiryOptions): Isolation {
   const { writer, store, clock, log } = options;
   const batch = (position: Position, limit: number, dryRun: boolean) =>
-    patiently(options, () =>
-      writer.transact((client) => store.batch(client, stage, { position, now: clock(), limit, dryRun })),
-    );
+    writer.transact((client) => store.batch(client, stage, { position, now: clock(), limit, dryRun }));
   return {
     stage,
     log,
     take: (position, limit) => batch(position, limit, writer.dryRun),
     look: (position, limit) => batch(position, limit, true),
     takeBare: (position, { stage: bareStage, formId, cause }) =>
-      patiently(options, () =>
-        writer.transact(async (client) => {
-          const taken = await store.takeBare(client, bareStage, { position, now: clock(), formId });
-          const entries = taken.untold.map((form) => noticeEntry(bareStage, form, cause));
-          await putInQuarantine(client, entries, clock());
-          return { ...taken, entries };
-        }),
-      ),
+      writer.transact(async (client) => {
+        const taken = await store.takeBare(client, bareStage, { position, now: clock(), formId });
+        const entries = taken.untold.map((form) => noticeEntry(bareStage, form, cause));
+        await putInQuarantine(client, entries, clock());
+        return { ...taken, entries };
+      }),
     quarantine: (item) => writer.transact((client) => putInQuarantine(client, [item], clock())),
   };
 }
@@ -233,11 +233,7 @@ async function purgeOne(kind: Purge, options: ExpiryOptions, { counts }: ExpiryO
       writer.transact((client) =>
         purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
       );
-    const { removed, next } = await withRest(
-      options,
-      (batch) => batch.removed,
-      () => patiently(options, remove),
-    );
+    const { removed, next } = await withRest(options, (batch) => batch.removed, remove);
     counts.purged = (counts.purged ?? 0) + removed;
     progress.add(removed);
     after = next;

@@ -13,8 +13,10 @@ afterAll(() => world.close());
 
 const duration = 60_000;
 
+const acquire = () => acquireLease({ ...world.runOptions(), duration });
+
 async function take(): Promise<Lease> {
-  const lease = await acquireLease({ pool: world.pool, clock: world.now, duration });
+  const lease = await acquire();
   if (!lease) throw new Error('the lease is not free');
   // As if its process had died: it is not renewed.
   lease.abandon();
@@ -79,7 +81,7 @@ describe('the lease', () => {
     world.advance(duration - 1);
     await lease.renew();
     world.advance(duration - 1);
-    expect(await acquireLease({ pool: world.pool, clock: world.now, duration })).toBeUndefined();
+    expect(await acquire()).toBeUndefined();
     await release(lease);
   });
 
@@ -100,7 +102,7 @@ describe('the lease', () => {
     const lease = await take();
     await lease.transact(async () => {
       world.advance(2 * duration);
-      expect(await acquireLease({ pool: world.pool, clock: world.now, duration })).toBeUndefined();
+      expect(await acquire()).toBeUndefined();
     });
     await release(lease);
   });

@@ -1,9 +1,12 @@
-// Lets one run work at a time. A run acquires the lease by increasing its generation. Each of its transactions locks the
-// lease's row and checks that the generation is still its own, so that a run that lost the lease writes nothing, however
-// late it resumes. A run that died loses the lease when it expires.
+// Admits one run at a time, and runs its transactions. A run acquires the lease by increasing its generation. Each of its
+// transactions locks the row of the lease and checks the generation, so that a run that lost the lease writes nothing,
+// however late it resumes. A run that died loses the lease when it expires.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
-import { withTransaction } from '../src/service/postgres/postgres.ts';
+import type { Logger } from '../src/service/operations/log.ts';
+import { databaseProblem, withTransaction } from '../src/service/postgres/postgres.ts';
+import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
 /** Another run holds the lease now. */
 export class LeaseLostError extends Error {
@@ -13,10 +16,10 @@ export class LeaseLostError extends Error {
   }
 }
 
-/** How a run writes: in transactions that commit only while it holds the lease. A dry run reads only. */
+/** The transactions of a run. They commit only while it holds the lease; those of a dry run cannot write. */
 export interface Writer {
   dryRun: boolean;
-  /** Rejects with LeaseLostError if another run has taken the lease. */
+  /** Retries failures of the infrastructure. Rejects with LeaseLostError if another run has taken the lease. */
   transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
 
@@ -31,14 +34,40 @@ export interface Lease extends Pick<Writer, 'transact'> {
   abandon(): void;
 }
 
-export interface LeaseOptions {
+export interface RetryOptions {
+  log: Logger;
+  /** Aborted to end the retries. */
+  signal: AbortSignal;
+}
+
+/** Milliseconds before each retry. */
+const pauses = [200, 1_000, 3_000];
+
+/**
+ * Retries after a failure of the infrastructure: a deadlock, a lock or statement timeout, a broken connection. A failure that
+ * a row causes is not retried, because it would repeat.
+ */
+export async function retryFailures<T>({ log, signal }: RetryOptions, work: () => Promise<T>): Promise<T> {
+  for (const pause of pauses) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!databaseProblem(error) || databaseRefusal(error) || signal.aborted) throw error;
+      log.warn({ err: error }, 'statement failed, will be retried');
+      await sleep(pause);
+    }
+  }
+  return work();
+}
+
+export interface LeaseOptions extends RetryOptions {
   pool: pg.Pool;
   clock: Clock;
   /** Milliseconds from the last renewal until another run may take the lease. */
   duration: number;
 }
 
-// SKIP LOCKED: a locked row belongs to a run that is in a transaction at this moment.
+// The table of the lease is called reconciler_turn. SKIP LOCKED: a locked row belongs to a run that is in a transaction.
 const acquireSql = `
 WITH free AS (
   SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 FOR UPDATE SKIP LOCKED
@@ -51,7 +80,8 @@ RETURNING t.generation`;
 const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = $1 AND held_until IS NOT NULL';
 
 /** Undefined when another run holds the lease. */
-export async function acquireLease({ pool, clock, duration }: LeaseOptions): Promise<Lease | undefined> {
+export async function acquireLease(options: LeaseOptions): Promise<Lease | undefined> {
+  const { pool, clock, duration } = options;
   const end = () => new Date(clock().getTime() + duration);
   const [acquired] = (await pool.query<{ generation: string }>(acquireSql, [clock(), end()])).rows;
   if (!acquired) return undefined;
@@ -70,10 +100,12 @@ export async function acquireLease({ pool, clock, duration }: LeaseOptions): Pro
     generation,
     renew,
     transact: (work) =>
-      withTransaction(pool, async (client) => {
-        await hold(client, end());
-        return work(client);
-      }),
+      retryFailures(options, () =>
+        withTransaction(pool, async (client) => {
+          await hold(client, end());
+          return work(client);
+        }),
+      ),
     async release(work) {
       clearInterval(heartbeat);
       await withTransaction(pool, async (client) => {
@@ -83,5 +115,23 @@ export async function acquireLease({ pool, clock, duration }: LeaseOptions): Pro
       });
     },
     abandon: () => clearInterval(heartbeat),
+  };
+}
+
+/** The transactions of a dry run. */
+export function readOnlyWriter({ pool, ...options }: RetryOptions & { pool: pg.Pool }): Writer {
+  return {
+    dryRun: true,
+    transact: (work) =>
+      retryFailures(options, async () => {
+        const client = await pool.connect();
+        try {
+          await client.query('BEGIN READ ONLY');
+          return await work(client);
+        } finally {
+          await client.query('ROLLBACK').catch(() => undefined);
+          client.release();
+        }
+      }),
   };
 }

@@ -117,13 +117,13 @@ describe('the process', () => {
 
   it('that was killed leaves a lease that is free when it expires', { timeout: 2 * timeout }, async () => {
     await addOverdue(4_000);
-    const running = spawnReconciler({ ...env, BATCH_SIZE: '10', TURN_LEASE: 'PT2S' });
+    const running = spawnReconciler({ ...env, BATCH_SIZE: '10', LEASE_DURATION: 'PT2S' });
     await expect.poll(async () => (await statuses()).Draft ?? 0, { timeout, interval: 20 }).toBeLessThan(3_990);
     running.kill('SIGKILL');
     expect((await running.ended).signal).toBe('SIGKILL');
     const deadline = Date.now() + timeout;
     for (;;) {
-      const { code, lines } = await spawnReconciler({ ...env, TURN_LEASE: 'PT2S' }).ended;
+      const { code, lines } = await spawnReconciler({ ...env, LEASE_DURATION: 'PT2S' }).ended;
       expect(code).toBe(0);
       if (summaryOf(lines)?.outcome === 'succeeded') break;
       expect(Date.now()).toBeLessThan(deadline);

@@ -1,4 +1,4 @@
-// The whole way of an applicant who forgets a draft: form service, runs of the reconciler, relay, platform server, real
+// The whole way of an applicant who forgets a draft: form service, runs of the reconciler, dispatcher, platform server, real
 // mail. Time is moved for the form service and the reconciler.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';

@@ -118,8 +118,10 @@ describe('forms that a statement fails for', () => {
         BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;
       CREATE TRIGGER fill_disk BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION fill_disk()`);
     const stop = new AbortController();
-    setTimeout(() => stop.abort(), 100);
-    expect(await world.run({ signal: stop.signal })).toMatchObject({ outcome: 'failed', quarantined: 0 });
+    const run = world.run({ signal: stop.signal });
+    await expect.poll(() => world.log.text()).toContain('statement failed, will be retried');
+    stop.abort();
+    expect(await run).toMatchObject({ outcome: 'failed', quarantined: 0 });
     await world.pool.query('DROP TRIGGER fill_disk ON outbox');
     expect(await entries()).toEqual([]);
     expect(await world.form(id)).toMatchObject({ status: 'Draft' });

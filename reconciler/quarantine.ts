@@ -10,10 +10,9 @@ import {
 } from '../src/forms/quarantine/store.ts';
 import type { Clock } from '../src/service/clock.ts';
 import { unsharedPool } from '../src/service/postgres/shared-pool.ts';
-import type { Writer } from './lease.ts';
-import { type Patience, patiently } from './patience.ts';
+import { type RetryOptions, retryFailures, type Writer } from './lease.ts';
 
-export interface QuarantineUpkeep extends Patience {
+export interface QuarantineUpkeep extends RetryOptions {
   pool: pg.Pool;
   clock: Clock;
   writer: Writer;
@@ -29,15 +28,14 @@ export interface Retries {
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
   const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });
-  const items = writer.dryRun ? [] : await patiently(options, () => quarantine.release('of other versions'));
+  const items = writer.dryRun ? [] : await retryFailures(options, () => quarantine.release('of other versions'));
   const [tried, quarantined] = [items.filter(isNotice).length, items.filter(({ released }) => !released).length];
-  return { retried: tried + (await patiently(options, () => countRetries(pool))), quarantined };
+  return { retried: tried + (await writer.transact(countRetries)), quarantined };
 }
 
 /** After the stages. Returns how many outbox rows were quarantined since the last run; 0 in a dry run. */
-export async function tidyAndCount(options: QuarantineUpkeep): Promise<number> {
-  const { pool, writer } = options;
+export async function tidyAndCount({ writer }: Pick<QuarantineUpkeep, 'writer'>): Promise<number> {
   if (writer.dryRun) return 0;
-  await patiently(options, () => writer.transact(tidyQuarantine));
-  return patiently(options, () => countSinceLastRun(pool));
+  await writer.transact(tidyQuarantine);
+  return writer.transact(countSinceLastRun);
 }

@@ -54,6 +54,13 @@ describe('a run', () => {
     });
   });
 
+  it('records no success of the core clients if it read no resources', async () => {
+    await world.run({ clients: syncOf({ skipped: 'CORE_CLIENTS is off' }).clients });
+    expect(await lastRecord()).toMatchObject({ outcome: 'succeeded', clients_succeeded: null });
+    await world.run({ clients: syncOf({ skipped: 'the resources cannot be read', failures: ['no list'] }).clients });
+    expect(await lastRecord()).toMatchObject({ outcome: 'failed', clients_succeeded: false });
+  });
+
   it('records how long the draft that waits longest has been overdue, those of skipped definitions included', async () => {
     world.breakDefinition('unread', 'invalid');
     const id = await world.add({ definitionId: 'unread', age: 20 * day });

@@ -1,11 +1,10 @@
 // One run: acquires the lease, expires drafts, syncs core clients, writes its record and releases the lease. A failed step
 // does not stop the others; the result names it. Decides nothing about single forms or clients.
-import type pg from 'pg';
 import type { RunRecord, RunStore } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { ClientSync } from './core-clients/sync.ts';
 import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
-import { acquireLease, type Lease, LeaseLostError, type Writer } from './lease.ts';
+import { acquireLease, type Lease, LeaseLostError, readOnlyWriter, type Writer } from './lease.ts';
 import type { RunArguments } from './options.ts';
 
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
@@ -42,7 +41,7 @@ interface Work extends ExpiryOutcome {
 
 /** Does not reject when the database or the platform fails: the result says so. */
 export async function run(options: RunOptions): Promise<RunResult> {
-  const { pool, clock, leaseDuration, log } = options;
+  const { clock, log } = options;
   const work: Work = {
     started: clock(),
     counts: {},
@@ -55,12 +54,12 @@ export async function run(options: RunOptions): Promise<RunResult> {
     clientsSucceeded: null,
   };
   if (options.arguments.dryRun) {
-    await runSteps(options, work, readOnly(pool));
+    await runSteps(options, work, { ...readOnlyWriter(options), renew: () => Promise.resolve() });
     return resultOf(work, options, endOf(work, options));
   }
   let lease: Lease | undefined;
   try {
-    lease = await acquireLease({ pool, clock, duration: leaseDuration });
+    lease = await acquireLease({ ...options, duration: options.leaseDuration });
     if (!lease) return resultOf(work, options, 'skipped');
     await runSteps(options, work, { dryRun: false, transact: lease.transact, renew: lease.renew });
     await finish(lease, work, options);
@@ -75,24 +74,6 @@ export async function run(options: RunOptions): Promise<RunResult> {
 }
 
 type LeaseHolder = Writer & Pick<Lease, 'renew'>;
-
-/** Transactions that cannot write. */
-function readOnly(pool: pg.Pool): LeaseHolder {
-  return {
-    dryRun: true,
-    renew: () => Promise.resolve(),
-    async transact(work) {
-      const client = await pool.connect();
-      try {
-        await client.query('BEGIN READ ONLY');
-        return await work(client);
-      } finally {
-        await client.query('ROLLBACK').catch(() => undefined);
-        client.release();
-      }
-    },
-  };
-}
 
 async function runSteps(options: RunOptions, work: Work, holder: LeaseHolder): Promise<void> {
   const { only } = options.arguments;
@@ -110,7 +91,8 @@ async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promi
   return work.failures.length === 0 && !options.signal.aborted;
 }
 
-async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean> {
+/** Returns null if the resources were not read. */
+async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean | null> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;
   try {
@@ -125,7 +107,8 @@ async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: L
     else log.info({ reason: skipped }, 'resources skipped');
     work.failures.push(...failures);
     work.quarantined += quarantined ?? 0;
-    return failures.length === 0;
+    if (failures.length > 0) return false;
+    return skipped === undefined ? true : null;
   } catch (error) {
     if (error instanceof LeaseLostError) throw error;
     fail(work, log, 'the sync of core clients', error);

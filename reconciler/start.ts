@@ -52,10 +52,10 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
     ...{ configuration, urns, clock, log },
     builderUrl: config.BUILDER_APP_URL,
     allowInsecureRedirectUris: config.ALLOW_INSECURE_REDIRECT_URIS,
-    findCluster: async () => {
-      if (config.CORE_CLIENTS === 'off') return undefined;
-      return findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT });
-    },
+    findCluster:
+      config.CORE_CLIENTS === 'off'
+        ? undefined
+        : () => findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT }),
     owner: config.CORE_CLIENTS_OWNER,
     refusalBook: createRefusalBook({ pool, clock, log }),
   });
@@ -68,7 +68,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
       runs: createRunStore(),
       readRetentions: createRetentionReader({ configuration, defaults }),
       batchSize: config.BATCH_SIZE,
-      leaseDuration: config.TURN_LEASE,
+      leaseDuration: config.LEASE_DURATION,
       progress: createProgress({ clock, log, terminal: options.terminal }),
     });
   } finally {

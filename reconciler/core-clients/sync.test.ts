@@ -58,6 +58,7 @@ const writes = () => proxy.calls.filter((line) => !line.startsWith('GET')).lengt
 
 function sync(options: {
   builderUrl?: string;
+  isOff?: boolean;
   dryRun?: boolean;
   renewLease?: () => Promise<void>;
   env?: NodeJS.ProcessEnv;
@@ -68,7 +69,7 @@ function sync(options: {
     urns: test.access.urns,
     builderUrl: options.builderUrl,
     allowInsecureRedirectUris: false,
-    findCluster: () => findCluster({ env, timeout: 2_000 }),
+    findCluster: options.isOff ? undefined : () => findCluster({ env, timeout: 2_000 }),
     clock: () => new Date(),
     log: log.log,
   }).sync({ dryRun, allowPrune: true, renewLease });
@@ -84,6 +85,10 @@ describe('where there is no Kubernetes', () => {
       skipped: expect.stringContaining('no Kubernetes'),
     });
     expect(await clients()).toEqual({ other: { name: 'Other' } });
+  });
+
+  it('the sync names the setting if CORE_CLIENTS is off', async () => {
+    expect(await sync({ isOff: true })).toMatchObject({ failures: [], skipped: 'CORE_CLIENTS is off' });
   });
 
   it('builder-preview is written beside the others where BUILDER_APP_URL is set, and not twice', async () => {

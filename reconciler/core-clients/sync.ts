@@ -48,8 +48,8 @@ export interface ClientSync {
 
 export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** Called at each sync, which closes the result; undefined if there is no Kubernetes. */
-  findCluster(): Promise<Cluster | undefined>;
+  /** Called at each sync, which closes the result; undefined if no resources are to be read. */
+  findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
   /** Public URL of the builder without trailing slash; undefined if there is none. */
   builderUrl: string | undefined;
@@ -89,9 +89,11 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
 async function syncAll(sync: Sync): Promise<void> {
   let cluster: Cluster | undefined;
   try {
-    cluster = await sync.findCluster();
+    cluster = await sync.findCluster?.();
     if (cluster) return await syncResources(sync, cluster, await cluster.list());
-    sync.outcome.skipped = 'there is no Kubernetes to ask';
+    sync.outcome.skipped = sync.findCluster
+      ? 'no Kubernetes: neither KUBECONFIG nor a service account token'
+      : 'CORE_CLIENTS is off';
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     fail(sync, error.message);

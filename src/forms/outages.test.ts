@@ -72,7 +72,7 @@ describe('while the notification service is away', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
   });
 
-  it('a form that is sent a code before the relay has subscribed it has one subscriber', async () => {
+  it('a form that is sent a code before the dispatcher has subscribed it has one subscriber', async () => {
     await notifications.break(503, { at: 1, times: 2 });
     const id = await forms.draft();
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);

@@ -37,9 +37,9 @@ import { createDataBody } from './forms/schema.ts';
 import { createFormStore } from './forms/store.ts';
 import { countSuppressedNotices } from './notices/metrics.ts';
 import { createDelivery } from './outbox/delivery.ts';
+import { type Dispatcher, type DispatcherPace, startDispatcher } from './outbox/dispatcher.ts';
 import { createFileService } from './outbox/files.ts';
 import { createOutboxMetrics } from './outbox/metrics.ts';
-import { type Relay, type RelayPace, startRelay } from './outbox/relay.ts';
 import { createOutboxStore } from './outbox/store.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
@@ -57,7 +57,7 @@ export interface StartOptions {
   env: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides of the outbox dispatcher's times. */
-  pace?: Partial<RelayPace>;
+  pace?: Partial<DispatcherPace>;
   /** Overrides of the times of the checks before the first readiness. */
   startup?: Partial<StartupPace>;
 }
@@ -136,14 +136,14 @@ function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metr
 /** Label of the metrics of the request pool. */
 const requestPoolName = 'requests';
 
-function startOutbox(base: Base, pace: Partial<RelayPace> | undefined): Relay {
+function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Dispatcher {
   const { config, pools, platform, definitions, urns, metrics, log, clock } = base;
   const deleteFiles = config.DELETE_FILES;
   const removalDelay = config.SUBSCRIBER_REMOVAL_DELAY;
   const store = createOutboxStore({ pool: pools.outbox, removalDelay, deleteFiles });
   const { events, notifications } = platform;
   const files = deleteFiles ? createFileService(platform.client('files', urns.service('file-service:v1'))) : undefined;
-  return startRelay({
+  return startDispatcher({
     store,
     deliver: createDelivery({ events, notifications, files, definitions, readData: store.readData, urns }),
     metrics: createOutboxMetrics({ metrics, store, clock }),

@@ -2,8 +2,9 @@
 // batched UPDATE. They alternate after each batch, on drafts that are stored side by side.
 import type pg from 'pg';
 import type { Policy } from '../../src/forms/expiry/expiry.ts';
-import { lockSql, planSql } from '../../src/forms/expiry/statements.ts';
+import { lockSql } from '../../src/forms/expiry/statements.ts';
 import { createExpiryStore, type Position } from '../../src/forms/expiry/store.ts';
+import { planSql } from '../../src/forms/outbox/settle-statements.ts';
 import { median } from './load.ts';
 
 const day = 86_400_000;

@@ -280,19 +280,19 @@ async function expectGone(id: string): Promise<void> {
     expect([table, await countOf(`SELECT FROM ${table} WHERE form_id = $1`, [id])]).toEqual([table, 0]);
 }
 
-describe('the relay, killed before and after each of its statements', { timeout }, () => {
+describe('the dispatcher, killed before and after each of its statements', { timeout }, () => {
   /** Crashes at the first, second and third step after a start, and over again, until there is nothing to deliver. */
   async function crashUntilDrained(): Promise<number> {
     await forms.kill();
     await Promise.all([world.events.open(), world.notifications.open()]);
     for (let crashes = 0; ; crashes += 1) {
       await expireClaims();
-      const relay = world.launch({ ...env, CRASH_RELAY_AT: String((crashes % 3) + 1) });
-      if (!(await drained(world.pool, 60_000, relay.hasEnded))) {
-        expect(await relay.ended).toBe('SIGKILL');
+      const dispatcher = world.launch({ ...env, CRASH_DISPATCHER_AT: String((crashes % 3) + 1) });
+      if (!(await drained(world.pool, 60_000, dispatcher.hasEnded))) {
+        expect(await dispatcher.ended).toBe('SIGKILL');
         continue;
       }
-      await relay.kill();
+      await dispatcher.kill();
       await restart();
       return crashes;
     }

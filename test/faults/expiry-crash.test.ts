@@ -1,4 +1,4 @@
-// kill -9 of reconcilers and of the relay while many drafts are locked: three runs at once all the time, and none of them
+// kill -9 of reconcilers and of the dispatcher while many drafts are locked: three runs at once all the time, and none of them
 // comes to its end by itself. What applicants are told is looked at where they would read it, at the mail server.
 // EXPIRY_DRAFTS sets how many drafts (150).
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,20 +15,20 @@ const lease = 1_500;
 
 let world: FormWorld;
 let mail: MailCounter;
-let relay: FormProcess;
+let dispatcher: FormProcess;
 beforeAll(async () => {
   mail = await startMailCounter();
   world = await startFormWorld({ platformEnv: { SMTP_URL: mail.url, WORKER_CONCURRENCY: '8' } });
-  relay = await startRelay();
-  await vi.waitFor(() => expect(relay.logText()).toContain('registered at the platform'), 60_000);
+  dispatcher = await startDispatcher();
+  await vi.waitFor(() => expect(dispatcher.logText()).toContain('registered at the platform'), 60_000);
 });
 afterAll(async () => {
   await world.close();
   await mail.close();
 });
 
-/** A claim of a dead relay runs out six of these later. */
-const startRelay = () => world.spawn({ PLATFORM_TIMEOUT: 'PT2S', LOG_LEVEL: 'info' });
+/** A claim of a dead dispatcher runs out six of these later. */
+const startDispatcher = () => world.spawn({ PLATFORM_TIMEOUT: 'PT2S', LOG_LEVEL: 'info' });
 
 const count = async (sql: string) =>
   (await world.pool.query<{ n: number }>(`SELECT count(*)::int AS n ${sql}`)).rows[0]?.n;
@@ -80,7 +80,7 @@ function wavesOf(ids: string[]): string[][] {
 
 /** Makes drafts due, and strikes at a random moment after the first of them is locked. */
 async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Promise<void> {
-  let relayStart = Promise.resolve();
+  let dispatcherStart = Promise.resolve();
   for (const [nth, wave] of wavesOf(ids).entries()) {
     const before = await lockedCount();
     await world.pool.query("UPDATE forms SET last_accessed = now() - interval '16 days' WHERE id = ANY($1)", [wave]);
@@ -92,16 +92,16 @@ async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Pro
     if (nth === 1) await sleep(2 * lease);
     for (const victim of victims) victim.kill('SIGCONT');
     if (nth % 2 === 1) continue;
-    await relayStart;
-    await relay.kill();
-    relayStart = startRelay().then((started) => {
-      relay = started;
+    await dispatcherStart;
+    await dispatcher.kill();
+    dispatcherStart = startDispatcher().then((started) => {
+      dispatcher = started;
     });
   }
-  await relayStart;
+  await dispatcherStart;
 }
 
-it('three reconcilers at once and a relay, killed at random times, lock every due draft once, and each applicant gets one notice or the same again', {
+it('three reconcilers at once and a dispatcher, killed at random times, lock every due draft once, and each applicant gets one notice or the same again', {
   timeout: 4 * patience,
 }, async () => {
   const tenantId = world.platform.tenant.id;
@@ -114,7 +114,7 @@ it('three reconcilers at once and a relay, killed at random times, lock every du
   const env = {
     ...reconcilerEnv(world.platform, world.databaseUrl),
     BATCH_SIZE: String(Math.ceil(size / 600)),
-    TURN_LEASE: `PT${lease / 1_000}S`,
+    LEASE_DURATION: `PT${lease / 1_000}S`,
   };
   const reconcilers = keepThree(env);
   await killAtRandom(reconcilers.running, due);

@@ -265,7 +265,7 @@ describe('while the event service is stopped', () => {
     }, 10_000);
     expect(await metric('outbox_undelivered', { kind: 'form-created' })).toBe(1);
     expect(linesSince(from)).toContainEqual(
-      expect.objectContaining({ level: 'warn', outbox: 'events', msg: 'the outbox cannot deliver and tries again' }),
+      expect.objectContaining({ level: 'warn', outbox: 'events', msg: 'outbox delivery failed' }),
     );
     await world.events.open();
     await drained(pool);

@@ -3,7 +3,7 @@
 //
 // - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its answer. The
 //   process ends before the n-th.
-// - CRASH_RELAY_AT=<n>: each statement that a pool sends outside of a request is the relay's. Its steps are the moments
+// - CRASH_DISPATCHER_AT=<n>: each statement that a pool sends outside of a request is the dispatcher's. Its steps are the moments
 //   before and after every statement but for looks that find nothing. The process ends at the n-th.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -51,7 +51,7 @@ function countRequestSteps(current: AsyncLocalStorage<RequestSteps>): void {
   } as typeof ServerResponse.prototype.end;
 }
 
-function countRelaySteps(current: AsyncLocalStorage<RequestSteps>, crashAt: number): void {
+function countDispatcherSteps(current: AsyncLocalStorage<RequestSteps>, crashAt: number): void {
   let taken = 0;
   const take = () => {
     taken += 1;
@@ -77,5 +77,5 @@ function foundRows(answer: unknown): boolean {
 if (isMainThread) {
   const current = new AsyncLocalStorage<RequestSteps>();
   countRequestSteps(current);
-  countRelaySteps(current, Number(process.env.CRASH_RELAY_AT ?? 0));
+  countDispatcherSteps(current, Number(process.env.CRASH_DISPATCHER_AT ?? 0));
 }

@@ -16,7 +16,7 @@ import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { anonymous, configure, permit } from './forms.ts';
 import { type HttpTap, startHttpTap } from './http-tap.ts';
-import { quick } from './outbox-relay.ts';
+import { quick } from './outbox-dispatcher.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 

@@ -1,5 +1,5 @@
 // A form service for a test: the real app in this process, on a database of its own, with the real access service,
-// platform server, relay and a real mailbox behind it. Only its clock can be moved; the platform keeps real time.
+// platform server, dispatcher and a real mailbox behind it. Only its clock can be moved; the platform keeps real time.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { configSchema } from '../../src/forms/config.ts';
@@ -9,7 +9,7 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createPool } from '../../src/service/postgres/postgres.ts';
 import { testServiceSecret } from './access.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
-import { quick } from './outbox-relay.ts';
+import { quick } from './outbox-dispatcher.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 

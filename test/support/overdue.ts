@@ -1,5 +1,5 @@
 // Drafts of applicants without an account that nobody has opened for a while, made by Postgres itself, because there are
-// many. The relay subscribes each applicant, as after a create.
+// many. The dispatcher subscribes each applicant, as after a create.
 import type pg from 'pg';
 import { permit } from './forms.ts';
 

@@ -7,7 +7,7 @@ import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type Channel, codeChannel, type Form } from '../forms/form.ts';
-import { subscriptionOf } from '../outbox/subscription.ts';
+import { subscriptionOf } from '../notices/notification-type.ts';
 import type { Account, BudgetKeys, CodeHashes } from './code.ts';
 import type { CodeAttempt, CodeStore } from './store.ts';
 

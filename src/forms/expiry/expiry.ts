@@ -1,9 +1,9 @@
-// How long drafts and locked forms are kept, and when the periods of a definition are over. Pure. It decides by moments
-// only: status and hold are conditions of the statements.
+// How long drafts and locked forms are kept, and since when they are overdue. Pure. It decides only by times: the statements
+// check status and hold.
 
 /** Periods in milliseconds. */
 export interface Retention {
-  /** Before the lock; 0 for no warning. */
+  /** Before the lock, and shorter than `lockAfter`; 0 for no warning. */
   warnBefore: number;
   /** From the last access to the lock. */
   lockAfter: number;
@@ -17,21 +17,23 @@ export interface Policy {
   tenantId: string;
   definitionId: string;
   retention: Retention;
+  /** The configured warning is not shorter than `lockAfter`, so no warning is sent. */
+  ignoresWarning?: true;
 }
 
 /**
- * Beyond `deleteAfter`, how long a deletion waits for the event service to accept the form-locked event: then the form
- * is deleted all the same, and recorded as not notified. Milliseconds.
+ * How long after `deleteAfter` a deletion waits until the event service has accepted form-locked. Then the form is deleted and
+ * recorded as not notified. Milliseconds.
  */
 export const noticeGrace = 15 * 86_400_000;
 
-/** What falls due at `now`, as bounds of moments. Older means earlier than the bound: at the bound itself it is not due. */
+/** Bounds of what is due. They are exclusive: a form of exactly the bound's time is not due. */
 export interface DueBounds {
   /** Drafts last accessed before this are locked. */
   lockBefore: Date;
-  /** Drafts last accessed before this, and not to be locked yet, are warned; never before `lockBefore`. */
+  /** Drafts last accessed between `lockBefore` and this are warned of. */
   warnBefore: Date;
-  /** Forms locked before this are deleted once their notice is accepted. */
+  /** Forms locked before this are deleted if their notice was accepted. */
   deleteBefore: Date;
   /** Forms locked before this are deleted in any case. */
   deleteAnyhowBefore: Date;
@@ -43,7 +45,7 @@ export function dueBounds({ warnBefore, lockAfter, deleteAfter }: Retention, now
   const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
   return {
     lockBefore: ago(lockAfter),
-    warnBefore: ago(Math.max(lockAfter - warnBefore, 0)),
+    warnBefore: ago(lockAfter - warnBefore),
     deleteBefore: ago(deleteAfter),
     deleteAnyhowBefore: ago(deleteAfter + noticeGrace),
     deleteOn: new Date(now.getTime() + deleteAfter),

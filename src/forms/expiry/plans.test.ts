@@ -112,8 +112,8 @@ const purgeIndexes: [Purge, string[]][] = [
   ['reconciler_runs', ['reconciler_runs_by_end']],
 ];
 const sequences = Array.from({ length: 64 }, (_, index) => String(index + 1));
-const claim = { lane: 'events', now, limit: 64, lease: 60_000 };
-const relayIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]][] = [
+const claim = { service: 'events', now, limit: 64, lease: 60_000 } as const;
+const outboxIndexes: [string, (store: OutboxStore) => Promise<unknown>, string[]][] = [
   ['claim', (store) => store.claim(claim), ['outbox_due', 'outbox_by_form', 'outbox_pkey', 'forms_pkey']],
   [
     'claim that goes on from a position',
@@ -179,7 +179,7 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
   });
 
-  it.each(relayIndexes)('a %s of the relay looks its rows up', async (_name, work, indexes) => {
+  it.each(outboxIndexes)('a %s of the outbox uses index lookups', async (_name, work, indexes) => {
     const plan = await planOf((db) => work(createOutboxStore({ pool: db, removalDelay: 900_000, deleteFiles: true })));
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
   });

@@ -1,7 +1,7 @@
 // Removes what has no use any more, a batch at a time: tombstones, idempotency records, codes, delivered outbox rows and
 // old records of runs. It keeps what something still asks for, by the very periods that the readers of each table have.
 import type pg from 'pg';
-import { planSql } from './statements.ts';
+import { planSql } from '../outbox/settle-statements.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -49,7 +49,7 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
 };
 
 /**
- * Milliseconds that a delivered row is kept: for whoever asks what was sent, and for a relay that lost its claim and
+ * Milliseconds that a delivered row is kept: for whoever asks what was sent, and for a dispatcher that lost its claim and
  * tells late of the subscriber that it made.
  */
 const outboxPeriod = 7 * day;

@@ -1,4 +1,4 @@
-// How long the forms of a definition are kept, as its configuration says it.
+// How long the forms of a definition are kept, by its configuration.
 import { describe, expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { dueBounds, noticeGrace } from './expiry.ts';
@@ -36,7 +36,7 @@ describe('the periods of a definition', () => {
       { warnBefore: 'PT12H', lockAfter: 'P1DT1S', deleteAfter: 'PT1M' },
       { warnBefore: day / 2, lockAfter: day + 1_000, deleteAfter: 60_000 },
     ],
-  ])('are, by %j, the defaults but for %j', async (retention, changes) => {
+  ])('with %j are the defaults, except %j', async (retention, changes) => {
     const read = readerOf({ tenant: { permit: { name: 'Permit', retention } } });
     expect(await read([key('permit')])).toEqual({
       policies: [{ ...key('permit'), retention: { ...defaults, ...changes } }],
@@ -45,8 +45,27 @@ describe('the periods of a definition', () => {
   });
 });
 
+describe('a warning that is not shorter than the lock', () => {
+  it.each([
+    [{ lockAfter: 'P3D' }, { lockAfter: 3 * day }],
+    [{ warnBefore: 'P20D' }, {}],
+    [{ warnBefore: 'P20D', lockAfter: 'P15D' }, {}],
+  ])('is ignored, so that new drafts get no warning: %j', async (retention, changes) => {
+    const read = readerOf({ tenant: { permit: { name: 'Permit', retention } } });
+    expect((await read([key('permit')])).policies).toEqual([
+      { ...key('permit'), retention: { ...defaults, warnBefore: 0, ...changes }, ignoresWarning: true },
+    ]);
+  });
+
+  it('is not reported if the definition asks for no warning', async () => {
+    const retention = { warnBefore: 'P0D', lockAfter: 'P0D' };
+    const read = readerOf({ tenant: { permit: { name: 'Permit', retention } } });
+    expect((await read([key('permit')])).policies[0]).not.toHaveProperty('ignoresWarning');
+  });
+});
+
 describe('a definition that cannot be read', () => {
-  it('is skipped with the reason, and the others are read', async () => {
+  it('is skipped with a reason, and the others are read', async () => {
     const read = readerOf({
       tenant: {
         permit: {},
@@ -57,7 +76,7 @@ describe('a definition that cannot be read', () => {
       refused: new PlatformError('configuration', 'rejected'),
     });
     const keys = [key('wrong'), key('x', 'away'), key('absent'), key('x', 'refused'), key('endless'), key('permit')];
-    // One that has members of its own is a definition; an empty one is none.
+    // A configuration without members is not a definition.
     const { policies, skipped } = await read([...keys, key('named')]);
     expect(skipped.map(({ definitionId, tenantId, reason }) => `${tenantId} ${definitionId} ${reason}`)).toEqual([
       'tenant wrong invalid',
@@ -71,11 +90,11 @@ describe('a definition that cannot be read', () => {
   });
 });
 
-describe('the bounds at a moment', () => {
+describe('the bounds at a time', () => {
   const now = new Date('2026-03-20T10:00:00.123Z');
   const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
 
-  it('are the periods before it, and fifteen days more for a deletion without notice', () => {
+  it('are the periods before it, plus fifteen days for a deletion without notice', () => {
     expect(dueBounds(defaults, now)).toEqual({
       lockBefore: ago(15 * day),
       warnBefore: ago(12 * day),
@@ -84,9 +103,5 @@ describe('the bounds at a moment', () => {
       deleteOn: ago(-15 * day),
     });
     expect(noticeGrace).toBe(15 * day);
-  });
-
-  it('of a warning that is longer than the period before the lock are the moment itself', () => {
-    expect(dueBounds({ ...defaults, warnBefore: 99 * day }, now).warnBefore).toEqual(now);
   });
 });

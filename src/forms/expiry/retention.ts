@@ -1,9 +1,9 @@
-// Reads how long the forms of each definition are kept. A definition that cannot be read is named with the reason and
-// gets no period: its forms are left alone, because nobody can say that they are not to be kept for longer. One
-// definition never holds up another.
+// Reads how long the forms of each definition are kept. A definition that cannot be read is skipped, with a reason: its forms
+// are kept, because they may have to be kept for longer. One definition never delays another.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
 import { parseDuration } from '../../service/operations/config.ts';
+import type { FormDefinition } from '../definitions/definition.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import type { Policy, Retention } from './expiry.ts';
 
@@ -13,15 +13,9 @@ export interface DefinitionKey {
   definitionId: string;
 }
 
-/**
- * - `missing`: the tenant has no such definition
- * - `invalid`: it is not as a form definition must be
- * - `unreadable`: the configuration service did not tell
- */
-export type SkipReason = 'missing' | 'invalid' | 'unreadable';
-
 export interface SkippedDefinition extends DefinitionKey {
-  reason: SkipReason;
+  /** `unreadable`: the configuration service failed. */
+  reason: 'missing' | 'invalid' | 'unreadable';
   error?: unknown;
 }
 
@@ -30,19 +24,12 @@ export interface Retentions {
   skipped: SkippedDefinition[];
 }
 
-/** Periods as a definition writes them: ISO 8601 durations. */
-interface RetentionOverrides {
-  warnBefore?: string | undefined;
-  lockAfter?: string | undefined;
-  deleteAfter?: string | undefined;
-}
-
 export interface RetentionReaderOptions {
   configuration: Pick<Configuration, 'activeOrLatest'>;
   defaults: Retention;
 }
 
-/** Definitions read at once. */
+/** Concurrent reads. */
 const width = 8;
 
 export function createRetentionReader({ configuration, defaults }: RetentionReaderOptions) {
@@ -53,8 +40,8 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
     try {
       const definition = await source.find(tenantId, definitionId, { permission: false });
       if (!definition) return { ...key, reason: 'missing' };
-      const retention = retentionOf(definition.retention, defaults);
-      return retention ? { ...key, retention } : { ...key, reason: 'invalid' };
+      const policy = policyOf(key, definition.retention ?? {}, defaults);
+      return policy ?? { ...key, reason: 'invalid' };
     } catch (error) {
       return { ...key, reason: isOutage(error) ? 'unreadable' : 'invalid', error };
     }
@@ -71,13 +58,20 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
   };
 }
 
-/** The defaults with a definition's own periods; undefined when one of those cannot be used. */
-function retentionOf(overrides: RetentionOverrides | null | undefined, defaults: Retention): Retention | undefined {
+/** The definition's periods, by default those of the environment. Undefined if a period is invalid. */
+function policyOf(
+  key: DefinitionKey,
+  overrides: NonNullable<FormDefinition['retention']>,
+  defaults: Retention,
+): Policy | undefined {
   const period = (name: keyof Retention) => {
-    const text = overrides?.[name];
+    const text = overrides[name];
     return text === undefined ? defaults[name] : parseDuration(text);
   };
   const [warnBefore, lockAfter, deleteAfter] = [period('warnBefore'), period('lockAfter'), period('deleteAfter')];
   if (warnBefore === undefined || lockAfter === undefined || deleteAfter === undefined) return undefined;
-  return { warnBefore, lockAfter, deleteAfter };
+  // Otherwise every draft would be warned of as soon as it is created.
+  const ignoresWarning = warnBefore >= lockAfter && warnBefore > 0;
+  const retention = { warnBefore: ignoresWarning ? 0 : warnBefore, lockAfter, deleteAfter };
+  return { ...key, retention, ...(ignoresWarning && { ignoresWarning }) };
 }

@@ -11,8 +11,7 @@
 // Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 times before which forms
 // are due, $6 batch size, $7 now; each statement documents the rest. Definitions are scanned in the order of the arrays.
 import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
-import { fileUrnsSql } from '../outbox/file-urns.ts';
-import { clearQuarantineSql } from '../quarantine/clear.ts';
+import { deletionFacts, deletionSql } from './deletion.ts';
 
 interface Walk {
   status: ExpiringStatus;
@@ -38,16 +37,6 @@ page AS MATERIALIZED (
   SELECT page.position::int, page.at::text, page.id FROM page
   ORDER BY page.position DESC, page.at DESC, page.id DESC LIMIT 1
 )`;
-
-/**
- * Runs before a batch, in its transaction. A run changes most of the table, so the planner's statistics are outdated: it
- * would expect no rows and scan an index, or the table, for each of a thousand forms. These settings make it use index
- * scans and lookups. Up to version 17, Postgres disables plans by adding to their cost, which triggers JIT: hence no JIT.
- */
-export const planSql = ['seqscan', 'bitmapscan', 'sort', 'hashjoin', 'mergejoin']
-  .map((way) => `SET LOCAL enable_${way} = off;`)
-  .concat('SET LOCAL jit = off')
-  .join(' ');
 
 /** The status when the row is locked. The concatenation prevents partial indexes, so that rows are looked up by id. */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
@@ -168,17 +157,9 @@ WITH ${deletePage}, due AS MATERIALIZED (
   WHERE (gate.notified OR gate.anyhow) AND ${stillIs('Locked')} AND f.locked = gate.at AND ${isFree('delete', 'f.id')}
     ${only('$9')}
   FOR UPDATE OF f SKIP LOCKED
-), gone AS (
-  DELETE FROM forms f USING due WHERE f.id = due.id
-  RETURNING f.id, f.tenant_id, f.definition_id, f.anonymous_applicant, f.files, f.subscriber_id, due.notified
-), tombstone AS (
-  INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
-  SELECT id, tenant_id, definition_id, anonymous_applicant, $7, notified FROM gone
-  ON CONFLICT (form_id) DO UPDATE SET deleted = excluded.deleted, notified = excluded.notified
-), ${clearQuarantineSql('$7')}, told AS (${told({
+), ${deletionSql('$7')}, told AS (${told({
   kind: 'form-deleted',
-  facts: `jsonb_strip_nulls(jsonb_build_object(
-    'definitionId', definition_id, 'subscriberId', subscriber_id, 'files', ${fileUrnsSql('files')}))`,
+  facts: deletionFacts('NULL'),
   from: 'gone',
 })}
 )

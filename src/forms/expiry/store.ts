@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { ExpiringStatus } from '../forms/catalogue.ts';
+import { planSql } from '../outbox/settle-statements.ts';
 import { dueBounds, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {
@@ -15,7 +16,6 @@ import {
   lockLookSql,
   lockSql,
   oldestOverdueSql,
-  planSql,
   warnLookSql,
   warnSql,
 } from './statements.ts';

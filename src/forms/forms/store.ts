@@ -1,6 +1,7 @@
 // Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the idempotency
 // record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
+import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
 import type { EventKind } from '../outbox/event-catalogue.ts';
 import {
   type ExpiringStatus,
@@ -11,7 +12,6 @@ import {
   type StatusMove,
   statuses,
 } from './catalogue.ts';
-import { afterDeletionSql } from './deletion.ts';
 import type { Form, Person, Tombstone } from './form.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
 
@@ -71,10 +71,13 @@ WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
 
 const removeSql = `
-WITH gone AS (
-  DELETE FROM forms WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4)
-  RETURNING id, tenant_id, definition_id, anonymous_applicant, files, subscriber_id, $5::jsonb AS actor, true AS notified
-), ${afterDeletionSql('$3')}
+WITH due AS MATERIALIZED (
+  SELECT id, true AS notified FROM forms
+  WHERE id = $1 AND tenant_id = $2 AND NOT held AND status = ANY($4) FOR UPDATE
+), ${deletionSql('$3')}, told AS (
+  INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
+  SELECT id, tenant_id, 'form-deleted', ${deletionFacts('$5')}, $3, $3 FROM gone
+)
 SELECT id FROM gone`;
 
 export type FormStore = ReturnType<typeof createFormStore>;

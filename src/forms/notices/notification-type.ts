@@ -1,7 +1,9 @@
-// The notification type by which applicants follow their own form. Only the service makes subscriptions, one subscriber for
-// each form; nobody can subscribe themselves.
-import { eventNamespace } from '../outbox/event.ts';
-import { type EventEntry, events } from '../outbox/event-catalogue.ts';
+// The notification type by which applicants follow their own form, and their subscription to it. Only the service creates
+// subscriptions, one subscriber for each form.
+import type { SubscribeRequest } from '../../platform/notifications.ts';
+import type { Urns } from '../../service/urn.ts';
+import { type EventEntry, eventNamespace, events, noticeContext } from '../outbox/event-catalogue.ts';
+import type { OutboxForm } from '../outbox/outbox.ts';
 import type { NoticeTemplates } from './templates.ts';
 
 export const notificationTypeId = 'form-status-updates';
@@ -33,3 +35,27 @@ export function notificationTypeOf(catalogue: Record<string, EventEntry>): Notif
 }
 
 export const notificationType = notificationTypeOf(events);
+
+export interface SubscribedForm {
+  id: string;
+  tenantId: string;
+  definitionId: string;
+  /** Undefined if the form was deleted: its subscriber is looked up without information about the applicant. */
+  applicant: OutboxForm['applicant'] | undefined;
+  /** The mail of form-created is suppressed. */
+  noticeSuppressed: boolean | undefined;
+}
+
+/** The user id is the form's URN: each form has its own subscriber, and a repeated request finds it. */
+export function subscriptionOf(form: SubscribedForm, urns: Urns): SubscribeRequest {
+  const { id, tenantId, definitionId, applicant, noticeSuppressed } = form;
+  const urn = urns.form(id);
+  return {
+    tenantId,
+    typeId: notificationTypeId,
+    userId: urn,
+    ...(applicant?.addressAs && { addressAs: applicant.addressAs }),
+    channels: (applicant?.channels ?? []).map(({ channel, address }) => ({ channel, address })),
+    criteria: { description: definitionId, correlationId: urn, ...(noticeSuppressed && { context: noticeContext }) },
+  };
+}

@@ -1,4 +1,4 @@
-// Delivers one claimed row to its service. It does not access the database: the lane records the outcome. Every delivery can
+// Delivers one claimed row to its service. It does not write to the database: the queue settles the row. Every delivery can
 // be repeated: events carry an idempotency key, a subscriber is found by its user id, and something that is already removed
 // counts as removed.
 //
@@ -21,36 +21,20 @@
 //   The statement that records it also writes the removal, so there is never one without the other.
 // - No outbox row contains the applicant's information at any time, so a row that outlives its form discloses nothing. The
 //   names of signed-in actors are removed from the form's rows when form-deleted is accepted.
+import type { Events } from '../../platform/events.ts';
+import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Urns } from '../../service/urn.ts';
-import { type FormEvent, renderEvent, wantsData } from './event.ts';
-import { type EventKind, events, isEventKind, type OutboxKind } from './event-catalogue.ts';
+import { subscriptionOf } from '../notices/notification-type.ts';
+import { type EventKind, events, isEventKind, type OutboxKind, renderEvent, wantsData } from './event-catalogue.ts';
 import type { EventDefinition } from './event-fields.ts';
+import type { FileService } from './files.ts';
 import type { OutboxRow } from './outbox.ts';
-import { type Subscribing, subscriptionOf } from './subscription.ts';
 
 export interface DefinitionSource {
   /** Undefined if it is not configured. Throws Problem `definition-invalid`, or the platform client's error. */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
-}
-
-/** The calls to the platform's services. Each retries by itself and ends within a minute. */
-export interface DeliveryPlatform {
-  events: { send(event: FormEvent): Promise<void> };
-  notifications: Subscribing & {
-    /** Also resolves if the subscriber does not exist. */
-    removeSubscriber(tenantId: string, id: string): Promise<void>;
-  };
-  /** Undefined if the deletion of files is disabled; earlier rows are skipped. */
-  files: FileService | undefined;
-}
-
-export interface FileService {
-  /** Undefined if the file does not exist. */
-  read(urn: string): Promise<{ recordId?: string | null | undefined } | undefined>;
-  /** Also resolves if the file does not exist. */
-  remove(urn: string): Promise<void>;
 }
 
 export interface Delivered {
@@ -62,7 +46,12 @@ export interface Delivered {
 
 export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
-export interface DeliveryOptions extends DeliveryPlatform {
+/** Every call to a platform service retries by itself and ends within a minute. */
+export interface DeliveryOptions {
+  events: Pick<Events, 'send'>;
+  notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber'>;
+  /** Undefined if the deletion of files is disabled; earlier rows are skipped. */
+  files: FileService | undefined;
   definitions: DefinitionSource;
   /** The form data; null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
@@ -112,11 +101,9 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
   if (form?.subscriberId) return { outcome: 'skipped', subscriberId: form.subscriberId };
   if (form?.applicant.channels.length === 0) return { outcome: 'skipped' };
   const { formId: id, tenantId, facts } = row;
+  const { definitionId, noticeSuppressed } = facts;
   const request = subscriptionOf(
-    {
-      ...{ id, tenantId, definitionId: facts.definitionId, applicant: form?.applicant },
-      noticeSuppressed: facts.noticeSuppressed === true,
-    },
+    { id, tenantId, definitionId, noticeSuppressed, applicant: form?.applicant },
     options.urns,
   );
   try {
@@ -124,8 +111,7 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     return { outcome: 'accepted', subscriberId };
   } catch (error) {
     // The service creates no subscriber without a channel, so there is none to remove.
-    const none = !form && error instanceof PlatformError && error.upstreamStatus === 400;
-    if (none) return { outcome: 'skipped' };
+    if (!form && error instanceof PlatformError && error.upstreamStatus === 400) return { outcome: 'skipped' };
     throw error;
   }
 }

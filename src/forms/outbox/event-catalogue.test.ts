@@ -1,4 +1,4 @@
-// The catalogue of events is the only list of kinds: whatever is registered, rendered, translated or documented follows it.
+// The catalogue of events is the only list of kinds: registration, rendering, translation and documentation derive from it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,8 +8,7 @@ import { createUrns } from '../../service/urn.ts';
 import { type NotificationType, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
 import { noticeTemplates } from '../notices/templates.ts';
 import { registered } from '../registration.ts';
-import { renderEntry } from './event.ts';
-import { type EventEntry, eventKinds, events, eventTypesOf } from './event-catalogue.ts';
+import { type EventEntry, eventKinds, events, eventTypesOf, renderEntry } from './event-catalogue.ts';
 import { actor, formId } from './event-fields.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -26,11 +25,11 @@ function untranslated(catalogue: Record<string, EventEntry>): string[] {
 }
 
 describe('the catalogue of events', () => {
-  it('is what docs/notices.md says: npm run docs writes its table', () => {
+  it('matches the table in docs/notices.md, which npm run docs writes', () => {
     expect(page).toBe(withEventTable(page, events));
   });
 
-  it('is what the service registers at the platform', () => {
+  it('is registered at the platform', () => {
     expect(registered.events?.map(({ name }) => name)).toEqual(eventKinds);
     expect(registered.notificationTypes?.[notificationTypeId]?.events).toEqual(notificationTypeOf(events).events);
   });
@@ -39,7 +38,7 @@ describe('the catalogue of events', () => {
     expect(untranslated(events)).toEqual([]);
   });
 
-  it('needs one entry for another event: its type, notice, payload and documentation follow, its translation is missed', () => {
+  it('needs one entry for another event: type, notice, payload and documentation derive from it', () => {
     const entry: EventEntry = {
       description: 'A form was made up.',
       payload: { id: formId, madeUpBy: actor },
@@ -68,7 +67,7 @@ describe('the catalogue of events', () => {
     });
   });
 
-  // Others name the kinds that they write or treat in a special way. A file that names most of them is a second list.
+  // Other files name the kinds that they write. A file that names most kinds is a second list.
   it('is the only list of kinds in the code, apart from the operations that send events', () => {
     const named = (text: string) => eventKinds.filter((kind) => text.includes(`'${kind}'`)).length;
     const lists = listFiles(root, ['src', 'reconciler'], '.ts')

@@ -1,6 +1,6 @@
-// The catalogue of events: for each kind its description, payload, notice to the applicant, and what its delivery needs. The
-// event types and the notification type that are registered at the platform, the rendered events and the table in
-// docs/notices.md derive from it. To add an event, add an entry here, its template (notices/templates.ts) and its
+// The catalogue of events: for each kind its description, payload, notice to the applicant, and what its delivery needs.
+// Event types, notification type, rendered events and the table in docs/notices.md derive from it. No event contains an
+// address, a channel, a code or a subscriber, and only form-submitted contains form data. To add an event, add an entry here, its template (notices/templates.ts) and its
 // translation (docs/notices/fr.json).
 //
 // The events of a form are delivered in the order of its changes. The entries are in the order of a form's life.
@@ -8,6 +8,7 @@ import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';
 import {
   actor,
   definition,
+  type EventDefinition,
   type Field,
   factTime,
   files,
@@ -19,7 +20,9 @@ import {
   noDryRun,
   noSubmission,
   objectSchema,
+  type PayloadSource,
 } from './event-fields.ts';
+import type { OutboxRow } from './outbox.ts';
 
 export interface EventEntry {
   description: string;
@@ -128,4 +131,60 @@ export function eventTypesOf(catalogue: Record<string, EventEntry>): EventType[]
     const properties = Object.entries(payload).map(([member, { schema }]) => [member, schema] as const);
     return { name, description, payloadSchema: objectSchema(Object.fromEntries(properties)) };
   });
+}
+
+export const eventNamespace = 'form-service';
+
+/** The context that a subscription requires of events if it must not receive all of them (decision 0035). */
+export const noticeContext = { notice: 'due' } as const;
+
+/**
+ * An event, as the event service takes it. `context.idempotencyKey` is the same at every delivery, and unique across
+ * installations, because form ids are UUIDs.
+ */
+export interface FormEvent {
+  namespace: typeof eventNamespace;
+  name: string;
+  timestamp: string;
+  correlationId: string;
+  /** `notice`: whether the applicant may get a mail about it. See {@link noticeContext}. */
+  context: { definitionId: string; formId: string; idempotencyKey: string; notice: 'due' | 'suppressed' };
+  tenantId: string;
+  payload: Record<string, unknown>;
+}
+
+/**
+ * Whether the event contains form data: its payload has that member, the definition asks for it, and the form is still the
+ * submitted one. Form data that was changed after a to-draft does not belong to this submission.
+ */
+export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition | undefined): boolean {
+  if (!('data' in events[row.kind].payload) || definition?.includeDataInSubmission !== true) return false;
+  const { form } = row;
+  const unchanged = form?.status === 'Submitted' || form?.status === 'Archived';
+  return unchanged && form?.submitted?.getTime() === row.created.getTime();
+}
+
+/** The event of a row. */
+export function renderEvent(source: PayloadSource & { row: OutboxRow<EventKind> }): FormEvent {
+  return renderEntry(source, events[source.row.kind]);
+}
+
+/** As above, for an entry of any catalogue. */
+export function renderEntry(source: PayloadSource, { payload }: Pick<EventEntry, 'payload'>): FormEvent {
+  const { row, urns } = source;
+  const members = Object.entries(payload).map(([member, { render }]) => [member, render(source)] as const);
+  return {
+    namespace: eventNamespace,
+    name: row.kind,
+    timestamp: row.created.toISOString(),
+    correlationId: urns.form(row.formId),
+    context: {
+      definitionId: row.facts.definitionId,
+      formId: row.formId,
+      idempotencyKey: `${row.formId}:${row.sequence}`,
+      notice: row.facts.noticeSuppressed ? 'suppressed' : noticeContext.notice,
+    },
+    tenantId: row.tenantId,
+    payload: Object.fromEntries(members),
+  };
 }

@@ -1,8 +1,14 @@
-// Reads and deletes files at the file service, for deleted forms. It refuses anything that is no file URN of the
-// platform, so that a URN from a form never becomes a path of its own choosing.
+// Reads and deletes files at the file service, for deleted forms. Ignores a URN that is not a file of the platform, so that a
+// URN from a form cannot become another path.
 import { z } from 'zod';
 import type { PlatformClient } from '../../platform/http-client.ts';
-import type { FileService } from './delivery.ts';
+
+export interface FileService {
+  /** Undefined if the file does not exist. */
+  read(urn: string): Promise<{ recordId?: string | null | undefined } | undefined>;
+  /** Also resolves if the file does not exist. */
+  remove(urn: string): Promise<void>;
+}
 
 const fileId = /:v1:\/files\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 

@@ -69,8 +69,3 @@ export interface OutboxRow<Kind extends string = string> {
   /** Undefined if the form was deleted. */
   form: OutboxForm | undefined;
 }
-
-/** Identifies a row across deliveries. Unique across installations, because form ids are UUIDs. */
-export function idempotencyKey(row: Pick<OutboxRow, 'formId' | 'sequence'>): string {
-  return `${row.formId}:${row.sequence}`;
-}

@@ -1,27 +1,27 @@
-// Outbox to mailbox through the real platform: registration, subscription, events checked against their registered
-// schemas, templates, mail, removal. Nothing is played by a stand-in.
+// From outbox to mailbox through the platform server: registration, subscription, events that are validated against their
+// registered schemas, templates, mail, removal.
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import pino from 'pino';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
-import { quick } from '../../../test/support/outbox-relay.ts';
+import { quick } from '../../../test/support/outbox-dispatcher.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { createPlatform, type Platform } from '../../platform/platform.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createDefinitionSource } from '../definitions/source.ts';
 import { registered } from '../registration.ts';
 import { createDelivery } from './delivery.ts';
+import { type Dispatcher, startDispatcher } from './dispatcher.ts';
 import { eventKinds } from './event-catalogue.ts';
 import { createOutboxMetrics } from './metrics.ts';
-import { type Relay, startRelay } from './relay.ts';
 import { createOutboxStore } from './store.ts';
 
 let services: TestPlatform;
 let database: OutboxDatabase;
 let platformDatabase: pg.Pool;
 let platform: Platform;
-let relay: Relay;
+let dispatcher: Dispatcher;
 let shift = 0;
 const clock = () => new Date(Date.now() + shift);
 const log = pino({ level: 'silent' });
@@ -67,11 +67,19 @@ beforeAll(async () => {
     urns: access.urns,
   });
   const outboxMetrics = createOutboxMetrics({ metrics, store, clock });
-  relay = startRelay({ store, deliver, metrics: outboxMetrics, clock, log, callTimeout: 10_000, pace: quick });
+  dispatcher = startDispatcher({
+    store,
+    deliver,
+    metrics: outboxMetrics,
+    clock,
+    log,
+    callTimeout: 10_000,
+    pace: quick,
+  });
 });
 
 afterAll(async () => {
-  await relay?.stop();
+  await dispatcher?.stop();
   await platform?.close();
   await platformDatabase?.end();
   await services?.close();
@@ -84,12 +92,12 @@ const facts = {
   deleteOn: '2026-09-04T17:00:00.000Z',
 };
 
-async function tell(form: string, kinds: readonly Parameters<OutboxDatabase['addRow']>[1][]): Promise<void> {
+async function record(form: string, kinds: readonly Parameters<OutboxDatabase['addRow']>[1][]): Promise<void> {
   for (const kind of kinds) {
     await database.addRow(form, kind, { facts, at: clock() });
     await database.pool.query('UPDATE outbox SET tenant_id = $1', [services.tenant.id]);
   }
-  relay.nudge();
+  dispatcher.nudge();
 }
 
 const mailsTo = (address: string) =>
@@ -97,13 +105,13 @@ const mailsTo = (address: string) =>
 const waitForMails = (address: string, count: number) =>
   vi.waitFor(() => expect(mailsTo(address)).toHaveLength(count), { timeout: 60_000, interval: 50 });
 
-it('tells the applicant of the whole life of a form, and leaves no trace of them after its end', async () => {
+it('an applicant is notified of every change of their form, and leaves no data behind after its deletion', async () => {
   const address = 'canary-ana@example.org';
-  const form = await database.addForm({ channels: [{ channel: 'email', address }], data: { trade: 'canary-answer' } });
-  await tell(form, ['subscribe', ...eventKinds.filter((kind) => kind !== 'form-deleted')]);
+  const form = await database.addForm({ channels: [{ channel: 'email', address }], data: { trade: 'canary-data' } });
+  await record(form, ['subscribe', ...eventKinds.filter((kind) => kind !== 'form-deleted')]);
   await waitForMails(address, 6);
   await database.removeForm(form);
-  await tell(form, ['form-deleted']);
+  await record(form, ['form-deleted']);
   await waitForMails(address, 7);
   const subjects = mailsTo(address).map(({ subject }) => subject);
   expect([...subjects].sort()).toEqual(
@@ -141,10 +149,10 @@ it('tells the applicant of the whole life of a form, and leaves no trace of them
   }
 });
 
-it('leaves no subscriber of a form that was deleted before it was subscribed', async () => {
+it('a form that is deleted before `subscribe` is delivered leaves no subscriber', async () => {
   const form = await database.addForm({ channels: [{ channel: 'email', address: 'early@example.org' }] });
   await database.removeForm(form);
-  await tell(form, ['subscribe', 'form-created', 'form-deleted']);
+  await record(form, ['subscribe', 'form-created', 'form-deleted']);
   await vi.waitFor(
     async () => {
       shift += 15 * 60_000;
@@ -156,26 +164,26 @@ it('leaves no subscriber of a form that was deleted before it was subscribed', a
   expect(mailsTo('early@example.org')).toEqual([]);
 });
 
-it('speaks French where the tenant’s configuration says so', async () => {
+it('notices are in French if the tenant configures French templates', async () => {
   const update = JSON.parse(
     await readFile(new URL('../../../docs/notices/fr.json', import.meta.url), 'utf8'),
   ) as Record<string, unknown>;
   await platform.configuration.update('platform', 'notification-service', update, { tenantId: services.tenant.id });
   const address = 'jean@example.org';
   const form = await database.addForm({ channels: [{ channel: 'email', address }] });
-  await tell(form, ['subscribe', 'form-created']);
+  await record(form, ['subscribe', 'form-created']);
   await waitForMails(address, 1);
   expect(mailsTo(address)[0]?.subject).toBe('Votre brouillon « Permit » est enregistré');
 });
 
-it('an event that was delivered twice is told once', async () => {
+it('an event that is delivered twice sends one mail', async () => {
   const address = 'bob@example.org';
   const form = await database.addForm({ channels: [{ channel: 'email', address }] });
-  await tell(form, ['subscribe', 'form-created']);
+  await record(form, ['subscribe', 'form-created']);
   await waitForMails(address, 1);
   await database.pool.query("UPDATE outbox SET accepted = NULL WHERE form_id = $1 AND kind = 'form-created'", [form]);
-  relay.nudge();
+  dispatcher.nudge();
   await vi.waitFor(async () => expect(await database.undelivered()).toBe(0));
-  await tell(form, ['form-unlocked']);
+  await record(form, ['form-unlocked']);
   await waitForMails(address, 2);
 });

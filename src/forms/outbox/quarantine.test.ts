@@ -1,6 +1,5 @@
-// Rows that a service refuses for ever: they are quarantined after a bounded number of refusals, and hold back neither
-// the rest of their form nor anybody else's rows. On a real Postgres, over real HTTP.
-
+// Rows that a service keeps refusing: they are quarantined after a bounded number of refusals, and hold back neither the later
+// rows of their form nor other forms. With a real Postgres and real HTTP.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {
@@ -10,28 +9,32 @@ import {
   type Sink,
   startSink,
 } from '../../../test/support/outbox.ts';
-import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import {
+  startTestDispatcher,
+  type TestDispatcher,
+  type TestDispatcherOptions,
+} from '../../../test/support/outbox-dispatcher.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import { createFormStore } from '../forms/store.ts';
 import { createFormsQuarantine } from '../quarantine/store.ts';
 
 let database: OutboxDatabase;
 let sink: Sink;
-let relays: TestRelay[] = [];
+let dispatchers: TestDispatcher[] = [];
 beforeEach(async () => {
   database = await createOutboxDatabase();
   sink = await startSink();
 });
 afterEach(async () => {
-  await Promise.all(relays.map((relay) => relay.stop()));
-  relays = [];
+  await Promise.all(dispatchers.map((dispatcher) => dispatcher.stop()));
+  dispatchers = [];
   await sink.close();
   await database.close();
 });
 
-const start = (options: Partial<TestRelayOptions> = {}) => {
+const start = (options: Partial<TestDispatcherOptions> = {}) => {
   const pace = { refusals: 3, ...options.pace };
-  relays.push(startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, ...options, pace }));
+  dispatchers.push(startTestDispatcher({ databaseUrl: database.url, sinkUrl: sink.url, ...options, pace }));
 };
 const eventOf = ({ path, body }: Received) =>
   path === '/event/v1/events'
@@ -68,10 +71,10 @@ it('an event that the event service keeps refusing is quarantined, and the later
     { kind: 'form-created', about, reason: 'service-refused', detail: 'events 422', attempts: 3 },
   ]);
   expect(logged.text()).toContain('item quarantined');
-  expect(await relays[0]?.metrics.registry.metrics()).toContain('outbox_undelivered{kind="form-created"} 0');
+  expect(await dispatchers[0]?.metrics.registry.metrics()).toContain('outbox_undelivered{kind="form-created"} 0');
 });
 
-it('an outage is no refusal: however often it fails, nothing is quarantined', async () => {
+it('an outage quarantines nothing, however long it lasts', async () => {
   const form = await database.addForm();
   await database.addRow(form, 'form-created');
   let statuses = [500, 503, 429, 408, 401, 403, 404, 405];
@@ -117,7 +120,7 @@ it('a released row is delivered, and quarantined again by its first refusal', as
   expect(await store().counts()).toEqual([{ kind: 'form-created', reason: 'service-refused', count: 1 }]);
 });
 
-it('what a deletion leaves is removed although form-deleted is refused for ever', async () => {
+it('a subscriber is removed although form-deleted is quarantined', async () => {
   const form = await database.addForm();
   await database.addRow(form, 'form-deleted', {
     facts: { subscriberId: 'subscriber-1', actor: { id: 'ana', name: 'Ana' } },
@@ -130,7 +133,7 @@ it('what a deletion leaves is removed although form-deleted is refused for ever'
   expect(rows).toEqual([{ facts: { definitionId: 'permit', subscriberId: 'subscriber-1' } }]);
 });
 
-it('entries disappear with the form, refused events are dropped, and a refused subscriber is asked for once more', async () => {
+it('the deletion of a form removes its entries and refused events, and retries a refused subscribe', async () => {
   const form = await database.addForm({ channels: [{ channel: 'email', address: 'ana@example.org' }] });
   for (const kind of ['subscribe', 'form-created'] as const) await database.addRow(form, kind);
   refuse(({ path, body }) => path.startsWith('/subscription') || body.name === 'form-created');
@@ -148,7 +151,7 @@ it('entries disappear with the form, refused events are dropped, and a refused s
   await vi.waitFor(async () => expect(await kinds()).toEqual(['subscribe', 'form-deleted', 'remove-subscriber']));
 });
 
-it('a subscriber whose id no database can hold fails its own row only', async () => {
+it('a subscriber id that Postgres cannot store quarantines only its own row', async () => {
   const channels = [{ channel: 'email', address: 'ana@example.org' }];
   const forms = await Promise.all(Array.from({ length: 9 }, () => database.addForm({ channels })));
   for (const form of forms) await database.addRow(form, 'subscribe');

@@ -1,43 +1,61 @@
-// The outbox table: claims, outcomes, backlog. Claims are short statements, never open transactions; a claim that is not
-// settled runs out. A form's row waits until every earlier one is accepted or quarantined.
-import type { QueryResult } from 'pg';
+// The outbox table: claims due rows for delivery, settles them, and counts the backlog. Each statement is a transaction, so
+// none is open during a delivery. A claim that is not settled expires.
+//
+// Order per form: the rows of a form are inserted by transactions that lock the form, so their sequences are in the order of
+// their commits. A row is due only while it is the oldest row of its form that is neither accepted nor quarantined. A claim
+// that began before the acceptance of a row still finds that row in the way; none finds a later row first. Quarantined rows
+// have `not_before` infinity, so claims skip them.
+import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import type { FormStatus } from '../forms/catalogue.ts';
 import type { OutboxKind } from './event-catalogue.ts';
-import type { Actor, OutboxFacts, OutboxForm, OutboxRow } from './outbox.ts';
-import { acceptSql, failSql, quarantineSql } from './settle-statements.ts';
-import { backlogSql, claimSql, type Place } from './statements.ts';
+import type { OutboxForm, OutboxRow } from './outbox.ts';
+import {
+  type AcceptedRow,
+  acceptSql,
+  type Claim,
+  type FailedRow,
+  failSql,
+  isOpen,
+  planSql,
+  quarantineSql,
+  type RefusedRow,
+  timestampSql,
+} from './settle-statements.ts';
 
-/** A row as a relay holds it. */
-export interface ClaimedRow extends OutboxRow<OutboxKind> {
-  /** Names the claim: a claim that ran out and was taken by another relay has another value. */
-  claimedUntil: Date;
+/** The services that rows are delivered to. A generated column, `lane`, derives the service from the kind. */
+export const deliveryServices = ['events', 'notifications', 'files'] as const;
+export type DeliveryService = (typeof deliveryServices)[number];
+
+/** A row that this process has claimed. */
+export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
   /** How often its service has refused it. */
   refusals: number;
 }
 
-export interface AcceptedRow {
-  row: Pick<OutboxRow, 'sequence'>;
-  subscriberId?: string | undefined;
+/** A row's position in the order of claims. */
+export interface Position {
+  /** A timestamp as Postgres writes it, which is more precise than a Date. */
+  notBefore: string;
+  /** A bigint, as text. */
+  sequence: string;
 }
 
-export interface FailedRow {
-  row: Pick<ClaimedRow, 'sequence' | 'claimedUntil'>;
-  /** Next try; undefined for a row that was claimed and not tried, which is as due as it was. */
-  notBefore: Date | undefined;
-  /** Refusals by the service, where this try was one. */
-  refusals?: number | undefined;
-}
-
-export interface RefusedRow extends QuarantineCause {
-  row: Pick<ClaimedRow, 'sequence' | 'claimedUntil' | 'formId' | 'tenantId' | 'kind'>;
-}
-
-export interface Look {
+export interface ClaimedBatch {
   rows: ClaimedRow[];
-  /** Where the next look may go on; undefined when nothing was claimed. */
-  end: Place | undefined;
+  /** Where the next claim may continue; undefined if nothing was claimed. */
+  end: Position | undefined;
+}
+
+export interface ClaimOptions {
+  service: DeliveryService;
+  limit: number;
+  now: Date;
+  /** Milliseconds until the claim expires. */
+  lease: number;
+  /** Without it, the claim begins at the oldest row. */
+  after?: Position | undefined;
 }
 
 export interface Backlog {
@@ -50,122 +68,115 @@ export interface Backlog {
 
 export interface OutboxStore {
   /**
-   * Claims due rows of a lane, oldest first, each the oldest undelivered one of its form, for `lease` milliseconds, and
-   * reads their forms. Several relays never get the same row at once, unless a claim has run out. `after` spares a look
-   * the rows that were accepted lately; what has become due before that place, only a look without it finds.
+   * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim has
+   * expired. `after` skips the rows before a position, many of which were accepted lately; rows that have become due before
+   * that position are found only without it.
    */
-  claim(options: { lane: string; limit: number; now: Date; lease: number; after?: Place | undefined }): Promise<Look>;
+  claim(options: ClaimOptions): Promise<ClaimedBatch>;
   /**
-   * Marks rows as accepted, in one statement with what follows from it: a form learns its subscriber, a deleted form's
-   * subscriber (and files) get the rows that remove them. A row may be marked again.
+   * Marks rows as accepted, in one statement with what follows: a form gets its subscriber's id, and a deleted form gets the
+   * rows that remove its subscriber and files. May be repeated.
    */
   accept(rows: readonly AcceptedRow[], now: Date): Promise<void>;
-  /** Gives rows back until `notBefore`; rows that another relay has claimed meanwhile stay with it. */
+  /** Ends claims without acceptance. Rows that another process has claimed since are left alone. */
   fail(rows: readonly FailedRow[]): Promise<void>;
   /**
-   * Quarantines rows, so that the later rows of their forms go on. What is left to do after form-deleted is done all the
-   * same. A row of a form that was deleted meanwhile is dropped, unless it has to do with the form's deletion.
+   * Quarantines rows, so that the later rows of their forms are delivered. The removals after form-deleted are written all
+   * the same. A row whose form was deleted is dropped, unless it belongs to the deletion.
    */
   quarantine(rows: readonly RefusedRow[], now: Date): Promise<void>;
   backlog(now: Date): Promise<Backlog[]>;
-  /** The answers of a form; null when it is gone. */
+  /** The form data; null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
 }
 
 export interface OutboxStoreOptions {
   pool: Queryable;
-  /** Milliseconds from the acceptance of form-deleted to the removal of the subscriber: time for the last notice. */
+  /** Milliseconds from the acceptance of form-deleted to the removal of its subscriber and files. */
   removalDelay: number;
-  /** Whether deleted forms leave rows that delete their files. */
   deleteFiles: boolean;
 }
 
+/**
+ * Claims due rows in index order. Rows that another process is claiming are skipped, and the scalar subquery makes Postgres
+ * look up the oldest row of each form instead of joining the whole backlog. Accepted rows stay at the head of the index until
+ * it is vacuumed, a hundred thousand a minute; hence `after`.
+ */
+export function claimSql({ service, now, lease, limit, after }: ClaimOptions): string {
+  const nowSql = timestampSql(now);
+  const from = after && `(${escapeLiteral(after.notBefore)}::timestamptz, ${escapeLiteral(after.sequence)}::bigint)`;
+  return `
+${planSql}
+WITH due AS MATERIALIZED (
+  SELECT o.sequence, o.not_before FROM outbox o
+  WHERE o.accepted IS NULL AND o.lane = ${escapeLiteral(service)} AND o.not_before <= ${nowSql}
+    ${from ? `AND (o.not_before, o.sequence) > ${from}` : ''}
+    AND (o.claimed_until IS NULL OR o.claimed_until <= ${nowSql})
+    AND o.sequence = (
+      SELECT p.sequence FROM outbox p
+      WHERE p.form_id = o.form_id AND ${isOpen('p')} AND p.not_before < 'infinity'
+      ORDER BY p.sequence LIMIT 1)
+  ORDER BY o.not_before, o.sequence
+  LIMIT ${Math.trunc(limit)}
+  FOR UPDATE OF o SKIP LOCKED
+), claimed AS (
+  UPDATE outbox o SET claimed_until = ${timestampSql(endOf(now, lease))}, attempts = o.attempts + 1
+  FROM due WHERE o.sequence = due.sequence
+  RETURNING o.*
+)
+SELECT c.not_before::text AS "notBefore", c.sequence, c.form_id AS "formId", c.tenant_id AS "tenantId", c.kind, c.facts, c.created,
+  c.attempts, c.refusals, c.claimed_until AS "claimedUntil",
+  f.status, f.created AS "formCreated", f.created_by AS "createdBy", f.last_accessed AS "lastAccessed", f.locked, f.submitted,
+  f.applicant, f.subscriber_id AS "subscriberId"
+FROM claimed c LEFT JOIN forms f ON f.id = c.form_id
+ORDER BY c.not_before, c.sequence`;
+}
+
+const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
+
+/** $1 now. A removal counts from when it is due. */
+const backlogSql = `
+SELECT kind, count(*)::int AS count,
+  extract(epoch FROM $1::timestamptz - min(created))::float8 AS "oldestSeconds",
+  (count(*) FILTER (WHERE attempts >= 10))::int AS failing
+FROM outbox WHERE accepted IS NULL AND created <= $1 AND not_before < 'infinity'
+GROUP BY kind`;
+
 export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions): OutboxStore {
+  const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
   return {
-    async claim({ lane, limit, now, lease, after }) {
-      const claimedUntil = new Date(now.getTime() + lease);
-      const answer: unknown = await pool.query(claimSql({ lane, now, until: claimedUntil, limit, after }));
-      const { rows } = (answer as QueryResult<ClaimRecord>[]).at(-1) ?? { rows: [] };
+    async claim(options) {
+      // A simple query of several statements has several results.
+      const results: unknown = await pool.query(claimSql(options));
+      const rows = (results as QueryResult<ClaimRecord>[]).at(-1)?.rows ?? [];
       const last = rows.at(-1);
-      return {
-        rows: rows.map((record) => ({ ...toRow(record), claimedUntil, refusals: record.refusals })),
-        end: last && { notBefore: last.not_before, sequence: last.sequence },
-      };
+      return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
     },
     async accept(rows, now) {
-      const accepted = rows.map(({ row, subscriberId }) => ({ sequence: row.sequence, subscriberId }));
-      const removal = new Date(now.getTime() + removalDelay);
-      await pool.query(acceptSql({ rows: accepted, now, removal, deleteFiles }));
+      if (rows.length > 0) await pool.query(acceptSql(rows, settlement(now)));
     },
     async fail(rows) {
-      await pool.query(
-        failSql(
-          rows.map(({ row, notBefore, refusals }) => ({ ...row, notBefore, refusals, tried: notBefore !== undefined })),
-        ),
-      );
+      if (rows.length > 0) await pool.query(failSql(rows));
     },
     async quarantine(rows, now) {
-      const refused = rows.map(({ row: { sequence, claimedUntil }, reason, detail }) => ({
-        ...{ sequence, claimedUntil, reason, detail },
-      }));
-      const removal = new Date(now.getTime() + removalDelay);
-      await pool.query(quarantineSql({ rows: refused, now, removal, deleteFiles, version: productVersion() }));
+      if (rows.length > 0) await pool.query(quarantineSql(rows, settlement(now), productVersion()));
     },
     async backlog(now) {
-      const { rows } = await pool.query<Backlog>(backlogSql, [now]);
-      return rows;
+      return (await pool.query<Backlog>(backlogSql, [now])).rows;
     },
     async readData(formId) {
-      const { rows } = await pool.query<{ data: Record<string, unknown> }>('SELECT data FROM forms WHERE id = $1', [
-        formId,
-      ]);
+      const sql = 'SELECT data FROM forms WHERE id = $1';
+      const { rows } = await pool.query<{ data: Record<string, unknown> }>(sql, [formId]);
       return rows[0]?.data ?? null;
     },
   };
 }
 
-interface ClaimRecord {
-  not_before: string;
-  sequence: string;
-  form_id: string;
-  tenant_id: string;
-  kind: OutboxKind;
-  facts: OutboxFacts;
-  outbox_created: Date;
-  attempts: number;
-  refusals: number;
-  status: OutboxForm['status'] | null;
-  form_created: Date;
-  created_by: Actor;
-  last_accessed: Date;
-  locked: Date | null;
-  submitted: Date | null;
-  applicant: OutboxForm['applicant'];
-  subscriber_id: string | null;
-}
+type ClaimRecord = Omit<ClaimedRow, 'form'> &
+  Omit<OutboxForm, 'status' | 'created'> & { notBefore: string; status: FormStatus | null; formCreated: Date };
 
-function toRow(record: ClaimRecord): OutboxRow<OutboxKind> {
-  return {
-    sequence: record.sequence,
-    formId: record.form_id,
-    tenantId: record.tenant_id,
-    kind: record.kind,
-    facts: record.facts,
-    created: record.outbox_created,
-    attempts: record.attempts,
-    form: record.status === null ? undefined : toForm(record, record.status),
-  };
-}
-
-function toForm(record: ClaimRecord, status: OutboxForm['status']): OutboxForm {
-  return {
-    status,
-    created: record.form_created,
-    createdBy: record.created_by,
-    lastAccessed: record.last_accessed,
-    locked: record.locked,
-    submitted: record.submitted,
-    applicant: record.applicant,
-    subscriberId: record.subscriber_id,
-  };
+function toRow(record: ClaimRecord): ClaimedRow {
+  const { status, formCreated, createdBy, lastAccessed, locked, submitted, applicant, subscriberId, ...row } = record;
+  const form = { created: formCreated, createdBy, lastAccessed, locked, submitted, applicant, subscriberId };
+  return { ...row, form: status === null ? undefined : { ...form, status } };
 }

@@ -1,9 +1,13 @@
-// A form's subscriber from create to removal, in every order in which the form's end and the relay's work can meet.
-// After each of them no subscriber may be left that no form points to.
+// A form's subscriber from create to removal, for every order of the form's deletion and the dispatcher's deliveries. In none
+// of them may a subscriber remain that no form points to.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
-import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import {
+  startTestDispatcher,
+  type TestDispatcher,
+  type TestDispatcherOptions,
+} from '../../../test/support/outbox-dispatcher.ts';
 import { createOutboxStore, type OutboxStore } from './store.ts';
 
 const channels = [{ channel: 'email', address: 'canary-address@example.org' }];
@@ -11,8 +15,8 @@ const quarterHour = 15 * 60_000;
 
 let database: OutboxDatabase;
 let sink: Sink;
-let relays: TestRelay[] = [];
-/** Subscribers at the far end, by id. */
+let dispatchers: TestDispatcher[] = [];
+/** Subscribers at the notification service, by id. */
 let subscribers: Map<string, { userId: string; channels: unknown[] }>;
 let shift: number;
 
@@ -27,13 +31,13 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await Promise.all(relays.map((relay) => relay.stop()));
-  relays = [];
+  await Promise.all(dispatchers.map((dispatcher) => dispatcher.stop()));
+  dispatchers = [];
   await sink.close();
   await database.close();
 });
 
-/** As the notification service does: one subscriber for a user id, whose first addresses stay. */
+/** Like the notification service: one subscriber for a user id, which keeps its first addresses. */
 function keepSubscribers(request: { method: string; path: string; body: Record<string, unknown> }) {
   if (request.path.includes('/subscriptions')) {
     const userId = String(request.body.userId);
@@ -47,10 +51,10 @@ function keepSubscribers(request: { method: string; path: string; body: Record<s
   return subscribers.delete(id) ? { status: 200, body: { deleted: true } } : { status: 404 };
 }
 
-function start(options: Partial<TestRelayOptions> = {}): TestRelay {
-  const relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
-  relays.push(relay);
-  return relay;
+function start(options: Partial<TestDispatcherOptions> = {}): TestDispatcher {
+  const dispatcher = startTestDispatcher({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
+  dispatchers.push(dispatcher);
+  return dispatcher;
 }
 
 function store(): OutboxStore {
@@ -86,7 +90,7 @@ const waitUntilPending = (kinds: string[]) =>
   vi.waitFor(async () => expect(await pending()).toEqual(kinds), { timeout: 60_000, interval: 10 });
 
 describe('subscribe', () => {
-  it('gives each form a subscriber with the form URN as user id and correlation, and the form learns its id', async () => {
+  it('creates a subscriber with the form’s URN as user id, and stores its id in the form’s row', async () => {
     const form = await create();
     start();
     await waitUntilPending([]);
@@ -104,7 +108,7 @@ describe('subscribe', () => {
     expect(rows[0]).toEqual({ subscriber_id: [...subscribers.keys()][0], revision: '1' });
   });
 
-  it('is passed over for a form without a channel', async () => {
+  it('is skipped for a form without a channel', async () => {
     const form = await database.addForm();
     await database.addRow(form, 'subscribe');
     start();
@@ -112,7 +116,7 @@ describe('subscribe', () => {
     expect(sink.received).toEqual([]);
   });
 
-  it('is passed over for a form that has its subscriber already, whose id is kept with the row', async () => {
+  it('is skipped for a form that already has a subscriber, whose id is stored in the outbox row', async () => {
     const form = await create();
     await database.pool.query("UPDATE forms SET subscriber_id = 's-early' WHERE id = $1", [form]);
     start();
@@ -128,7 +132,7 @@ describe('subscribe', () => {
 });
 
 describe('removal', () => {
-  it('comes 15 minutes after form-deleted was accepted, not before', async () => {
+  it('happens 15 minutes after form-deleted was accepted, not before', async () => {
     const form = await create();
     start();
     await waitUntilPending([]);
@@ -142,7 +146,7 @@ describe('removal', () => {
     expect(subscribers.size).toBe(0);
   });
 
-  it('is tried until the subscriber is gone', async () => {
+  it('is retried until the subscriber is removed', async () => {
     const form = await create();
     start();
     await waitUntilPending([]);
@@ -163,7 +167,7 @@ describe('removal', () => {
     expect(subscribers.size).toBe(0);
   });
 
-  it('counts a subscriber that is gone already as removed', async () => {
+  it('treats a missing subscriber as removed', async () => {
     const form = await create();
     start();
     await waitUntilPending([]);
@@ -188,7 +192,7 @@ describe('removal', () => {
     await waitUntilPending(['remove-subscriber']);
   });
 
-  it('takes the names of actors out of the rows of the deleted form', async () => {
+  it('removes the names of actors from the rows of the deleted form', async () => {
     const form = await create();
     start();
     await waitUntilPending([]);
@@ -207,7 +211,7 @@ describe('a form that is deleted', () => {
     expect([...subscribers.values()]).toEqual([]);
   }
 
-  it('before subscribe is tried sends no address, and leaves no subscriber', async () => {
+  it('before subscribe is delivered sends no address, and leaves no subscriber', async () => {
     const form = await create();
     await remove(form);
     start();
@@ -217,7 +221,7 @@ describe('a form that is deleted', () => {
     expect(names).toEqual(['form-created', 'form-deleted']);
   });
 
-  it('before subscribe is tried is announced all the same where no subscriber can be made without a channel', async () => {
+  it('before subscribe is delivered still sends form-deleted if the service creates no subscriber without a channel', async () => {
     const form = await create();
     await remove(form);
     sink.answer((({ path }: { path: string }) =>
@@ -227,13 +231,13 @@ describe('a form that is deleted', () => {
     expect(sink.received.at(-1)?.body.name).toBe('form-deleted');
   });
 
-  it('while subscribe is on its way leaves no subscriber', async () => {
+  it('during the subscribe request leaves no subscriber', async () => {
     const form = await create();
-    let gone = false;
+    let removed = false;
     sink.answer((async (request: never) => {
       const answer = keepSubscribers(request);
-      if (!gone) {
-        gone = true;
+      if (!removed) {
+        removed = true;
         await remove(form);
       }
       return answer;
@@ -243,11 +247,11 @@ describe('a form that is deleted', () => {
     expect(JSON.stringify(sink.received)).toContain('canary-address');
   });
 
-  it('after a relay (or a send-code) died between subscribe and its record leaves no subscriber', async () => {
+  it('after a crash between subscribe and its settlement leaves no subscriber', async () => {
     const form = await create();
     const {
       rows: [row],
-    } = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 100 });
+    } = await store().claim({ service: 'notifications', limit: 1, now: clock(), lease: 100 });
     expect(row?.formId).toBe(form);
     subscribers.set('s-dead', { userId: `urn:example:platform:form-service:v1:/forms/${form}`, channels });
     await remove(form);
@@ -256,23 +260,23 @@ describe('a form that is deleted', () => {
     expect(sink.received.some(({ method, path }) => method === 'DELETE' && path.includes('s-dead'))).toBe(true);
   });
 
-  it('long before a relay that lost its claim records its subscriber leaves no subscriber', async () => {
+  it('long before a dispatcher with an expired claim settles subscribe leaves no subscriber', async () => {
     const form = await create();
     const {
       rows: [row],
-    } = await store().claim({ lane: 'notifications', limit: 1, now: clock(), lease: 1 });
+    } = await store().claim({ service: 'notifications', limit: 1, now: clock(), lease: 1 });
     await remove(form);
-    const relay = start();
+    const dispatcher = start();
     await endsClean();
-    // The sleeper wakes: its request creates a subscriber for a form that is long gone.
+    // The late request creates a subscriber for a form that was deleted long ago.
     subscribers.set('s-late', { userId: 'late', channels });
     await store().accept([{ row: { sequence: row?.sequence ?? '' }, subscriberId: 's-late' }], clock());
-    relay.nudge();
+    dispatcher.nudge();
     expect(await pending()).toEqual(['remove-subscriber']);
     await endsClean();
   });
 
-  it('while its older events wait still has them delivered, in order, from what their rows say', async () => {
+  it('while older events wait has them delivered in order, rendered from their rows', async () => {
     const form = await create();
     const deleteOn = new Date().toISOString();
     await database.addRow(form, 'form-locked', { at: clock(), facts: { deleteOn } });
@@ -285,13 +289,13 @@ describe('a form that is deleted', () => {
     expect(events[1]).toMatchObject({ payload: { deleteOn, form: { id: form, status: 'Locked', applicant: null } } });
   });
 
-  it('is announced even if its definition cannot be read, because the removal waits for that', async () => {
+  it('sends form-deleted even if its definition cannot be read, because the removal waits for it', async () => {
     const form = await create();
     let known = true;
     start({
       definitions: {
         async find(_tenant, id) {
-          if (!known) throw new Error('the configuration service is away');
+          if (!known) throw new Error('the configuration service is unavailable');
           return { id, name: 'Permit' };
         },
       },
@@ -303,8 +307,8 @@ describe('a form that is deleted', () => {
   });
 });
 
-it('no outbox row, at any time of a form, holds an address, a name or an answer of the applicant', async () => {
-  const form = await database.addForm({ channels, data: { trade: 'canary-answer' } });
+it('no outbox row ever contains an applicant’s address, name or form data', async () => {
+  const form = await database.addForm({ channels, data: { trade: 'canary-data' } });
   await database.addRow(form, 'subscribe');
   await database.addRow(form, 'form-created');
   await database.addRow(form, 'form-submitted');
@@ -319,7 +323,7 @@ it('no outbox row, at any time of a form, holds an address, a name or an answer 
   shift = quarterHour + 1_000;
   await waitUntilPending([]);
   dumps.push(await dump());
-  for (const text of dumps) expect(text).not.toMatch(/canary-(address|answer)|Ana/);
+  for (const text of dumps) expect(text).not.toMatch(/canary-(address|data)|Ana/);
 });
 
 describe('files of a deleted form', () => {
@@ -331,7 +335,7 @@ describe('files of a deleted form', () => {
     await database.addRow(form, 'form-deleted', { at: clock(), facts: { files: [file('1'), file('2'), file('3')] } });
   }
 
-  it('are deleted only where that is switched on', async () => {
+  it('are deleted only if this is enabled', async () => {
     await removeWithFiles(await database.addForm());
     start();
     await waitUntilPending([]);
@@ -339,7 +343,7 @@ describe('files of a deleted form', () => {
     expect(sink.received[0]?.body).toMatchObject({ payload: { files: [file('1'), file('2'), file('3')] } });
   });
 
-  it('are deleted only if their record is this form; another record’s file and a missing file are left alone', async () => {
+  it('are deleted only if they belong to this form; other and missing files are left alone', async () => {
     const form = await database.addForm();
     const owner = `urn:example:platform:form-service:v1:/forms/${form}`;
     sink.answer((({ method, path }: { method: string; path: string }) => {

@@ -1,29 +1,26 @@
-// The throttle, on a clock that stands still unless it is moved.
+// The limit on the rate of deliveries, with a clock that the test moves.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createThrottle } from './throttle.ts';
+import { createThrottle, watchTraffic } from './throttle.ts';
 
 function world() {
   let time = 0;
-  let allowance = { rate: 1_000, burst: 10 };
-  const throttle = createThrottle({ allowance: () => allowance, now: () => time });
+  const traffic = { serving: false, isServing: () => traffic.serving };
+  const throttle = createThrottle({ rate: 1_000, traffic, now: () => time });
   const takeAll = () => {
     let taken = 0;
     while (throttle.take()) taken += 1;
     return taken;
   };
-  return {
-    throttle,
-    takeAll,
-    advance: (milliseconds: number) => {
-      time += milliseconds;
-    },
-    allow: (value: typeof allowance) => {
-      allowance = value;
-    },
+  const advance = (milliseconds: number) => {
+    time += milliseconds;
   };
+  return { throttle, traffic, takeAll, advance };
 }
 
-it('lets as many start in a second as its rate says, however often it is asked', () => {
+it('no more deliveries start in a second than the rate, however often one asks', () => {
   const { takeAll, advance } = world();
   takeAll();
   let taken = 0;
@@ -34,16 +31,16 @@ it('lets as many start in a second as its rate says, however often it is asked',
   expect(taken).toBe(1_000);
 });
 
-it('makes good what a busy moment held up, but no more than a burst', () => {
+it('unused rate is made up for, but only up to the burst', () => {
   const { takeAll, advance } = world();
-  expect(takeAll()).toBe(10);
+  expect(takeAll()).toBe(150);
   advance(5);
   expect(takeAll()).toBe(5);
   advance(60_000);
-  expect(takeAll()).toBe(10);
+  expect(takeAll()).toBe(150);
 });
 
-it('tells how long to wait', () => {
+it('the wait for the next delivery is known', () => {
   const { throttle, takeAll, advance } = world();
   takeAll();
   expect(throttle.waitMs()).toBe(1);
@@ -52,21 +49,48 @@ it('tells how long to wait', () => {
   expect(throttle.take()).toBe(true);
 });
 
-it('makes nothing good where bursts are small: who is late starts fewer', () => {
-  const { takeAll, advance, allow } = world();
-  allow({ rate: 1_000, burst: 4 });
+it('while requests come in, deliveries get a tenth of the rate and a burst of four', () => {
+  const { throttle, traffic, takeAll, advance } = world();
+  traffic.serving = true;
   expect(takeAll()).toBe(4);
-  advance(30);
+  expect(throttle.waitMs()).toBe(10);
+  advance(20);
+  expect(takeAll()).toBe(2);
+  advance(60_000);
   expect(takeAll()).toBe(4);
-});
-
-it('goes by the allowance of the moment', () => {
-  const { takeAll, advance, allow } = world();
-  takeAll();
-  allow({ rate: 100, burst: 10 });
-  advance(50);
-  expect(takeAll()).toBe(5);
-  allow({ rate: 1_000, burst: 10 });
+  traffic.serving = false;
   advance(5);
   expect(takeAll()).toBe(5);
+});
+
+it('a process serves while more requests come in within a second than probes make', async () => {
+  let time = 0;
+  const traffic = watchTraffic(() => time);
+  const server = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    const request = async (times: number) => {
+      for (let made = 0; made < times; made += 1)
+        await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    };
+    await request(4);
+    expect(traffic.isServing()).toBe(false);
+    time = 500;
+    await request(1);
+    expect(traffic.isServing()).toBe(true);
+    time = 999;
+    expect(traffic.isServing()).toBe(true);
+    time = 1_000;
+    expect(traffic.isServing()).toBe(false);
+    await request(4);
+    expect(traffic.isServing()).toBe(true);
+    traffic.close();
+    time = 5_000;
+    await request(9);
+    expect(traffic.isServing()).toBe(false);
+  } finally {
+    traffic.close();
+    server.closeAllConnections();
+    server.close();
+  }
 });

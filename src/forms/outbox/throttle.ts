@@ -1,31 +1,39 @@
-// How many deliveries may start now, so that no more than a rate start in a second and none of them in a crowd. A relay
-// that delivers as fast as it can takes the time of the requests of its pod. It has no timer of its own.
+// Limits how many deliveries start per second, so that they do not delay the requests of the same process: the limit is a
+// tenth while requests come in. Unused rate is made up for only up to a small burst.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { performance } from 'node:perf_hooks';
 
 export interface Throttle {
-  /** Whether one may start; then it counts as started. */
+  /** Whether a delivery may start; if so, it is counted. */
   take(): boolean;
-  /** Milliseconds until one may start. */
+  /** Milliseconds until a delivery may start. */
   waitMs(): number;
 }
 
-export interface Allowance {
-  /** In a second. */
+export interface ThrottleOptions {
+  /** Per second. */
   rate: number;
-  /** At once after a pause: what a busy moment held up is made good up to that. */
-  burst: number;
+  traffic: Pick<Traffic, 'isServing'>;
+  /** Milliseconds. */
+  now?: () => number;
 }
 
-/** `allowance` is asked for whenever something is to start; `now` in milliseconds. */
-export function createThrottle(options: { allowance(): Allowance; now(): number }): Throttle {
-  const { allowance, now } = options;
-  let left = allowance().burst;
+/** Deliveries that may start together after a pause. */
+const idleBurst = 150;
+/** The share of the rate, and the burst, while requests come in. */
+const serving = { share: 1 / 10, burst: 4 };
+
+export function createThrottle({ rate, traffic, now = () => performance.now() }: ThrottleOptions): Throttle {
+  let left = idleBurst;
   let at = now();
-  const refill = (): Allowance => {
-    const moment = now();
-    const { rate, burst } = allowance();
-    left = Math.min(burst, left + ((moment - at) * rate) / 1_000);
-    at = moment;
-    return { rate, burst };
+  /** Adds what the time since the last call allows. Returns the current rate. */
+  const refill = (): number => {
+    const isServing = traffic.isServing();
+    const allowed = isServing ? rate * serving.share : rate;
+    const time = now();
+    left = Math.min(isServing ? serving.burst : idleBurst, left + ((time - at) * allowed) / 1_000);
+    at = time;
+    return allowed;
   };
   return {
     take() {
@@ -35,8 +43,33 @@ export function createThrottle(options: { allowance(): Allowance; now(): number 
       return true;
     },
     waitMs() {
-      const { rate } = refill();
-      return Math.max(((1 - left) * 1_000) / rate, 0);
+      const allowed = refill();
+      return Math.max(((1 - left) * 1_000) / allowed, 0);
     },
+  };
+}
+
+/** Whether this process serves requests. Counts the requests of Node's HTTP servers. */
+export interface Traffic {
+  /** Whether more requests came in within the last second than probes and scrapes make. */
+  isServing(): boolean;
+  close(): void;
+}
+
+const channel = 'http.server.request.start';
+const probesPerSecond = 4;
+
+export function watchTraffic(now = () => performance.now()): Traffic {
+  // Times of the last few requests, the oldest at `next`.
+  const times = Array.from({ length: probesPerSecond + 1 }, () => Number.NEGATIVE_INFINITY);
+  let next = 0;
+  const count = () => {
+    times[next] = now();
+    next = (next + 1) % times.length;
+  };
+  subscribe(channel, count);
+  return {
+    isServing: () => now() - (times[next] ?? 0) < 1_000,
+    close: () => void unsubscribe(channel, count),
   };
 }

@@ -1,11 +1,11 @@
-// A relay on a given database, whose services all stand at one address, with the platform's real clients. Run as a
-// program (DATABASE_URL, SINK_URL, PACE as JSON) it is a relay that can be killed.
+// A dispatcher on a given database, whose services all stand at one address, with the platform's real clients. Run as a
+// program (DATABASE_URL, SINK_URL, PACE as JSON) it is a dispatcher that can be killed.
 import pg from 'pg';
 import pino from 'pino';
 import { createDelivery, type DefinitionSource } from '../../src/forms/outbox/delivery.ts';
+import { type Dispatcher, type DispatcherPace, startDispatcher } from '../../src/forms/outbox/dispatcher.ts';
 import { createFileService } from '../../src/forms/outbox/files.ts';
 import { createOutboxMetrics } from '../../src/forms/outbox/metrics.ts';
-import { type Relay, type RelayPace, startRelay } from '../../src/forms/outbox/relay.ts';
 import { createOutboxStore } from '../../src/forms/outbox/store.ts';
 import { createEvents } from '../../src/platform/events.ts';
 import { createPlatformClient } from '../../src/platform/http-client.ts';
@@ -16,10 +16,10 @@ import { type Clock, systemClock } from '../../src/service/clock.ts';
 import { createMetrics, type Metrics } from '../../src/service/operations/metrics.ts';
 import { createUrns } from '../../src/service/urn.ts';
 
-export interface TestRelayOptions {
+export interface TestDispatcherOptions {
   databaseUrl: string;
   sinkUrl: string;
-  pace?: Partial<RelayPace>;
+  pace?: Partial<DispatcherPace>;
   clock?: Clock;
   deleteFiles?: boolean;
   definitions?: DefinitionSource;
@@ -27,12 +27,12 @@ export interface TestRelayOptions {
   write?(line: string): void;
 }
 
-export interface TestRelay extends Relay {
+export interface TestDispatcher extends Dispatcher {
   metrics: Metrics;
 }
 
 /** Quick waits, so that what takes seconds in a cluster takes milliseconds here. */
-export const quick: Partial<RelayPace> = {
+export const quick: Partial<DispatcherPace> = {
   poll: { min: 5, max: 20 },
   retry: { service: { first: 20, cap: 100 }, row: { first: 20, cap: 100 } },
   outage: { first: 20, cap: 100 },
@@ -40,7 +40,7 @@ export const quick: Partial<RelayPace> = {
 
 const permit: DefinitionSource = { find: async (_tenant, id) => ({ id, name: 'Permit' }) };
 
-export function startTestRelay(options: TestRelayOptions): TestRelay {
+export function startTestDispatcher(options: TestDispatcherOptions): TestDispatcher {
   const { clock = systemClock, deleteFiles = false, sinkUrl } = options;
   const pool = new pg.Pool({ connectionString: options.databaseUrl, max: 4 });
   pool.on('error', () => undefined);
@@ -72,7 +72,7 @@ export function startTestRelay(options: TestRelayOptions): TestRelay {
     readData: store.readData,
     urns: createUrns('urn:example'),
   });
-  const relay = startRelay({
+  const dispatcher = startDispatcher({
     store,
     deliver,
     metrics: createOutboxMetrics({ metrics, store, clock }),
@@ -85,9 +85,9 @@ export function startTestRelay(options: TestRelayOptions): TestRelay {
   });
   return {
     metrics,
-    nudge: relay.nudge,
+    nudge: dispatcher.nudge,
     async stop() {
-      await relay.stop();
+      await dispatcher.stop();
       await agent.destroy();
       await pool.end();
     },
@@ -96,9 +96,9 @@ export function startTestRelay(options: TestRelayOptions): TestRelay {
 
 if (import.meta.main) {
   const { DATABASE_URL, SINK_URL, PACE } = process.env;
-  startTestRelay({
+  startTestDispatcher({
     databaseUrl: DATABASE_URL ?? '',
     sinkUrl: SINK_URL ?? '',
-    pace: JSON.parse(PACE ?? '{}') as Partial<RelayPace>,
+    pace: JSON.parse(PACE ?? '{}') as Partial<DispatcherPace>,
   });
 }

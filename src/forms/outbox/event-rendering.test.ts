@@ -1,13 +1,11 @@
-// Every event's payload against the schema that is registered for it, in every state that a row can be found in.
-
+// Every event's payload against its registered schema, for every state that a form and its definition can have.
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { createUrns } from '../../service/urn.ts';
-import { renderEvent, wantsData } from './event.ts';
-import { type EventKind, eventKinds, events, eventTypesOf } from './event-catalogue.ts';
+import { type EventKind, eventKinds, events, eventTypesOf, renderEvent, wantsData } from './event-catalogue.ts';
 import { type EventDefinition, formDraftUrl } from './event-fields.ts';
-import { idempotencyKey, type OutboxForm, type OutboxRow } from './outbox.ts';
+import type { OutboxForm, OutboxRow } from './outbox.ts';
 
 const eventTypes = eventTypesOf(events);
 
@@ -44,7 +42,7 @@ function row(kind: EventKind, changes: Partial<OutboxRow> = {}): OutboxRow<Event
     subscriberId: '66aa00bb11cc22dd33ee44ff',
   };
   return {
-    sequence: '17',
+    sequence: '9007199254740993',
     formId,
     tenantId: urns.tenant('t1'),
     facts,
@@ -65,7 +63,7 @@ function schemaErrors(kind: EventKind, payload: unknown) {
 }
 
 describe('form events', () => {
-  it('have a registered schema each, and no schema is without its event', () => {
+  it('have one registered schema each', () => {
     expect(eventTypes.map(({ name }) => name).sort()).toEqual([...eventKinds].sort());
   });
 
@@ -73,27 +71,27 @@ describe('form events', () => {
     const states: [string, Partial<OutboxRow>, EventDefinition | undefined][] = [
       ['a form and its definition', {}, definition],
       ['a form without applicant', { form: { ...form, applicant: { channels: [] } } }, definition],
-      ['a form whose definition is gone', {}, undefined],
+      ['a form whose definition was deleted', {}, undefined],
       [
         'a form that was submitted and archived since',
         { form: { ...form, status: 'Archived', submitted: at } },
         definition,
       ],
-      ['a form whose row is gone', { form: undefined }, definition],
-      ['nothing but the row itself', { form: undefined, facts: { definitionId: 'permit' } }, undefined],
+      ['a form that was deleted', { form: undefined }, definition],
+      ['only the row itself', { form: undefined, facts: { definitionId: 'permit' } }, undefined],
     ];
 
-    it.each(states)('renders a payload that its own registered schema accepts, from %s', (_, changes, known) => {
+    it.each(states)('has a payload that its registered schema accepts, rendered from %s', (_, changes, known) => {
       const event = renderEvent({ row: row(kind, changes), definition: known, data: null, urns });
       expect(schemaErrors(kind, JSON.parse(JSON.stringify(event.payload)))).toEqual([]);
     });
 
-    it('never holds an address, a channel or the subscriber', () => {
+    it('never contains an address, a channel or the subscriber', () => {
       const text = JSON.stringify(renderEvent({ row: row(kind), definition, data: null, urns }));
       expect(text).not.toMatch(/canary|channel|66aa00bb/);
     });
 
-    it('names namespace, tenant, moment, form and definition, and a key that every delivery repeats', () => {
+    it('names namespace, tenant, time, form and definition, and has the same key at every delivery', () => {
       const event = renderEvent({ row: row(kind), definition, data: null, urns });
       const again = renderEvent({ row: row(kind, { attempts: 9, form: undefined }), definition, data: null, urns });
       expect(event).toMatchObject({
@@ -102,13 +100,13 @@ describe('form events', () => {
         timestamp: at.toISOString(),
         correlationId: urns.form(formId),
         tenantId: urns.tenant('t1'),
-        context: { definitionId: 'permit', formId, idempotencyKey: `${formId}:17`, notice: 'due' },
+        context: { definitionId: 'permit', formId, idempotencyKey: `${formId}:9007199254740993`, notice: 'due' },
       });
       expect(again.context).toEqual(event.context);
     });
   });
 
-  it('show the status that the form had at the event, not the one it has at delivery', () => {
+  it('show the status that the form had at the event, not at delivery', () => {
     const later: OutboxForm = { ...form, status: 'Archived', submitted: new Date('2026-08-25T00:00:00.000Z') };
     const statuses = eventKinds.map((kind) => {
       const { payload } = renderEvent({ row: row(kind, { form: later }), definition, data: null, urns });
@@ -128,9 +126,9 @@ describe('form events', () => {
     expect(created.payload.form).toMatchObject({ submitted: null, locked: null, created: at.toISOString() });
   });
 
-  it('say of a deletion by the expiry that form-service-job did it, and name the files', () => {
+  it('name form-service-job as the actor of a deletion by the expiry, and the form’s files', () => {
     const file = 'urn:example:platform:file-service:v1:/files/0f0e';
-    const facts = { definitionId: 'permit', files: [file, 'an answer', ''] };
+    const facts = { definitionId: 'permit', files: [file, 'other form data', ''] };
     const { payload } = renderEvent({ row: row('form-deleted', { facts }), definition, data: null, urns });
     expect(payload).toEqual({
       urn: urns.form(formId),
@@ -142,10 +140,10 @@ describe('form events', () => {
   });
 });
 
-describe('answers in form-submitted', () => {
+describe('form data in form-submitted', () => {
   const submitted = { form: { ...form, status: 'Submitted', submitted: at } } satisfies Partial<OutboxRow>;
 
-  it('are sent where the definition asks for them', () => {
+  it('is sent if the definition asks for it', () => {
     expect(wantsData(row('form-submitted', submitted), definition)).toBe(true);
     const event = renderEvent({ row: row('form-submitted', submitted), definition, data: { trade: 'Bakery' }, urns });
     expect(event.payload.data).toEqual({ trade: 'Bakery' });
@@ -154,11 +152,11 @@ describe('answers in form-submitted', () => {
 
   it.each([
     [
-      'the definition does not ask for them',
+      'the definition does not ask for it',
       row('form-submitted', submitted),
       { ...definition, includeDataInSubmission: false },
     ],
-    ['the definition is gone', row('form-submitted', submitted), undefined],
+    ['the definition was deleted', row('form-submitted', submitted), undefined],
     ['it is another event', row('form-created', submitted), definition],
     ['the form is a draft again', row('form-submitted', { form: { ...submitted.form, status: 'Draft' } }), definition],
     [
@@ -166,8 +164,8 @@ describe('answers in form-submitted', () => {
       row('form-submitted', { form: { ...submitted.form, submitted: new Date() } }),
       definition,
     ],
-    ['the form is gone', row('form-submitted', { form: undefined }), definition],
-  ])('are not sent when %s', (_, source, known) => {
+    ['the form was deleted', row('form-submitted', { form: undefined }), definition],
+  ])('is not sent if %s', (_, source, known) => {
     expect(wantsData(source, known)).toBe(false);
   });
 });
@@ -182,11 +180,5 @@ describe('the link to a draft', () => {
     ['', null],
   ])('made from %s is %s', (formDraftUrlTemplate, url) => {
     expect(formDraftUrl({ id: 'permit', name: 'Permit', formDraftUrlTemplate }, formId)).toBe(url);
-  });
-});
-
-describe('outbox rows', () => {
-  it('have an idempotency key of form and sequence', () => {
-    expect(idempotencyKey({ formId, sequence: '9007199254740993' })).toBe(`${formId}:9007199254740993`);
   });
 });

@@ -1,14 +1,14 @@
-// The outbox dispatcher during a long outage of the service to which it delivers: it sends few requests, drops no row,
-// and reports the outage in its metrics. The tests of the dispatcher cover order, leases and crashes.
+// The outbox dispatcher during long outages: what an outage costs, that no row is given up, and what the metrics show. Order,
+// leases and crashes are tested beside the dispatcher.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../support/outbox.ts';
-import { startTestRelay, type TestRelay, type TestRelayOptions } from '../support/outbox-relay.ts';
+import { startTestDispatcher, type TestDispatcher, type TestDispatcherOptions } from '../support/outbox-dispatcher.ts';
 
 const patience = 30_000;
 let database: OutboxDatabase;
 let sink: Sink;
-let relay: TestRelay | undefined;
+let dispatcher: TestDispatcher | undefined;
 let moved = 0;
 const clock = () => new Date(Date.now() + moved);
 beforeEach(async () => {
@@ -16,15 +16,15 @@ beforeEach(async () => {
   [database, sink] = await Promise.all([createOutboxDatabase(), startSink()]);
 });
 afterEach(async () => {
-  await relay?.stop();
-  relay = undefined;
+  await dispatcher?.stop();
+  dispatcher = undefined;
   await sink.close();
   await database.close();
 });
 
-function start(options: Partial<TestRelayOptions> = {}): TestRelay {
-  relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
-  return relay;
+function start(options: Partial<TestDispatcherOptions> = {}): TestDispatcher {
+  dispatcher = startTestDispatcher({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
+  return dispatcher;
 }
 const refuse = (status: number, when: (path: string) => boolean) =>
   sink.answer(({ path }) => (when(path) ? { status } : undefined) as undefined);
@@ -35,7 +35,7 @@ const delivered = () =>
   vi.waitFor(async () => expect(await undelivered()).toBe(0), { timeout: patience, interval: 20 });
 const removals = () => sink.received.filter(({ method, path }) => method === 'DELETE' && isNotification(path));
 const metric = async (name: string, kind: string) => {
-  const text = (await relay?.metrics.registry.metrics()) ?? '';
+  const text = (await dispatcher?.metrics.registry.metrics()) ?? '';
   return Number(new RegExp(`^${name}\\{kind="${kind}"\\} (.*)$`, 'm').exec(text)?.[1]);
 };
 
@@ -49,7 +49,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     start({ pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
     await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(5), patience);
     await sleep(1_500);
-    // The client sends three requests per attempt.
+    // Each attempt is three requests of the client.
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
@@ -57,7 +57,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
   });
 });
 
-describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
+describe('a row that keeps failing', { timeout: 2 * patience }, () => {
   it.each([
     ['form-locked', 500],
     ['form-locked', 400],
@@ -65,27 +65,24 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
     ['form-deleted', 403],
     ['remove-subscriber', 500],
     ['remove-subscriber', 400],
-  ] as const)(
-    'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
-    async (kind, status) => {
-      // A deletion that names a subscriber would add a removal, which is due later.
-      const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
-      const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
-      refuse(status, always);
-      start();
-      const attempts = async () =>
-        (await database.pool.query('SELECT attempts FROM outbox WHERE sequence = $1', [sequence])).rows[0].attempts;
-      await vi.waitFor(async () => expect(await attempts()).toBeGreaterThanOrEqual(3), patience);
-      await database.pool.query('UPDATE outbox SET attempts = 100000 WHERE sequence = $1', [sequence]);
-      moved += 365 * 86_400_000;
-      await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(100_000), patience);
-      expect(await metric('outbox_undelivered', kind)).toBe(1);
-      expect(await metric('outbox_repeatedly_failed', kind)).toBe(1);
-      expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);
-      refuse(status, () => false);
-      await delivered();
-      expect(await metric('outbox_undelivered', kind)).toBe(0);
-      expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBe(0);
-    },
-  );
+  ] as const)('is not given up: a %s that got %i for a year is delivered once it is accepted', async (kind, status) => {
+    // A deletion that names a subscriber would add a row that removes it later.
+    const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
+    const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
+    refuse(status, always);
+    start();
+    const attempts = async () =>
+      (await database.pool.query('SELECT attempts FROM outbox WHERE sequence = $1', [sequence])).rows[0].attempts;
+    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThanOrEqual(3), patience);
+    await database.pool.query('UPDATE outbox SET attempts = 100000 WHERE sequence = $1', [sequence]);
+    moved += 365 * 86_400_000;
+    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(100_000), patience);
+    expect(await metric('outbox_undelivered', kind)).toBe(1);
+    expect(await metric('outbox_repeatedly_failed', kind)).toBe(1);
+    expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);
+    refuse(status, () => false);
+    await delivered();
+    expect(await metric('outbox_undelivered', kind)).toBe(0);
+    expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBe(0);
+  });
 });

@@ -1,4 +1,4 @@
-// The relay against a real Postgres and, through the platform's real clients, a real HTTP server.
+// The dispatcher with a real Postgres and, through the platform's real clients, a real HTTP server.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -9,13 +9,17 @@ import {
   type Sink,
   startSink,
 } from '../../../test/support/outbox.ts';
-import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../../test/support/outbox-relay.ts';
+import {
+  startTestDispatcher,
+  type TestDispatcher,
+  type TestDispatcherOptions,
+} from '../../../test/support/outbox-dispatcher.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { eventKinds } from './event-catalogue.ts';
 
 let database: OutboxDatabase;
 let sink: Sink;
-let relays: TestRelay[] = [];
+let dispatchers: TestDispatcher[] = [];
 let children: ChildProcess[] = [];
 
 beforeEach(async () => {
@@ -25,16 +29,16 @@ beforeEach(async () => {
 
 afterEach(async () => {
   for (const child of children) child.kill('SIGKILL');
-  await Promise.all(relays.map((relay) => relay.stop()));
-  [relays, children] = [[], []];
+  await Promise.all(dispatchers.map((dispatcher) => dispatcher.stop()));
+  [dispatchers, children] = [[], []];
   await sink.close();
   await database.close();
 });
 
-function start(options: Partial<TestRelayOptions> = {}): TestRelay {
-  const relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, ...options });
-  relays.push(relay);
-  return relay;
+function start(options: Partial<TestDispatcherOptions> = {}): TestDispatcher {
+  const dispatcher = startTestDispatcher({ databaseUrl: database.url, sinkUrl: sink.url, ...options });
+  dispatchers.push(dispatcher);
+  return dispatcher;
 }
 
 const delivered = () =>
@@ -45,7 +49,7 @@ const keys = () => events().map((request) => context(request).idempotencyKey);
 const sequenceOf = (key: string) => Number(key.split(':')[1]);
 
 describe('order', () => {
-  it('is kept for each form by two relays at once, and each event is accepted once', async () => {
+  it('is kept for each form by two concurrent dispatchers, which deliver each event once', async () => {
     const forms = await Promise.all(Array.from({ length: 40 }, () => database.addForm()));
     for (const kind of eventKinds) for (const form of forms) await database.addRow(form, kind);
     sink.answer(async () => {
@@ -65,7 +69,7 @@ describe('order', () => {
     }
   });
 
-  it('holds back what follows of a form while its oldest row is refused, and of no other form', async () => {
+  it('holds back the later rows of a form while its oldest row is refused, and no other form', async () => {
     const [refused, other] = [await database.addForm(), await database.addForm()];
     for (const form of [refused, other])
       for (const kind of ['form-created', 'form-submitted'] as const) await database.addRow(form, kind);
@@ -73,7 +77,7 @@ describe('order', () => {
     sink.answer(
       (request) => (refusing && context(request).formId === refused ? { status: 400 } : undefined) as undefined,
     );
-    const relay = start();
+    const dispatcher = start();
     await vi.waitFor(async () => expect(await database.undelivered()).toBe(2));
     await vi.waitFor(() =>
       expect(events().filter((request) => context(request).formId === refused).length).toBeGreaterThan(3),
@@ -83,7 +87,7 @@ describe('order', () => {
         .filter((request) => context(request).formId === refused)
         .every(({ body }) => body.name === 'form-created'),
     ).toBe(true);
-    expect(await relay.metrics.registry.metrics()).toMatch(
+    expect(await dispatcher.metrics.registry.metrics()).toMatch(
       /outbox_deliveries_total\{kind="form-created",outcome="rejected"\} [1-9]/,
     );
     refusing = false;
@@ -91,7 +95,7 @@ describe('order', () => {
     expect(events().at(-1)?.body.name).toBe('form-submitted');
   });
 
-  it('is kept across lanes: events of a form wait for its subscriber', async () => {
+  it('is kept across services: events of a form wait for its subscriber', async () => {
     const form = await database.addForm({ channels: [{ channel: 'email', address: 'ana@example.org' }] });
     await database.addRow(form, 'subscribe');
     await database.addRow(form, 'form-created');
@@ -106,8 +110,8 @@ describe('order', () => {
   });
 });
 
-describe('a definition that is not usable', () => {
-  it('holds back no notice: the event goes without it, but a submission waits until it says whether answers are sent', async () => {
+describe('an invalid definition', () => {
+  it('holds back no notice, but a submission waits until the definition says whether form data is sent', async () => {
     const form = await database.addForm();
     await database.addRow(form, 'form-created');
     await database.addRow(form, 'form-submitted');
@@ -131,26 +135,26 @@ describe('a definition that is not usable', () => {
 });
 
 describe('a crash', () => {
-  async function spawnRelay(): Promise<ChildProcess> {
-    const script = new URL('../../../test/support/outbox-relay.ts', import.meta.url).pathname;
+  async function spawnDispatcher(): Promise<ChildProcess> {
+    const script = new URL('../../../test/support/outbox-dispatcher.ts', import.meta.url).pathname;
     const env = { ...process.env, DATABASE_URL: database.url, SINK_URL: sink.url, PACE: '{"lease":500}' };
     const child = spawn(process.execPath, [script], { env, stdio: 'inherit' });
     children.push(child);
     return child;
   }
 
-  it('between delivery and its record (kill -9) leads to a second delivery with the same idempotency key', async () => {
+  it('(kill -9) between a delivery and its settlement leads to a second delivery with the same idempotency key', async () => {
     const form = await database.addForm();
     const sequences = [await database.addRow(form, 'form-created'), await database.addRow(form, 'form-submitted')];
     let killed = false;
     let child: ChildProcess | undefined;
     sink.answer(() => {
-      // The service has taken the event; the relay never learns of it.
+      // The service has accepted the event; the dispatcher does not get the response.
       if (!killed) child?.kill('SIGKILL');
       killed = true;
       return undefined as never;
     });
-    child = await spawnRelay();
+    child = await spawnDispatcher();
     await vi.waitFor(() => expect(killed).toBe(true), { timeout: 60_000 });
     expect(await database.undelivered()).toBe(2);
     start({ pace: { lease: 500 } });
@@ -159,7 +163,7 @@ describe('a crash', () => {
     expect(keys()[0]).toBe(keys()[1]);
   });
 
-  it('of relays at random times loses nothing and reorders nothing', async () => {
+  it('of dispatchers at random times loses nothing and reorders nothing', async () => {
     const forms = await Promise.all(Array.from({ length: 60 }, () => database.addForm()));
     for (const kind of ['form-created', 'form-locked', 'form-unlocked', 'form-submitted'] as const)
       for (const form of forms) await database.addRow(form, kind, { facts: { deleteOn: new Date().toISOString() } });
@@ -169,7 +173,7 @@ describe('a crash', () => {
     });
     for (let round = 0; round < 3; round += 1) {
       const before = sink.received.length;
-      const child = await spawnRelay();
+      const child = await spawnDispatcher();
       await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(before + 10), {
         timeout: 60_000,
         interval: 3,
@@ -194,7 +198,7 @@ describe('a crash', () => {
 });
 
 describe('an outage', () => {
-  it('of the event service costs a few probes, not a try for each row, and ends without a restart', async () => {
+  it('of the event service costs a few probes, not an attempt per row, and ends without a restart', async () => {
     const forms = await Promise.all(Array.from({ length: 300 }, () => database.addForm()));
     for (const form of forms) await database.addRow(form, 'form-created');
     const lines: string[] = [];
@@ -203,11 +207,11 @@ describe('an outage', () => {
     start({ write: (line) => lines.push(line), pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
     await sleep(1_500);
     expect(sink.received.length).toBeLessThan(60);
-    expect(lines.filter((line) => line.includes('the outbox cannot deliver'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('outbox delivery failed'))).toHaveLength(1);
     down = false;
     await delivered();
     expect(new Set(keys()).size).toBe(300);
-    expect(lines.some((line) => line.includes('the outbox delivers again'))).toBe(true);
+    expect(lines.some((line) => line.includes('outbox delivery recovered'))).toBe(true);
   });
 
   it('of the notification service does not hold back events of forms that are subscribed', async () => {
@@ -232,7 +236,7 @@ describe('an outage', () => {
     expect(events()).toHaveLength(1);
   });
 
-  it('of Postgres ends without a restart, and what was delivered meanwhile is recorded', async () => {
+  it('of Postgres ends without a restart, and deliveries during the outage are settled', async () => {
     const form = await database.addForm();
     await database.addRow(form, 'form-created');
     let taken = 0;
@@ -250,39 +254,39 @@ describe('an outage', () => {
   });
 });
 
-it('stopping finishes and records what is under way', async () => {
+it('a stop waits until the running delivery has ended and is settled', async () => {
   const form = await database.addForm();
   await database.addRow(form, 'form-created');
   sink.answer(async () => {
     await sleep(200);
     return undefined;
   });
-  const relay = start();
+  const dispatcher = start();
   await vi.waitFor(() => expect(sink.received).toHaveLength(1));
-  relays = [];
-  await relay.stop();
+  dispatchers = [];
+  await dispatcher.stop();
   expect(await database.undelivered()).toBe(0);
 });
 
-it('a nudge delivers at once what would otherwise wait for the next look', async () => {
-  const relay = start({ pace: { poll: { min: 60_000, max: 60_000 } } });
+it('a nudge delivers a row immediately that would otherwise wait for the next poll', async () => {
+  const dispatcher = start({ pace: { poll: { min: 60_000, max: 60_000 } } });
   await sleep(300);
   const form = await database.addForm();
   await database.addRow(form, 'form-created');
   await sleep(200);
   expect(events()).toEqual([]);
-  relay.nudge();
+  dispatcher.nudge();
   await delivered();
 });
 
-it('depth, lag and failing rows are shown by kind, and a removal that is not due is none of them', async () => {
+it('depth, lag and failing rows are exported by kind, without removals that are not due', async () => {
   const form = await database.addForm();
-  const relay = start();
+  const dispatcher = start();
   sink.answer(() => ({ status: 503 }) as never);
   await database.addRow(form, 'form-created', { at: new Date(Date.now() - 100_000) });
   await database.addRow(form, 'remove-subscriber', { at: new Date(Date.now() + 100_000) });
   await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(0));
-  const text = await relay.metrics.registry.metrics();
+  const text = await dispatcher.metrics.registry.metrics();
   expect(text).toContain('outbox_undelivered{kind="form-created"} 1');
   expect(text).toMatch(/outbox_oldest_undelivered_seconds\{kind="form-created"\} 10\d/);
   expect(text).toContain('outbox_undelivered{kind="remove-subscriber"} 0');

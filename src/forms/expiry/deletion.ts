@@ -1,0 +1,53 @@
+// The SQL that deletes forms, for both an administrator and the expiry. It does not parse the form's data or files, so a form
+// whose content Postgres cannot read can be deleted.
+import { isOpen } from '../outbox/settle-statements.ts';
+
+const tokens = String.raw`\\u00[2-7][0-9a-fA-F]|\\.|[^\\]+`;
+const asciiEscape = String.raw`^\\u00`;
+const urn = '[A-Za-z0-9:-]+:file-service:v1:/files/[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}';
+
+/** The text with the escapes of printable ASCII characters resolved, which JSON allows anywhere in a string. */
+const unescaped = (text: string) => `
+  CASE WHEN strpos(${text}, '\\') = 0 THEN ${text} ELSE (
+    SELECT string_agg(CASE
+      WHEN token[1] ~ '${asciiEscape}' THEN chr(get_byte(decode(right(token[1], 2), 'hex'), 0))
+      WHEN token[1] = '\\/' THEN '/'
+      ELSE token[1] END, '' ORDER BY position)
+    FROM regexp_matches(${text}, '${tokens}', 'g') WITH ORDINALITY AS t (token, position)) END`;
+
+/** A jsonb array of the file URNs in `files`, found without parsing the JSON. Never fails. */
+const fileUrnsSql = `(
+  SELECT coalesce(jsonb_agg(DISTINCT match[1]), '[]')
+  FROM regexp_matches(${unescaped('files::text')}, '${urn}', 'g') AS match)`;
+
+const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND ${isOpen('o')}`;
+
+/**
+ * CTEs that delete the forms in the CTE `due` (id, notified), leave tombstones, and clear the quarantine. The deleted forms
+ * are in `gone`. Foreign keys delete their idempotency records and codes. The statement must write `form-deleted` with
+ * {@link deletionFacts}.
+ *
+ * Of the quarantined outbox rows only `subscribe` stays, and is due again: the notification service may have a subscriber of
+ * the form, and without the form's row the request is a different one.
+ */
+export const deletionSql = (now: string) => `
+gone AS (
+  DELETE FROM forms f USING due WHERE f.id = due.id
+  RETURNING f.id, f.tenant_id, f.definition_id, f.anonymous_applicant, f.files, f.subscriber_id, due.notified
+), tombstone AS (
+  INSERT INTO tombstones (form_id, tenant_id, definition_id, anonymous_applicant, deleted, notified)
+  SELECT id, tenant_id, definition_id, anonymous_applicant, ${now}, notified FROM gone
+  ON CONFLICT (form_id) DO UPDATE SET deleted = excluded.deleted, notified = excluded.notified
+), cleared AS (
+  DELETE FROM quarantine q USING gone WHERE q.form_id = gone.id RETURNING q.form_id
+), dropped AS (
+  DELETE FROM outbox o USING (SELECT DISTINCT form_id FROM cleared) c
+  WHERE ${quarantinedRow} AND o.kind <> 'subscribe'
+), resumed AS (
+  UPDATE outbox o SET not_before = ${now}, refusals = 0 FROM (SELECT DISTINCT form_id FROM cleared) c
+  WHERE ${quarantinedRow} AND o.kind = 'subscribe'
+)`;
+
+/** The facts of form-deleted, from a row of `gone`. `actor`: SQL, NULL for the expiry. */
+export const deletionFacts = (actor: string) => `jsonb_strip_nulls(jsonb_build_object(
+    'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'files', ${fileUrnsSql}))`;

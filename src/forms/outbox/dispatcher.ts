@@ -1,0 +1,69 @@
+// The outbox dispatcher: every pod of the form service delivers outbox rows to the platform, at least once and in order per
+// form. Each service has its own queue, so that an outage of one does not stop the others. All queues share one throttle. A
+// row stays in the outbox until its service accepts it, or is quarantined after repeated refusals.
+import type { Clock } from '../../service/clock.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Deliver } from './delivery.ts';
+import { createFailureLog } from './failure.ts';
+import type { OutboxMetrics } from './metrics.ts';
+import { createQueue, type Queue, type QueuePace } from './queue.ts';
+import { deliveryServices, type OutboxStore } from './store.ts';
+import { createThrottle, type Traffic, watchTraffic } from './throttle.ts';
+
+/** A nudge reaches the queues of all services. */
+export type Dispatcher = Queue;
+
+export interface DispatcherOptions {
+  store: OutboxStore;
+  deliver: Deliver;
+  metrics: OutboxMetrics;
+  clock: Clock;
+  log: Logger;
+  /** Milliseconds after which a call of the platform's clients fails (PLATFORM_TIMEOUT). */
+  callTimeout: number;
+  /** The requests that deliveries yield to; by default those of this process. */
+  traffic?: Traffic | undefined;
+  pace?: Partial<DispatcherPace> | undefined;
+}
+
+export interface DispatcherPace extends QueuePace {
+  /** Maximum number of deliveries that start per second, for all services together. */
+  rate: number;
+}
+
+// The lag after an outage is at most the sum of the caps of `outage` and `retry.service`.
+const defaultPace = {
+  capacity: 64,
+  ahead: 64,
+  rate: 1_500,
+  poll: { min: 50, max: 1_000 },
+  retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
+  outage: { first: 1_000, cap: 30_000 },
+  // With the backoff of `retry.row`, a quarter of an hour.
+  refusals: 10,
+};
+
+export function startDispatcher(options: DispatcherOptions): Dispatcher {
+  const { callTimeout, traffic = watchTraffic() } = options;
+  // A delivery makes at most two calls (the definition, the event), except for files.
+  const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
+  const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
+  const throttle = createThrottle({ rate: pace.rate, traffic });
+  const failures = createFailureLog(options);
+  const queues: Queue[] = [];
+  const nudge = () => {
+    for (const queue of queues) queue.nudge();
+  };
+  for (const service of deliveryServices) {
+    // Events of a form wait for its subscriber. Nothing waits for events or files.
+    const onAccepted = service === 'notifications' ? nudge : undefined;
+    queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
+  }
+  return {
+    nudge,
+    async stop() {
+      await Promise.all(queues.map((queue) => queue.stop()));
+      traffic.close();
+    },
+  };
+}

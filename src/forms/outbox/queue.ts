@@ -1,0 +1,238 @@
+// The deliveries to one service: claims batches of due rows, delivers them concurrently, and settles the outcomes. A claimed
+// row that cannot start well within its lease is given back untried. If this process dies, its claims expire, and another
+// process delivers the rows again.
+import { performance } from 'node:perf_hooks';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../service/clock.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
+import type { Deliver } from './delivery.ts';
+import { causeOf, DeadlineError, type FailureLog, sideOf } from './failure.ts';
+import type { OutboxMetrics } from './metrics.ts';
+import { createOutage, type Outage } from './outage.ts';
+import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
+import type { ClaimedBatch, ClaimedRow, DeliveryService, OutboxStore, Position } from './store.ts';
+import type { Throttle } from './throttle.ts';
+
+/** Times in milliseconds. */
+export interface QueuePace {
+  /** Maximum number of concurrent deliveries. */
+  capacity: number;
+  /** How many more rows may be claimed or unsettled, so that deliveries do not wait for the database. */
+  ahead: number;
+  /** How long other processes leave a claimed row alone; longer than any delivery. */
+  lease: number;
+  /** After this time a delivery counts as failed, even if its request still runs; shorter than the lease. */
+  deadline: number;
+  /** Between two claims that found nothing. */
+  poll: { min: number; max: number };
+  /** Backoff after a failure of the service, and after the service refused the row. */
+  retry: { service: Backoff; row: Backoff };
+  /** Between two probes while the service is down. */
+  outage: Backoff;
+  /** Refusals of a row by the service until it is quarantined. */
+  refusals: number;
+}
+
+export interface QueueOptions {
+  service: DeliveryService;
+  pace: QueuePace;
+  store: OutboxStore;
+  deliver: Deliver;
+  throttle: Throttle;
+  failures: FailureLog;
+  metrics: OutboxMetrics;
+  clock: Clock;
+  /** Called after rows were accepted. */
+  onAccepted?: (() => void) | undefined;
+}
+
+export interface Queue {
+  /** Claims now. Call it after a commit that wrote to the outbox. */
+  nudge(): void;
+  /** Stops claiming, and resolves when running deliveries are settled. */
+  stop(): Promise<void>;
+}
+
+export function createQueue(options: QueueOptions): Queue {
+  const { pace, clock } = options;
+  const due = createSignal();
+  const outage = createOutage({ clock, backoff: pace.outage });
+  const settlements = createSettlements({
+    ...options,
+    onSettled(accepted) {
+      due.notify();
+      if (accepted > 0) options.onAccepted?.();
+    },
+  });
+  const deliveries = createDeliveries({ ...options, outage, settlements });
+  let stopping = false;
+  const loop = run();
+
+  async function run(): Promise<void> {
+    const claim = createClaims(options);
+    let idle = pace.poll.min;
+    while (!stopping) {
+      const limit = batchSize();
+      if (limit === 0) {
+        await due.wait(Math.max(outage.waitMs(), pace.poll.min));
+        continue;
+      }
+      const { rows, took, fromOldest } = await claim(limit);
+      for (const row of rows) await deliveries.start(row);
+      if (rows.length === limit || !fromOldest) continue;
+      idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
+      // Pause before the next claim even if nudged, and longer after an expensive claim (many rows that wait for others).
+      const pause = Math.min(pace.poll.min, 50);
+      await sleep(pause);
+      await due.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - pause);
+    }
+  }
+
+  /** How many rows to claim now. Waits until many fit: one claim of many rows is cheaper than many claims of one. */
+  function batchSize(): number {
+    const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];
+    const state = outage.state();
+    if (state === 'none') return (most - busy) * 2 >= most ? most - busy : 0;
+    return state === 'probe' && busy === 0 ? 1 : 0;
+  }
+
+  return {
+    nudge: due.notify,
+    async stop() {
+      stopping = true;
+      due.notify();
+      await Promise.all([deliveries.stop(), loop]);
+      await settlements.stop();
+    },
+  };
+}
+
+interface DeliveriesOptions extends QueueOptions {
+  outage: Outage;
+  settlements: Settlements;
+}
+
+/** Deliveries that start before the event loop handles requests. */
+const group = 4;
+
+/** Runs deliveries concurrently, and settles each. */
+function createDeliveries(options: DeliveriesOptions) {
+  const { pace, clock, throttle, outage, settlements } = options;
+  const ended = createSignal();
+  const running = new Set<Promise<void>>();
+  let stopping = false;
+  let started = 0;
+
+  /** False if the queue stops, the service is down (one probe excepted), or half of the lease has passed. */
+  function mayStart(row: ClaimedRow): boolean {
+    const state = outage.state();
+    if (stopping || state === 'down' || (state === 'probe' && running.size > 0)) return false;
+    return row.claimedUntil.getTime() - clock().getTime() >= pace.lease / 2;
+  }
+
+  return {
+    running: () => running.size,
+    /** Waits for capacity and the throttle, then starts the delivery of a row. Gives it back if it may not start. */
+    async start(row: ClaimedRow): Promise<void> {
+      for (;;) {
+        if (!mayStart(row)) return settlements.add({ kind: 'untried', row });
+        if (running.size >= pace.capacity) await ended.wait(pace.poll.max);
+        else if (throttle.take()) break;
+        else await sleep(throttle.waitMs());
+      }
+      const delivery = deliverRow(row, options).finally(() => {
+        running.delete(delivery);
+        ended.notify();
+      });
+      running.add(delivery);
+      started += 1;
+      if (started % group === 0) await nextTurn();
+    },
+    /** Starts no more deliveries, and resolves when the running ones have ended. */
+    async stop() {
+      stopping = true;
+      ended.notify();
+      await Promise.all(running);
+    },
+  };
+}
+
+async function deliverRow(row: ClaimedRow, options: DeliveriesOptions): Promise<void> {
+  const { service, pace, failures, metrics, outage, settlements } = options;
+  const began = performance.now();
+  try {
+    const { outcome, subscriberId } = await withDeadline(options.deliver(row), pace.deadline);
+    metrics.delivered(row.kind, outcome, performance.now() - began);
+    if (outcome === 'accepted' && outage.succeeded() === 'ended') failures.ended(service);
+    settlements.add({ kind: 'accepted', row, subscriberId });
+  } catch (error) {
+    const side = sideOf(error);
+    metrics.delivered(row.kind, side === 'row' ? 'rejected' : 'failed', performance.now() - began);
+    failures.failed(service, error, row);
+    if (outage.failed(side) === 'ended') failures.ended(service);
+    settlements.add(failureOf(row, error, options));
+  }
+}
+
+function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOptions): Outcome {
+  const cause = causeOf(error);
+  const refusals = row.refusals + (cause ? 1 : 0);
+  if (cause && refusals >= pace.refusals) return { kind: 'refused', row, ...cause };
+  const delay = retryDelay(cause ? refusals : row.attempts, pace.retry[sideOf(error)]);
+  return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
+}
+
+/** Milliseconds for which claims continue from the previous position; then they begin at the oldest row again. */
+const longWalk = 1_000;
+
+/** Claims batches, each from the end of the previous one. `took`: milliseconds. */
+function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
+  let after: Position | undefined;
+  let began = 0;
+  return async (limit: number): Promise<ClaimedBatch & { took: number; fromOldest: boolean }> => {
+    const started = performance.now();
+    const fromOldest = !after;
+    if (fromOldest) began = started;
+    let batch: ClaimedBatch = { rows: [], end: undefined };
+    try {
+      batch = await store.claim({ service, limit, now: clock(), lease: pace.lease, after });
+      failures.ended('postgres');
+    } catch (error) {
+      failures.failed('postgres', error);
+      await sleep(Math.min(pace.poll.max, 1_000));
+    }
+    after = batch.rows.length === limit && started - began < longWalk ? batch.end : undefined;
+    return { ...batch, fromOldest, took: performance.now() - started };
+  };
+}
+
+async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DeadlineError()), ms);
+  });
+  return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
+}
+
+/** A wait that a notification ends early. A notification before the wait counts too. */
+function createSignal() {
+  let notified = false;
+  let end: (() => void) | undefined;
+  return {
+    notify() {
+      notified = true;
+      end?.();
+    },
+    async wait(ms: number): Promise<void> {
+      if (!notified && ms > 0) {
+        let timer: NodeJS.Timeout | undefined;
+        await new Promise<void>((resolve) => {
+          end = resolve;
+          timer = setTimeout(resolve, ms);
+        });
+        clearTimeout(timer);
+      }
+      notified = false;
+    },
+  };
+}

@@ -1,0 +1,99 @@
+// Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory; if
+// the process dies, their claims expire and the rows are delivered again. An outcome that Postgres refuses to store
+// quarantines only its own row.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../service/clock.ts';
+import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
+import type { FailureLog } from './failure.ts';
+import type { ClaimedRow, OutboxStore } from './store.ts';
+
+/** What became of a claimed row. */
+export type Outcome = { row: ClaimedRow } & (
+  | { kind: 'accepted'; subscriberId: string | undefined }
+  | { kind: 'failed'; notBefore: Date; refusals: number }
+  /** Claimed and given back. */
+  | { kind: 'untried' }
+  | ({ kind: 'refused' } & QuarantineCause)
+);
+
+export interface Settlements {
+  add(outcome: Outcome): void;
+  /** Outcomes that are not settled yet. */
+  size(): number;
+  /** Settles the rest, with a single attempt. */
+  stop(): Promise<void>;
+}
+
+export interface SettlementsOptions {
+  store: Pick<OutboxStore, 'accept' | 'fail' | 'quarantine'>;
+  clock: Clock;
+  failures: FailureLog;
+  onSettled(accepted: number): void;
+}
+
+/** Milliseconds in which outcomes are collected before they are settled. */
+const linger = 20;
+/** Milliseconds between attempts while Postgres is unavailable. */
+const pause = 1_000;
+
+export function createSettlements({ store, clock, failures, onSettled }: SettlementsOptions): Settlements {
+  let waiting: Outcome[] = [];
+  let flushing: Promise<void> | undefined;
+  let stopping = false;
+
+  /** Every statement may be repeated, because it changes only rows that still have the claim or are not accepted. */
+  async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
+    const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
+    const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...(await accept(accepted))];
+    await store.fail(batch.filter((outcome) => outcome.kind === 'failed' || outcome.kind === 'untried'));
+    await store.quarantine(refused, clock());
+    for (const { row, reason, detail } of refused) failures.quarantined(row, { reason, detail });
+    failures.ended('postgres');
+    return { accepted: accepted.length };
+  }
+
+  /** Halves a batch that Postgres refuses, until the refused outcome is alone. Returns the refused ones. */
+  async function accept(batch: readonly Extract<Outcome, { kind: 'accepted' }>[]) {
+    const refused: ({ row: ClaimedRow } & QuarantineCause)[] = [];
+    try {
+      await store.accept(batch, clock());
+    } catch (error) {
+      const cause = databaseRefusal(error);
+      if (!cause) throw error;
+      const half = Math.ceil(batch.length / 2);
+      if (batch.length === 1) for (const { row } of batch) refused.push({ row, ...cause });
+      else for (const part of [batch.slice(0, half), batch.slice(half)]) refused.push(...(await accept(part)));
+    }
+    return refused;
+  }
+
+  async function flush(): Promise<void> {
+    await sleep(linger);
+    while (waiting.length > 0) {
+      const batch = [...waiting];
+      try {
+        const { accepted } = await settle(batch);
+        waiting = waiting.slice(batch.length);
+        onSettled(accepted);
+      } catch (error) {
+        failures.failed('postgres', error);
+        if (stopping) return;
+        await sleep(pause);
+      }
+    }
+  }
+
+  return {
+    add(outcome) {
+      waiting.push(outcome);
+      flushing ??= flush().finally(() => {
+        flushing = undefined;
+      });
+    },
+    size: () => waiting.length,
+    async stop() {
+      stopping = true;
+      await flushing;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+// Gauges whose values are read from the database at each scrape. Every pod exports the same values: aggregate with max, not
+// sum. They are absent while the database is unavailable.
+import prom from 'prom-client';
+
+export interface Sample {
+  labels: Record<string, string>;
+  value: number;
+}
+
+export interface ScrapedGauge<T> {
+  help: string;
+  /** The label's name. */
+  label?: string;
+  samples(reading: T): Sample[];
+}
+
+export interface ScrapedGaugesOptions<T> {
+  registry: prom.Registry;
+  /** Undefined if there is nothing to export yet. */
+  read(): Promise<T | undefined>;
+  /** By name. */
+  gauges: Record<string, ScrapedGauge<T>>;
+}
+
+export function registerScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
+  let reading: Promise<T | undefined> | undefined;
+  // The registry collects all gauges together, so they share one reading.
+  const share = () => {
+    reading ??= read()
+      .catch(() => undefined)
+      .finally(() => {
+        reading = undefined;
+      });
+    return reading;
+  };
+  for (const [name, { help, label, samples }] of Object.entries(gauges))
+    new prom.Gauge({
+      name,
+      help,
+      labelNames: label ? [label] : [],
+      registers: [registry],
+      async collect() {
+        const values = await share();
+        this.reset();
+        // After a reset, a gauge without labels has the value 0.
+        if (!label) this.remove();
+        for (const sample of values === undefined ? [] : samples(values)) this.set(sample.labels, sample.value);
+      },
+    });
+}
