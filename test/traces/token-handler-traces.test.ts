@@ -21,12 +21,16 @@ afterAll(async () => {
   recording.discard();
 });
 
+/** Check by timers, whatever is requested. */
+const timed = ['sessions/end-watch.ts', 'targets/streams.ts', 'targets/transfer-rate.ts'];
+const isRequested = (path: string) => !timed.some((name) => path.endsWith(name));
+
 const get = () => world.send({ url: handler.url, path: '/echo' });
 let proxied: string[];
 
 describe('the trace of', () => {
   it('a proxied GET is the documented one', async () => {
-    proxied = await recordRequest(recording, get);
+    proxied = (await recordRequest(recording, get)).filter(isRequested);
     expectTrace('Proxied request', proxied);
   });
 
@@ -38,7 +42,7 @@ describe('the trace of', () => {
       await world.shortenToken(handle, 0);
     });
     expect(tokens.size).toBe(5);
-    const isOfRefresh = (path: string) => path.startsWith('src/token-handler/sessions/') || !proxied.includes(path);
-    expectTrace('Token refresh', modules.filter(isOfRefresh));
+    const isOfRefresh = (path: string) => !proxied.includes(path) || /sessions\/sessions?\.ts$/.test(path);
+    expectTrace('Token refresh', modules.filter(isRequested).filter(isOfRefresh));
   });
 });

@@ -2,7 +2,8 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { checkCsrf, csrfToken } from './csrf.ts';
+import { csrfToken } from './cookies.ts';
+import { checkCsrf } from './guards.ts';
 
 const session = { handle: 'a handle', csrfSecret: 'a secret', site: 'https://app.example.org' };
 const token = csrfToken(session);

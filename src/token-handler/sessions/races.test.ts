@@ -8,10 +8,10 @@ import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import {
   addReplicaClient,
   type OpenedSession,
+  type Refresh,
   type SessionReplica,
   startSessionReplica,
 } from '../../../test/support/session-replica.ts';
-import type { RefreshTokens } from './refresh.ts';
 
 let access: TestAccess;
 let redis: TestRedis;
@@ -22,11 +22,11 @@ beforeAll(async () => {
 afterAll(() => Promise.all([access.close(), redis.close()]));
 
 let answers = 0;
-const refresh = (): RefreshTokens => async () => {
+const refresh = (): Refresh => async () => {
   for (let turns = randomInt(4); turns > 0; turns -= 1) await turn();
   answers += 1;
-  const answer = { access_token: `access ${answers}`, expires_in: 300, refresh_token: `refresh ${answers}` };
-  return { kind: 'refreshed', answer };
+  const response = { access_token: `access ${answers}`, expires_in: 300, refresh_token: `refresh ${answers}` };
+  return { kind: 'refreshed', response };
 };
 
 /** Tokens that are due at once, so that each call begins a refresh. */
@@ -72,9 +72,13 @@ async function raceMany(all: SessionReplica[], count: number): Promise<void> {
   // What was still under way has ended by now.
   await delay(300);
   for (const replica of all)
-    for (const opened of sessions) {
-      if ((await replica.sessions.find(opened.session.handle)) !== undefined) throw new Error('a session came back');
-      if ((await replica.call(opened.cookie)) !== 'refused') throw new Error('a session that ended was served');
+    for (const {
+      session: { handle },
+      cookie,
+    } of sessions) {
+      if ((replica.sessions.cached(handle) ?? (await replica.sessions.read(handle))) !== undefined)
+        throw new Error('a session came back');
+      if ((await replica.call(cookie)) !== 'refused') throw new Error('a session that ended was served');
     }
 }
 

@@ -188,7 +188,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     const replica = await one();
     const { cookie, session } = await replica.open({ answer: { refresh_expires_in: 0 } });
     const found = await replica.sessions.read(session.handle);
-    expect(found?.stored.limit).toBe(session.absoluteExpiry);
+    expect(found?.state.limit).toBe(session.absoluteExpiry);
     pass(50 * 60);
     expect(await replica.call(cookie)).not.toBe('refused');
   });
@@ -200,7 +200,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(await replica.call(cookie)).not.toBe('refused');
     const found = await replica.sessions.read(session.handle);
     // The embedded access service's refresh tokens last 1800 s.
-    expect(found?.stored.limit).toBeGreaterThan(clock().getTime() + 1_700_000);
+    expect(found?.state.limit).toBeGreaterThan(clock().getTime() + 1_700_000);
     pass(1_795);
     expect(await replica.read(cookie)).toBeDefined();
     pass(10);

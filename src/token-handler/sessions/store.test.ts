@@ -7,9 +7,10 @@ import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
+import { handleOf } from './cookies.ts';
 import { createMemoryStore } from './memory-store.ts';
-import { createRecordStore, handleOf } from './records.ts';
-import { createRedisStore, recordIdOf } from './redis-store.ts';
+import { createRecords } from './records.ts';
+import { createRedisStore } from './redis-store.ts';
 import type { Session } from './session.ts';
 import type { SessionStore } from './store.ts';
 
@@ -47,7 +48,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
   let now: number;
   beforeEach(() => {
     store = kinds[kind]();
-    records = createRecordStore(store.records, keys, kind === 'redis' ? recordIdOf : (name) => name);
+    records = createRecords(store.records, keys, limits.maxAge);
     serial += 1;
     id = `cookie-${serial}`;
     handle = handleOf(id);
@@ -94,7 +95,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
 
     it('a record that no key of the ring opens is a session that has ended', async () => {
       const other = createKeyRing(`two:${Buffer.alloc(32, 8).toString('base64')}`);
-      const foreign = createRecordStore(store.records, other, kind === 'redis' ? recordIdOf : (name) => name);
+      const foreign = createRecords(store.records, other, limits.maxAge);
       await new Promise<void>((resolve) => foreign.set(id, record(), () => resolve()));
       expect(await get()).toBeFalsy();
     });
@@ -197,7 +198,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
 
     it('tells of each change of a session that was read', async () => {
       const told: (string | null)[] = [];
-      const stop = store.tokens.onChange((changed) => told.push(changed));
+      store.tokens.onChange((changed) => told.push(changed));
       await start();
       for (const change of [
         () => store.tokens.touch(handle, now + 60_000, 60_000),
@@ -211,7 +212,6 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
         for (let waited = 0; !told.includes(handle) && waited < 1_000; waited += 5) await delay(5);
         expect(told).toContain(handle);
       }
-      stop();
     });
   });
 
