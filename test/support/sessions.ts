@@ -78,7 +78,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
     const { session, tokens, state } = await world.stored(handle);
     const now = Date.now();
     await inspector?.store.tokens.claim(handle, state.version, { id: 'test', since: now });
-    await inspector?.store.tokens.replace(handle, 'test', inspector.sessions.seal(session, edit(tokens)), now);
+    await inspector?.store.tokens.conclude(handle, 'test', now, inspector.sessions.seal(session, edit(tokens)));
   }
 
   const world: SessionWorld = {

@@ -5,33 +5,15 @@ import type { Clock } from '../../service/clock.ts';
 import { expiryOf, recordKey, type SessionLimits } from './session.ts';
 import type { Marks, RecordClient, SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** Values with an expiry each. A timer removes what is not asked for again. */
-class Expiring<T extends NonNullable<unknown>> {
-  readonly #now: () => number;
-  readonly #values: LRUCache<string, T>;
-
+/** Values with an expiry each. Timers remove those that are not asked for again. */
+class Expiring<T extends NonNullable<unknown>> extends LRUCache<string, T> {
   constructor(now: () => number) {
-    this.#now = now;
-    this.#values = new LRUCache({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });
+    super({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });
   }
 
-  get(key: string): T | undefined {
-    return this.#values.get(key);
-  }
-
-  set(key: string, value: T, until: number): void {
-    this.#values.set(key, value, { ttl: Math.max(1, until - this.#now()) });
-  }
-
-  extend(key: string, until: number): void {
-    const value = this.get(key);
-    if (value !== undefined) this.set(key, value, until);
-  }
-
-  delete(key: string): boolean {
-    const existed = this.get(key) !== undefined;
-    this.#values.delete(key);
-    return existed;
+  /** `until`: milliseconds since 1970. */
+  keep(key: string, value: T, until: number): void {
+    this.set(key, value, { ttl: Math.max(1, until - this.perf.now()) });
   }
 }
 
@@ -50,7 +32,7 @@ function createRecordClient(records: Expiring<string>, now: () => number): Recor
   return {
     get: async (key) => records.get(key) ?? null,
     async set(key, text, { expiration }) {
-      records.set(key, text, now() + expiration.value * 1_000);
+      records.keep(key, text, now() + expiration.value * 1_000);
     },
     async del(keys) {
       for (const key of keys) records.delete(key);
@@ -67,11 +49,11 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
   };
   const write = (handle: string, tokens: Tokens) => {
     const until = expiryOf(tokens, idle);
-    sets.set(handle, tokens, until);
-    records.extend(recordKey(handle), until);
+    sets.keep(handle, tokens, until);
+    const record = records.get(recordKey(handle));
+    if (record !== undefined) records.keep(recordKey(handle), record, until);
     report(handle);
   };
-  const withoutIntent = ({ intent: _, ...tokens }: Tokens): Tokens => tokens;
   return {
     isTracked: true,
     trackedUntil: Number.POSITIVE_INFINITY,
@@ -94,19 +76,17 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       write(handle, { ...tokens, intent });
       return 'claimed';
     },
-    async release(handle, intentId) {
-      const tokens = sets.get(handle);
-      if (tokens?.intent?.id === intentId) write(handle, withoutIntent(tokens));
-    },
-    async replace(handle, intentId, next) {
+    async conclude(handle, intentId, _now, next) {
       const tokens = sets.get(handle);
       if (tokens?.intent?.id !== intentId) return false;
-      write(handle, { ...withoutIntent(tokens), ...next, version: tokens.version + 1 });
+      const { intent: _, ...rest } = tokens;
+      write(handle, next ? { ...rest, ...next, version: tokens.version + 1 } : rest);
       return true;
     },
     async end(handle) {
+      const wasLive = sets.has(handle);
+      sets.delete(handle);
       records.delete(recordKey(handle));
-      const wasLive = sets.delete(handle);
       report(handle);
       return wasLive;
     },
@@ -121,7 +101,7 @@ function createIndex(now: () => number): SessionIndex {
         const entries = indexes.get(name) ?? new Map<string, number>();
         for (const [other, end] of entries) if (end <= time) entries.delete(other);
         entries.set(handle, until);
-        indexes.set(name, entries, Math.max(...entries.values()));
+        indexes.keep(name, entries, Math.max(...entries.values()));
       }
     },
     async entries(name, top, after) {
@@ -141,7 +121,7 @@ function createMarks(now: () => number): Marks {
   const marks = new Expiring<number>(now);
   return {
     async raise(name, value, milliseconds) {
-      if ((marks.get(name) ?? Number.NEGATIVE_INFINITY) < value) marks.set(name, value, now() + milliseconds);
+      if ((marks.get(name) ?? Number.NEGATIVE_INFINITY) < value) marks.keep(name, value, now() + milliseconds);
     },
     value: async (name) => marks.get(name),
   };

@@ -1,5 +1,5 @@
-// Races of the end of a session against everything that changes one, on a real Redis and in memory: no session comes
-// back. Refreshes here are decided by the test, because what matters is when they end.
+// Races between the end of a session and everything that changes one, on a real Redis and in memory. The test itself
+// decides when refreshes end.
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -21,15 +21,15 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([access.close(), redis.close()]));
 
-let answers = 0;
+let refreshes = 0;
 const refresh = (): Refresh => async () => {
   for (let turns = randomInt(4); turns > 0; turns -= 1) await turn();
-  answers += 1;
-  const response = { access_token: `access ${answers}`, expires_in: 300, refresh_token: `refresh ${answers}` };
+  refreshes += 1;
+  const response = { access_token: `access ${refreshes}`, expires_in: 300, refresh_token: `refresh ${refreshes}` };
   return { kind: 'refreshed', response };
 };
 
-/** Tokens that are due at once, so that each call begins a refresh. */
+/** Tokens whose refresh is due, so that each request begins one. */
 const due = () => ({
   accessToken: 'access',
   accessIssued: Date.now() - 290_000,
@@ -69,7 +69,7 @@ async function raceMany(all: SessionReplica[], count: number): Promise<void> {
     await Promise.all(batch.map((opened) => race(all, opened)));
     sessions.push(...batch);
   }
-  // What was still under way has ended by now.
+  // Lets running refreshes end.
   await delay(300);
   for (const replica of all)
     for (const {
@@ -82,19 +82,19 @@ async function raceMany(all: SessionReplica[], count: number): Promise<void> {
     }
 }
 
-describe('ending a session against refreshes, marks and calls', () => {
-  it('races among three replicas on Redis bring no session back', { timeout: 240_000 }, async () => {
+describe('a session that ends during refreshes, touches and requests', () => {
+  it('does not come back on three replicas with Redis', { timeout: 240_000 }, async () => {
     const place = { access, redisUrl: redis.url, refresh };
     const all = await Promise.all([startSessionReplica(place), startSessionReplica(place), startSessionReplica(place)]);
     await raceMany(all, races);
-    expect(answers).toBeGreaterThan(races / 10);
+    expect(refreshes).toBeGreaterThan(races / 10);
     const left = String(await redis.command('KEYS', '{sess:*'));
-    // The sample's own two keys
+    // The two keys of the sample
     expect(left.split(',').filter((key) => key !== '')).toHaveLength(2);
     await Promise.all(all.map((replica) => replica.close()));
   });
 
-  it('races in memory bring no session back', { timeout: 120_000 }, async () => {
+  it('does not come back in memory', { timeout: 120_000 }, async () => {
     const replica = await startSessionReplica({ access, refresh });
     await raceMany([replica], races);
     await replica.close();

@@ -52,11 +52,9 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
     touch: async (handle, now, interval) => (await redis.run(touchScript, keysOf(handle), [now, idle, interval])) === 1,
     claim: async (handle, version, { id, since }) =>
       (await redis.run(claimScript, keysOf(handle), [version, id, since])) as Awaited<ReturnType<TokenStore['claim']>>,
-    async release(handle, intentId) {
-      await redis.run(releaseScript, keysOf(handle), [intentId]);
+    async conclude(handle, intentId, now, { sealed, limit } = { sealed: '', limit: 0 }) {
+      return (await redis.run(concludeScript, keysOf(handle), [intentId, sealed, limit, now, idle])) === 1;
     },
-    replace: async (handle, intentId, { sealed, limit }, now) =>
-      (await redis.run(replaceScript, keysOf(handle), [intentId, sealed, limit, now, idle])) === 1,
     end: async (handle) => (await redis.run(endScript, keysOf(handle), [])) === 1,
   };
 }
@@ -125,17 +123,14 @@ if version ~= ARGV[1] then return 'changed' end
 redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', ARGV[3])
 return 'claimed'`);
 
-/** ARGV: intent */
-const releaseScript = defineScript(`
+/** ARGV: intent, sealed or '', limit, now, idle. 0 if the session does not have this intent. */
+const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
-return redis.call('HDEL', KEYS[1], 'intent', 'since')`);
-
-/** ARGV: intent, sealed, limit, now, idle. 0 if the session does not have this intent. */
-const replaceScript = defineScript(`${expire}
-if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'sealed', ARGV[2], 'limit', ARGV[3])
-redis.call('HINCRBY', KEYS[1], 'version', 1)
 redis.call('HDEL', KEYS[1], 'intent', 'since')
+if ARGV[2] ~= '' then
+  redis.call('HSET', KEYS[1], 'sealed', ARGV[2], 'limit', ARGV[3])
+  redis.call('HINCRBY', KEYS[1], 'version', 1)
+end
 return expire(ARGV[4], ARGV[5])`);
 
 /** 0 if the session had ended already. */

@@ -151,14 +151,14 @@ export class Refresher {
     const { handle } = session;
     const replace = (next: TokenSet) => {
       const sealed = sessions.seal(session, next);
-      return this.#write(sealed.limit, () => tokens.replace(handle, id, sealed, this.#now()));
+      return this.#write(sealed.limit, () => tokens.conclude(handle, id, this.#now(), sealed));
     };
     if (outcome.kind === 'refreshed') await replace(tokenSetOf(outcome.response, this.#now(), set));
     else if (outcome.kind === 'refused') await this.#write(state.limit, () => sessions.end(session));
     else if (outcome.kind === 'unknown') await replace(withoutRefreshToken(set));
     else {
       this.#pauses.set(handle, outcome.kind);
-      await this.#write(state.limit, () => tokens.release(handle, id));
+      await this.#write(state.limit, () => tokens.conclude(handle, id, this.#now()));
     }
   }
 

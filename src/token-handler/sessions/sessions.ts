@@ -56,8 +56,8 @@ export class Sessions {
   /** The latest read of each session: if a change is reported before its end, its result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Sessions that this replica touched within the interval. About as many as cached ones. */
-  readonly #touched: LRUCache<string, true>;
+  /** Cached sessions that were touched: the store will report that they have changed. */
+  readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
 
@@ -70,9 +70,7 @@ export class Sessions {
     this.#keys = keys;
     this.#clock = options.clock;
     // Every touch makes all replicas drop the session from their caches, so there is at most one in a minute.
-    const ttl = Math.ceil(Math.min(60_000, limits.idle / 4));
-    this.#touchInterval = ttl;
-    this.#touched = new LRUCache({ max: 10_000, ttl, ttlResolution: 0, perf: { now: () => this.#now() } });
+    this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
     store.tokens.onChange((handle) => this.#drop(handle));
@@ -88,7 +86,7 @@ export class Sessions {
     const found = this.cached(handle) ?? (await this.read(handle));
     if (!found) return undefined;
     const now = this.#now();
-    if (now - found.state.touched >= this.#touchInterval) this.#touch(handle, now);
+    if (now - found.state.touched >= this.#touchInterval) this.#touch(found, now);
     if (isRefreshDue(found.tokens, now)) this.#refresher.begin(found);
     return found;
   }
@@ -207,11 +205,11 @@ export class Sessions {
     return alive;
   }
 
-  #touch(handle: string, now: number): void {
-    if (this.#touched.has(handle)) return;
-    this.#touched.set(handle, true);
+  #touch(found: FoundSession, now: number): void {
+    if (this.#touched.has(found)) return;
+    this.#touched.add(found);
     // After a failure the next request tries again.
-    this.#store.tokens.touch(handle, now, this.#touchInterval).catch(() => this.#touched.delete(handle));
+    this.#store.tokens.touch(found.session.handle, now, this.#touchInterval).catch(() => this.#touched.delete(found));
   }
 
   #drop(handle: string | null): void {

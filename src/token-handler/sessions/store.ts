@@ -45,10 +45,11 @@ export interface TokenStore {
    * another version; `gone`: the session has ended. Repeating a successful claim succeeds again.
    */
   claim(handle: string, version: number, intent: Intent): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
-  /** Removes the intent: the refresh token was certainly not used. */
-  release(handle: string, intentId: string): Promise<void>;
-  /** Replaces the set and removes the intent. False if the session does not have this intent; then nothing changes. */
-  replace(handle: string, intentId: string, tokens: SealedTokens, now: number): Promise<boolean>;
+  /**
+   * Removes the intent, and replaces the set; without a new set, the refresh token was certainly not used. False if the
+   * session does not have this intent; then nothing changes.
+   */
+  conclude(handle: string, intentId: string, now: number, tokens?: SealedTokens): Promise<boolean>;
   /** Removes record and tokens. False if the session had ended already. */
   end(handle: string): Promise<boolean>;
 }
