@@ -77,7 +77,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   async function change(handle: string, edit: (tokens: TokenSet) => TokenSet): Promise<void> {
     const { session, tokens, state } = await world.stored(handle);
     const now = Date.now();
-    await inspector?.store.tokens.claim(handle, state.version, { id: 'test', since: now });
+    await inspector?.store.tokens.claim(handle, state.version, 'test');
     await inspector?.store.tokens.conclude(handle, 'test', now, inspector.sessions.seal(session, edit(tokens)));
   }
 

@@ -71,14 +71,16 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
     async claim(handle, version, intent) {
       const tokens = sets.get(handle);
       if (!tokens) return 'gone';
-      if (tokens.intent && tokens.intent.id !== intent.id) return 'held';
+      if (tokens.intent !== undefined && tokens.intent !== intent) return 'held';
       if (tokens.version !== version) return 'changed';
       write(handle, { ...tokens, intent });
       return 'claimed';
     },
+    // Intents end with the process that wrote them.
+    intentAge: async () => 0,
     async conclude(handle, intentId, _now, next) {
       const tokens = sets.get(handle);
-      if (tokens?.intent?.id !== intentId) return false;
+      if (tokens?.intent !== intentId) return false;
       const { intent: _, ...rest } = tokens;
       write(handle, next ? { ...rest, ...next, version: tokens.version + 1 } : rest);
       return true;

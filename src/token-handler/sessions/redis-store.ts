@@ -50,8 +50,9 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
       await redis.run(startScript, keysOf(handle), [sealed, limit, now, idle]);
     },
     touch: async (handle, now, interval) => (await redis.run(touchScript, keysOf(handle), [now, idle, interval])) === 1,
-    claim: async (handle, version, { id, since }) =>
-      (await redis.run(claimScript, keysOf(handle), [version, id, since])) as Awaited<ReturnType<TokenStore['claim']>>,
+    claim: async (handle, version, intentId) =>
+      (await redis.run(claimScript, keysOf(handle), [version, intentId])) as Awaited<ReturnType<TokenStore['claim']>>,
+    intentAge: async (handle) => Number(await redis.run(intentAgeScript, keysOf(handle), [])),
     async conclude(handle, intentId, now, { sealed, limit } = { sealed: '', limit: 0 }) {
       return (await redis.run(concludeScript, keysOf(handle), [intentId, sealed, limit, now, idle])) === 1;
     },
@@ -60,14 +61,14 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
 }
 
 function tokensOf(fields: Record<string, string>): StoredSession['tokens'] | undefined {
-  const { version, sealed, limit, touched, intent, since } = fields;
+  const { version, sealed, limit, touched, intent } = fields;
   if (sealed === undefined) return undefined;
   return {
     version: Number(version),
     sealed,
     limit: Number(limit),
     touched: Number(touched),
-    ...(intent !== undefined && { intent: { id: intent, since: Number(since) } }),
+    ...(intent !== undefined && { intent }),
   };
 }
 
@@ -114,14 +115,26 @@ if ARGV[1] - touched < tonumber(ARGV[3]) then return 1 end
 redis.call('HSET', KEYS[1], 'touched', ARGV[1])
 return expire(ARGV[1], ARGV[2])`);
 
-/** ARGV: version, intent, since */
-const claimScript = defineScript(`
+// The age of an intent is measured by the clock of Redis, because the clocks of replicas may differ.
+const time = `
+local function time()
+  local seconds, microseconds = unpack(redis.call('TIME'))
+  return seconds * 1000 + math.floor(microseconds / 1000)
+end
+`;
+
+/** ARGV: version, intent */
+const claimScript = defineScript(`${time}
 local version, intent = unpack(redis.call('HMGET', KEYS[1], 'version', 'intent'))
 if not version then return 'gone' end
 if intent and intent ~= ARGV[2] then return 'held' end
 if version ~= ARGV[1] then return 'changed' end
-redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', ARGV[3])
+redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', time())
 return 'claimed'`);
+
+const intentAgeScript = defineScript(`${time}
+local since = redis.call('HGET', KEYS[1], 'since')
+return since and time() - since or 0`);
 
 /** ARGV: intent, sealed or '', limit, now, idle. 0 if the session does not have this intent. */
 const concludeScript = defineScript(`${expire}

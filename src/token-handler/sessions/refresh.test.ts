@@ -244,7 +244,7 @@ describe('on several replicas', () => {
         },
     });
     const other = await start();
-    const { cookie, tokens } = await dying.open();
+    const { cookie, tokens, session } = await dying.open();
     pass(245);
     await dying.call(cookie);
     await until(() => door.presented.length === 1);
@@ -252,8 +252,22 @@ describe('on several replicas', () => {
     pass(50);
     expect(await other.call(cookie)).toBe(tokens.accessToken);
     pass(10);
+    await redis.command('HINCRBY', `{sess:${session.handle}}:tokens`, 'since', '-60000');
     expect(await other.call(cookie)).toBe('refused');
     expect(door.presented).toEqual([tokens.refreshToken]);
+  });
+
+  it('a running refresh is not given up by a replica whose clock is a minute ahead', async () => {
+    const [one, ahead] = [await start(), await start({ clock: () => new Date(clock().getTime() + 60_000) })];
+    const { cookie } = await one.open();
+    pass(301);
+    door.set(4_000);
+    const first = one.call(cookie);
+    await until(() => door.presented.length === 1);
+    const second = await ahead.call(cookie);
+    expect(second).not.toBe('refused');
+    expect(second).toBe(await first);
+    expect(door.presented).toHaveLength(1);
   });
 
   it('new tokens are stored after an outage of Redis', async () => {

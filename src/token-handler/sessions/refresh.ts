@@ -39,7 +39,7 @@ export interface RefresherOptions {
 
 /** Milliseconds after which the replica that wrote an intent must have died: more than the longest attempt. */
 const longestAttempt = 40_000;
-/** Milliseconds that an old intent is watched before its session ends. */
+/** Milliseconds that an intent is watched before its age is asked for. */
 const watchTime = 2_000;
 /** Milliseconds between attempts whose token was not used. */
 const pauseTime = 5_000;
@@ -102,7 +102,7 @@ export class Refresher {
       const attempt = this.#attempts.get(handle);
       const pause = this.#pauses.get(handle);
       if (attempt) await attempt;
-      else if (isOver(found, now, now - started)) {
+      else if (await this.#isOver(found, now - started)) {
         await this.#options.sessions.end(found.session);
         throw ended();
       } else if (this.#isHeldElsewhere(found)) await delay(150);
@@ -111,8 +111,15 @@ export class Refresher {
     }
   }
 
+  /** With an expired access token: whether no new one can come. `watched`: milliseconds. */
+  async #isOver(found: FoundSession, watched: number): Promise<boolean> {
+    if (found.tokens.refreshToken === undefined) return true;
+    if (!this.#isHeldElsewhere(found) || watched < watchTime) return false;
+    return (await this.#options.tokens.intentAge(found.session.handle)) > longestAttempt;
+  }
+
   #isHeldElsewhere({ session, state: { intent } }: FoundSession): boolean {
-    return intent !== undefined && this.#unconfirmed.get(session.handle) !== intent.id;
+    return intent !== undefined && this.#unconfirmed.get(session.handle) !== intent;
   }
 
   /** Throws Problem `unavailable` if the store cannot be reached before the token is presented. */
@@ -123,7 +130,7 @@ export class Refresher {
     if (refreshToken === undefined) return;
     const id = this.#unconfirmed.get(handle) ?? randomUUID();
     this.#unconfirmed.set(handle, id);
-    const claim = await this.#options.tokens.claim(handle, state.version, { id, since: this.#now() });
+    const claim = await this.#options.tokens.claim(handle, state.version, id);
     this.#unconfirmed.delete(handle);
     if (claim !== 'claimed') return;
     const outcome = await this.#present(session, refreshToken);
@@ -190,12 +197,6 @@ function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Pr
   const started = work().finally(() => running.delete(key));
   running.set(key, started);
   return started;
-}
-
-/** With an expired access token: whether no new one can come. `watched`: milliseconds. */
-function isOver({ tokens, state: { intent } }: FoundSession, now: number, watched: number): boolean {
-  if (tokens.refreshToken === undefined) return true;
-  return intent !== undefined && now - intent.since > longestAttempt && watched > watchTime;
 }
 
 function ended(): Problem {

@@ -60,15 +60,8 @@ export interface SessionState {
   limit: number;
   /** Time of the last recorded request. */
   touched: number;
-  /** A refresh that is running, or whose replica died. */
-  intent?: Intent;
-}
-
-export interface Intent {
-  /** Of the one attempt that may present the refresh token. */
-  id: string;
-  /** When it was written. */
-  since: number;
+  /** Id of the one attempt that may present the refresh token: it is running, or its replica died. */
+  intent?: string;
 }
 
 /** Milliseconds */

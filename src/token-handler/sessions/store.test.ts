@@ -123,28 +123,38 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
     it('one attempt claims the refresh of a version, and may repeat its claim', async () => {
       await start();
       const claims = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => store.tokens.claim(handle, 1, { id: `attempt ${index}`, since: now })),
+        Array.from({ length: 20 }, (_, index) => store.tokens.claim(handle, 1, `attempt ${index}`)),
       );
       expect(claims.filter((claim) => claim === 'claimed')).toHaveLength(1);
       expect(claims.filter((claim) => claim === 'held')).toHaveLength(19);
       const winner = claims.indexOf('claimed');
-      expect(await store.tokens.claim(handle, 1, { id: `attempt ${winner}`, since: now + 1 })).toBe('claimed');
-      expect((await store.tokens.load(handle))?.tokens.intent).toEqual({ id: `attempt ${winner}`, since: now + 1 });
+      expect(await store.tokens.claim(handle, 1, `attempt ${winner}`)).toBe('claimed');
+      expect((await store.tokens.load(handle))?.tokens.intent).toBe(`attempt ${winner}`);
+    });
+
+    it('measures the age of an intent by the clock of the store', async () => {
+      await start();
+      expect(await store.tokens.intentAge(handle)).toBe(0);
+      await store.tokens.claim(handle, 1, 'first');
+      await delay(100);
+      const age = await store.tokens.intentAge(handle);
+      if (kind === 'redis') expect(age).toBeGreaterThan(90);
+      expect(age).toBeLessThan(10_000);
     });
 
     it('a claim to a replaced version fails', async () => {
       await start();
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      await store.tokens.claim(handle, 1, 'first');
       expect(await store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour })).toBe(true);
-      expect(await store.tokens.claim(handle, 1, { id: 'second', since: now })).toBe('changed');
-      expect(await store.tokens.claim(handle, 2, { id: 'second', since: now })).toBe('claimed');
+      expect(await store.tokens.claim(handle, 1, 'second')).toBe('changed');
+      expect(await store.tokens.claim(handle, 2, 'second')).toBe('claimed');
     });
 
     it('only the attempt with the intent replaces the tokens, which removes the intent', async () => {
       await start();
       const next = { sealed: 'set 2', limit: now + hour };
       expect(await store.tokens.conclude(handle, 'none', now, next)).toBe(false);
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      await store.tokens.claim(handle, 1, 'first');
       expect(await store.tokens.conclude(handle, 'second', now, next)).toBe(false);
       expect((await store.tokens.load(handle))?.tokens.sealed).toBe('set 1');
       expect(await store.tokens.conclude(handle, 'first', now, next)).toBe(true);
@@ -154,20 +164,20 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
 
     it('only its own attempt releases an intent', async () => {
       await start();
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      await store.tokens.claim(handle, 1, 'first');
       await store.tokens.conclude(handle, 'second', now);
-      expect((await store.tokens.load(handle))?.tokens.intent?.id).toBe('first');
+      expect((await store.tokens.load(handle))?.tokens.intent).toBe('first');
       await store.tokens.conclude(handle, 'first', now);
       expect((await store.tokens.load(handle))?.tokens.intent).toBeUndefined();
     });
 
     it('no touch, claim, replacement or release brings an ended session back', async () => {
       await start();
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      await store.tokens.claim(handle, 1, 'first');
       expect(await store.tokens.end(handle)).toBe(true);
       expect(await store.tokens.touch(handle, now + hour / 2, 0)).toBe(false);
       expect(await store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour })).toBe(false);
-      expect(await store.tokens.claim(handle, 1, { id: 'second', since: now })).toBe('gone');
+      expect(await store.tokens.claim(handle, 1, 'second')).toBe('gone');
       await store.tokens.conclude(handle, 'first', now);
       expect(await store.tokens.load(handle)).toBeUndefined();
       expect(await store.tokens.end(handle)).toBe(false);
@@ -202,7 +212,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       await start();
       for (const change of [
         () => store.tokens.touch(handle, now + 60_000, 60_000),
-        () => store.tokens.claim(handle, 1, { id: 'first', since: now }),
+        () => store.tokens.claim(handle, 1, 'first'),
         () => store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour }),
         () => store.tokens.end(handle),
       ]) {

@@ -6,7 +6,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';
 import { redisSettings } from '../../service/redis/redis-fields.ts';
 import type { TokenHandlerConfig } from '../config.ts';
-import type { Intent, SessionState } from './session.ts';
+import type { SessionState } from './session.ts';
 
 export interface SealedTokens {
   sealed: string;
@@ -44,7 +44,9 @@ export interface TokenStore {
    * Writes the intent to refresh this version of the set. `held`: another attempt has done so; `changed`: the set has
    * another version; `gone`: the session has ended. Repeating a successful claim succeeds again.
    */
-  claim(handle: string, version: number, intent: Intent): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
+  claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
+  /** Milliseconds since the intent was written, by the store's clock; 0 without an intent. */
+  intentAge(handle: string): Promise<number>;
   /**
    * Removes the intent, and replaces the set; without a new set, the refresh token was certainly not used. False if the
    * session does not have this intent; then nothing changes.
