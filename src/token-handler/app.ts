@@ -22,7 +22,7 @@ import type { TokenHandlerConfig } from './config.ts';
 import { createHealthChecks } from './health.ts';
 import { backchannelRoute, type LogoutParts, logoutRoute } from './logout/routes.ts';
 import { deleteSessionRoute, listSessionsRoute, type SessionRouteOptions } from './sessions/routes.ts';
-import type { SessionService } from './sessions/session-service.ts';
+import type { Sessions } from './sessions/sessions.ts';
 import type { RelyingParty } from './sign-in/relying-party.ts';
 import { authRoute, callbackRoute, type SignInParts } from './sign-in/routes.ts';
 import type { SignIns } from './sign-in/sign-ins.ts';
@@ -45,7 +45,7 @@ export interface TokenHandler {
   rateLimits: RateLimits;
   relyingParty: RelyingParty;
   clients: Clients;
-  sessionService: SessionService;
+  sessions: Sessions;
   signIns: SignIns;
   targets: Targets;
   close(): Promise<void>;
@@ -88,11 +88,8 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
 }
 
 function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
-  const { config, log, clock, platform, rateLimits, relyingParty, clients, sessionService, signIns, targets } =
-    tokenHandler;
+  const { config, log, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } = tokenHandler;
   const { tenants } = platform;
-  const { sessions, cookie } = sessionService;
-  const cookieName = cookie.name;
   const administrator = administratorGuards(tokenHandler);
   const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
   const perWindow = { most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW };
@@ -103,8 +100,8 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
     about: { checks: createHealthChecks(tokenHandler), clock },
     clients: { ...administrator, ...clients, allowInsecureRedirectUris },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
-    logout: { ...browsing, backchannelLimit, cookieName, log },
-    sessions: { ...administrator, ...targets.guards, sessions, cookieName },
+    logout: { ...browsing, backchannelLimit, log },
+    sessions: { ...administrator, ...targets.guards, sessions },
     targets: targets.guards,
   };
 }

@@ -5,7 +5,6 @@ import { clientsName, clientsNamespace } from '../service/clients/client-rules.t
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Redis } from '../service/redis/redis.ts';
 import type { Urns } from '../service/urn.ts';
-import { redisProblem } from './sessions/session-redis.ts';
 
 export interface HealthOptions {
   config: { DATABASE_URL: string };
@@ -18,6 +17,6 @@ export function createHealthChecks({ config, platform, redis, urns }: HealthOpti
   return {
     ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
     db: () => canConnect(config.DATABASE_URL),
-    sessions: async () => (await redisProblem(redis)) === undefined,
+    sessions: async () => (await redis?.isReachable()) ?? true,
   };
 }

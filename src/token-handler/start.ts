@@ -11,6 +11,7 @@ import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
+import type { Redis } from '../service/redis/redis.ts';
 import { createUrns } from '../service/urn.ts';
 import { createAccessAddresses } from './access-addresses.ts';
 import { createTokenHandlerListener, type TokenHandler } from './app.ts';
@@ -19,8 +20,10 @@ import type { UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { createKeyRing } from './keys/key-ring.ts';
 import { registered } from './platform-registration.ts';
-import { connectRedis, redisProblem } from './sessions/session-redis.ts';
-import { createSessionService } from './sessions/session-service.ts';
+import { createMemoryStore } from './sessions/memory-store.ts';
+import { createRedisStore } from './sessions/redis-store.ts';
+import { Sessions } from './sessions/sessions.ts';
+import { connectRedis } from './sessions/store.ts';
 import { createRelyingParty } from './sign-in/relying-party.ts';
 import { createSignIns } from './sign-in/sign-ins.ts';
 import { isTargetRequest } from './targets/target-path.ts';
@@ -61,19 +64,21 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const common = { config, keys, clock, log };
   const clients = startClients({ ...common, platform, addresses, agent, pool, changePool, urns, pace, metrics });
   const { catalog, registrations } = clients;
-  const sessionService = createSessionService({ ...common, redis, registrations, relyingParty });
-  const signIns = createSignIns({ ...common, redis, addresses, tenants, registrations, sessionService });
-  const { reader } = sessionService;
-  const targets = createTargets({ config, reader, tenants, rateLimits, catalog, directory, urns, log, metrics });
+  const limits = { maxAge: config.SESSION_MAX_AGE, idle: config.SESSION_IDLE };
+  const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
+  const cookieName = config.SESSION_COOKIE;
+  const sessions = new Sessions({ ...common, store, limits, cookieName, registrations, relyingParty });
+  const signIns = createSignIns({ ...common, redis, addresses, tenants, registrations, sessions });
+  const targets = createTargets({ config, sessions, tenants, rateLimits, catalog, directory, urns, log, metrics });
   platform.register(registered);
   void platform.preload();
   return {
     ...{ config, log, metrics, clock, urns, platform, pool, redis, rateLimits, relyingParty },
-    ...{ clients, sessionService, signIns, targets },
+    ...{ clients, sessions, signIns, targets },
     async close() {
       rateLimits.close();
       await targets.close();
-      await sessionService.close();
+      await sessions.close();
       await relyingParty.close();
       redis?.close();
       await clients.close();
@@ -81,6 +86,11 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
       await platform.close();
     },
   };
+}
+
+/** Undefined if Redis is reachable, or sessions are kept in memory. */
+async function redisProblem(redis: Redis | undefined): Promise<string | undefined> {
+  return (await redis?.isReachable()) === false ? 'Redis does not answer' : undefined;
 }
 
 /** Throws ConfigError for an invalid `DIR_…` override or session store. */

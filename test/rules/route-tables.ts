@@ -12,7 +12,7 @@ import { addressLimit, type RateLimiter, rateLimit } from '../../src/service/lim
 import { createUrns } from '../../src/service/urn.ts';
 import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
 import { csrf, liveSession, sessionTenant } from '../../src/token-handler/sessions/guards.ts';
-import type { SessionReader } from '../../src/token-handler/sessions/live-session.ts';
+import type { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import { browserSession } from '../../src/token-handler/sign-in/browser-session.ts';
 
 const urns = createUrns('urn:example');
@@ -38,7 +38,7 @@ function formServiceRoutes(): Route[] {
 
 export function tokenHandlerApiRoutes(): Route[] {
   const sessionGuards = {
-    liveSession: liveSession({} as SessionReader),
+    liveSession: liveSession({} as Sessions),
     sessionTenant: sessionTenant(tenants, 'x-tenant'),
   };
   const cookie = { name: 'session', secrets: ['a secret of tests'] };

@@ -10,28 +10,28 @@ import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
 import { createAccessAddresses } from '../../src/token-handler/access-addresses.ts';
-import { createKeyRing, type KeyRing } from '../../src/token-handler/keys/key-ring.ts';
-import { createEndWatch } from '../../src/token-handler/sessions/end-watch.ts';
-import type { LiveSession } from '../../src/token-handler/sessions/live-session.ts';
+import type { Registration } from '../../src/token-handler/clients/registration.ts';
+import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
+import { handleOf } from '../../src/token-handler/sessions/cookies.ts';
 import { createMemoryStore } from '../../src/token-handler/sessions/memory-store.ts';
-import { createSessionReader } from '../../src/token-handler/sessions/reader.ts';
-import { createRecordStore, handleOf } from '../../src/token-handler/sessions/records.ts';
-import { createRedisStore, recordIdOf } from '../../src/token-handler/sessions/redis-store.ts';
-import { createRefresher, type Refresher, type RefreshTokens } from '../../src/token-handler/sessions/refresh.ts';
-import type { Session, SessionLimits } from '../../src/token-handler/sessions/session.ts';
-import { createSessionCookie } from '../../src/token-handler/sessions/session-cookie.ts';
-import { createSessions, type Sessions } from '../../src/token-handler/sessions/sessions.ts';
+import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
+import {
+  type LiveSession,
+  type Session,
+  type SessionLimits,
+  type TokenResponse,
+  type TokenSet,
+  tokenSetOf,
+} from '../../src/token-handler/sessions/session.ts';
+import { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import type { SessionStore } from '../../src/token-handler/sessions/store.ts';
-import { type TokenAnswer, type TokenSet, tokenSetOf } from '../../src/token-handler/sessions/token-set.ts';
-import { createRelyingParty } from '../../src/token-handler/sign-in/relying-party.ts';
+import { createRelyingParty, type RelyingParty } from '../../src/token-handler/sign-in/relying-party.ts';
 import type { TestAccess } from './access.ts';
 
 export interface SessionReplica {
   sessions: Sessions;
   store: SessionStore;
   redis: Redis | undefined;
-  refresher: Refresher;
-  keys: KeyRing;
   /** A live session of a person, with tokens of the access service unless told; answers its cookie. */
   open(options?: OpenOptions): Promise<OpenedSession>;
   /** Another session like this one, without a word to the access service. */
@@ -44,7 +44,7 @@ export interface SessionReplica {
 
 export interface OpenOptions {
   /** What differs of the access service's answer. */
-  answer?: Partial<TokenAnswer>;
+  answer?: Partial<TokenResponse>;
   tokens?: Partial<TokenSet>;
   session?: Partial<Session>;
   email?: string;
@@ -62,14 +62,16 @@ export interface SessionReplicaOptions {
   /** Where the access service is called; its own address unless told. */
   accessUrl?: string;
   clock?: Clock;
-  /** Without it, and without `store`, in memory. */
+  /** Without it, sessions are kept in memory. */
   redisUrl?: string;
-  store?: SessionStore;
   limits?: Partial<SessionLimits>;
   keyRing?: string;
   /** Stands between the replica and its refreshes. */
-  refresh?: (real: RefreshTokens) => RefreshTokens;
+  refresh?: (real: Refresh) => Refresh;
 }
+
+/** Presents a refresh token. */
+export type Refresh = RelyingParty['refresh'];
 
 const replicaClient = { clientId: 'replica-client', secret: 'the secret of the replica client' };
 const replicaKeys = `first:${Buffer.alloc(32, 1).toString('base64')}`;
@@ -88,27 +90,20 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const metrics = createMetrics();
   const topology = options.redisUrl === undefined ? undefined : ({ kind: 'server', url: options.redisUrl } as const);
   const redis = topology && createRedis({ settings: { topology }, log, metrics });
-  const store = options.store ?? (redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock }));
+  const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   if (redis) for (let waited = 0; !redis.tracked.isLive && waited < 5_000; waited += 10) await delay(10);
-  const sessions = createSessions({ store, keys, limits, clock });
   const addresses = createAccessAddresses({
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,
   });
   const relyingParty = createRelyingParty({ addresses, metrics, timeout: 10_000 });
-  const client = { realm: 'demo', oidcClientId: replicaClient.clientId, clientSecret: replicaClient.secret };
-  const real: RefreshTokens = (_session, refreshToken) => relyingParty.refresh(client, refreshToken);
-  const refresher = createRefresher({
-    sessions,
-    tokens: store.tokens,
-    refresh: options.refresh?.(real) ?? real,
-    clock,
-    log,
+  const registration = { realm: 'demo', oidcClientId: replicaClient.clientId, clientSecret: replicaClient.secret };
+  const sessions = new Sessions({
+    ...{ store, keys, limits, cookieName, clock, log },
+    registrations: { find: async () => registration as Registration },
+    relyingParty: { refresh: options.refresh?.(relyingParty.refresh) ?? relyingParty.refresh },
   });
-  const endWatch = createEndWatch({ sessions, tokens: store.tokens, clock });
-  const cookie = createSessionCookie(cookieName, keys);
-  const reader = createSessionReader({ cookie, sessions, tokens: store.tokens, refresher, endWatch, limits, clock });
-  const records = createRecordStore(store.records, keys, redis || options.store ? recordIdOf : (handle) => handle);
+  const { cookie, records } = sessions;
 
   async function begin(opened: Session, id: string, tokens: TokenSet): Promise<OpenedSession> {
     const record = { cookie: { originalMaxAge: null, path: '/' }, signedIn: opened } as unknown as SessionData;
@@ -119,13 +114,11 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
     return { cookie: `${cookieName}=${signed(id, cookie.secrets[0] ?? '')}`, session: opened, tokens };
   }
 
-  const read = async (header: string) => reader.read(requestWith(header));
+  const read = async (header: string) => sessions.ofRequest(requestWith(header));
   return {
     sessions,
     store,
     redis,
-    refresher,
-    keys,
     async open({ answer = {}, tokens = {}, session = {}, email = 'alice@example.com' } = {}) {
       const id = randomBytes(24).toString('base64url');
       const now = clock().getTime();
@@ -149,8 +142,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
       }
     },
     async close() {
-      endWatch.close();
-      await refresher.close();
+      await sessions.close();
       await relyingParty.close();
       redis?.close();
     },
@@ -187,7 +179,7 @@ function sampleSession(handle: string, now: number, { maxAge }: SessionLimits): 
   };
 }
 
-async function requestTokens(access: TestAccess, email: string): Promise<TokenAnswer> {
+async function requestTokens(access: TestAccess, email: string): Promise<TokenResponse> {
   const response = await fetch(`${access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',
     headers: {
@@ -200,7 +192,7 @@ async function requestTokens(access: TestAccess, email: string): Promise<TokenAn
       scope: 'openid profile email',
     }),
   });
-  const answer: TokenAnswer & { error?: string } = JSON.parse(await response.text());
+  const answer: TokenResponse & { error?: string } = JSON.parse(await response.text());
   if (answer.error !== undefined) throw new Error(`no tokens: ${JSON.stringify(answer)}`);
   return answer;
 }

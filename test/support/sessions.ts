@@ -6,8 +6,8 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createRedis } from '../../src/service/redis/redis.ts';
 import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
-import { createSessions, type FoundSession } from '../../src/token-handler/sessions/sessions.ts';
-import type { TokenSet } from '../../src/token-handler/sessions/token-set.ts';
+import type { FoundSession, TokenSet } from '../../src/token-handler/sessions/session.ts';
+import { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import { startTestRedis, type TestRedis } from './redis.ts';
 import { createSiteBrowser, type SiteBrowser, type Visit } from './site-browser.ts';
 import { startTestTokenHandler, type TestTokenHandler, type TestTokenHandlerOptions } from './token-handler.ts';
@@ -75,10 +75,10 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
 
   const inspector = redis && createInspector(redis, handler);
   async function change(handle: string, edit: (tokens: TokenSet) => TokenSet): Promise<void> {
-    const { session, tokens, stored } = await world.stored(handle);
+    const { session, tokens, state } = await world.stored(handle);
     const now = Date.now();
-    await inspector?.store.tokens.claim(handle, stored.version, { id: 'test', since: now });
-    await inspector?.store.tokens.replace(handle, 'test', inspector.sessions.seal(session, edit(tokens)), now);
+    await inspector?.store.tokens.claim(handle, state.version, 'test');
+    await inspector?.store.tokens.conclude(handle, 'test', now, inspector.sessions.seal(session, edit(tokens)));
   }
 
   const world: SessionWorld = {
@@ -134,6 +134,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
       await change(handle, (tokens) => ({ ...tokens, accessIssued: accessExpiry - 300_000, accessExpiry }));
     },
     async close() {
+      await inspector?.sessions.close();
       inspector?.redis.close();
       redis?.resume();
       await handler.close();
@@ -150,6 +151,10 @@ function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
   const redis = createRedis({ settings: { topology: { kind: 'server', url } }, log, metrics: createMetrics() });
   const store = createRedisStore(redis, limits);
   const keys = createKeyRing(handler.config.KEY_RING);
-  const sessions = createSessions({ store, keys, limits, clock: () => new Date() });
+  const unused = () => Promise.reject(new Error('the inspector refreshes nothing'));
+  const sessions = new Sessions({
+    ...{ store, keys, limits, cookieName, log, clock: () => new Date() },
+    ...{ registrations: { find: unused }, relyingParty: { refresh: unused } },
+  });
   return { sessions, store, redis };
 }

@@ -1,24 +1,15 @@
-// docs/ARCHITECTURE.md lists the modules that take part in some requests. These tests record them in real processes
-// with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces updates the page.
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+// The traces in docs/ARCHITECTURE.md are the modules that take part in each request: recorded here in real processes with
+// a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { call } from '../support/platform.ts';
 import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../support/reconciler.ts';
+import { expectShort, expectTrace, recordRequest, watchers } from './expect-trace.ts';
 import { createRecording, type Recording } from './recording.ts';
-import { documentedModules, groupsOf, withTrace } from './trace-page.ts';
 
-const root = join(import.meta.dirname, '../..');
-const pagePath = join(root, 'docs/ARCHITECTURE.md');
-
-/** Limits: modules besides the shared ones, modules of src/service/http, and lines of each of the latter. */
-const most = { own: 6, http: 8, lines: 250 };
-/** Modules that run on timers, independently of requests. */
-const watchers = ['src/service/operations/event-loop-watch.ts', 'src/service/postgres/pool-watch.ts'];
-/** The outbox dispatcher, which runs in the background. It appears only in the trace of a lock with its notice. */
+/** Delivers in the background while requests are served. It is part of the trace of a lock and its notice. */
 const dispatcher = 'src/forms/outbox/';
 
 let world: FormWorld;
@@ -33,37 +24,9 @@ afterAll(async () => {
   recording.discard();
 });
 
-/**
- * The modules that run in at least two of three recordings of the same request. The first requests are not recorded: they
- * fill caches. The pauses let the log line of a request end before the next recording begins.
- */
-async function recordRequest(work: () => Promise<{ status: number; text: string }>): Promise<string[]> {
-  const counts = new Map<string, number>();
-  for (let index = -2; index < 3; index += 1) {
-    await recording.start();
-    const { status, text } = await work();
-    expect(status, text).toBe(200);
-    await sleep(100);
-    const modules = await recording.take();
-    if (index >= 0) for (const path of modules) counts.set(path, (counts.get(path) ?? 0) + 1);
-  }
-  const steady = [...counts].filter(([, count]) => count > 1).map(([path]) => path);
-  return steady.filter((path) => !watchers.includes(path) && !path.startsWith(dispatcher)).sort();
+async function record(work: Parameters<typeof recordRequest>[1]): Promise<string[]> {
+  return (await recordRequest(recording, work)).filter((path) => !path.startsWith(dispatcher));
 }
-
-/** Compares the modules with the page, or writes the page if the environment asks for it. */
-function expectTrace(name: string, modules: string[]): void {
-  const page = readFileSync(pagePath, 'utf8');
-  if (process.env.FORMGATE_WRITE_TRACES) writeFileSync(pagePath, withTrace(page, { name, modules }));
-  const documented = documentedModules(readFileSync(pagePath, 'utf8'), name);
-  expect(documented.toSorted(), 'FORMGATE_WRITE_TRACES=1 writes the lists').toEqual(modules);
-  const { http } = groupsOf(modules);
-  expect(http.length).toBeLessThanOrEqual(most.http);
-  for (const path of http)
-    expect(readFileSync(join(root, path), 'utf8').split('\n').length, path).toBeLessThanOrEqual(most.lines);
-}
-
-const expectShort = (modules: string[]) => expect(groupsOf(modules).own.length).toBeLessThanOrEqual(most.own);
 
 const body = { data: { name: 'Ana' }, files: {} };
 const save = (id: string) => forms.ask('PUT', `/${id}/data`, { as: 'intake', body });
@@ -72,7 +35,7 @@ describe('ARCHITECTURE documents the modules of', () => {
   it('a save of form data, and they are few', async () => {
     const id = await draft(forms);
     await drained(world.pool);
-    const modules = await recordRequest(() => save(id));
+    const modules = await record(() => save(id));
     expectTrace('Save form data', modules);
     expectShort(modules);
   });
@@ -82,7 +45,7 @@ describe('ARCHITECTURE documents the modules of', () => {
     const url = `${forms.url}/form/v1/registers`;
     await call(url, { method: 'POST', token, body: { name: 'cities', entries: ['Banff'] } });
     const change = { description: 'Cities', entries: ['Banff', 'Jasper'] };
-    const modules = await recordRequest(() => call(`${url}/cities`, { method: 'PATCH', token, body: change }));
+    const modules = await record(() => call(`${url}/cities`, { method: 'PATCH', token, body: change }));
     expectTrace('Register PATCH', modules);
     expectShort(modules);
   });
@@ -109,9 +72,7 @@ describe('ARCHITECTURE documents the modules of', () => {
       ids.push(id);
     }
     const submit = () => forms.ask('POST', `/${ids.pop()}`, { as: 'intake', body: { operation: 'submit' } });
-    const modules = await recordRequest(submit);
-    expectTrace('Submit', modules);
-    expectShort(modules);
+    expectTrace('Submit', await record(submit));
   });
 });
 

@@ -2,9 +2,8 @@
 // that it has ended, for a sign-in that is just being finished. It verifies nothing: that is done before.
 import { hash } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
-import type { Session } from '../sessions/session.ts';
-import type { FoundSession, Sessions } from '../sessions/sessions.ts';
-import type { Marks } from '../sessions/store.ts';
+import type { FoundSession, Session } from '../sessions/session.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 
 export interface ProviderLogout {
   jti: string;
@@ -32,8 +31,9 @@ export interface ProviderLogouts {
 /** Milliseconds that a logout is remembered: longer than the rest of a sign-in takes, and than a logout token lives. */
 const memory = 600_000;
 
-export function createProviderLogouts(options: { sessions: Sessions; marks: Marks; clock: Clock }): ProviderLogouts {
-  const { sessions, marks, clock } = options;
+export function createProviderLogouts(options: { sessions: Sessions; clock: Clock }): ProviderLogouts {
+  const { sessions, clock } = options;
+  const { marks } = sessions;
   return {
     async end(logout) {
       // First, so that a sign-in that finishes now sees either this or has its session found below.

@@ -8,8 +8,9 @@ import { anonymous, type Guard, type Route, route } from '../../service/http/htt
 import type { Logger } from '../../service/operations/log.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
-import { clearCsrfCookie } from '../sessions/csrf.ts';
-import type { FoundSession, Sessions } from '../sessions/sessions.ts';
+import { clearCsrfCookie } from '../sessions/cookies.ts';
+import type { FoundSession } from '../sessions/session.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { clientParams, logoutQuery } from '../sign-in/schema.ts';
@@ -27,7 +28,6 @@ export interface LogoutParts {
   /** Sets `request.session`. */
   browserSession: Guard;
   backchannelLimit: Guard;
-  cookieName: string;
   log: Logger;
 }
 
@@ -49,7 +49,7 @@ export function logoutRoute(parts: LogoutParts): Route {
       const { signedIn } = request.session;
       const found = signedIn && (await parts.sessions.read(signedIn.handle));
       if (signedIn) await parts.sessions.end(signedIn);
-      await endBrowserSession(request, response, parts.cookieName);
+      await endBrowserSession(request, response, parts.sessions.cookie.name);
       clearCsrfCookie(response, request.secure);
       const onward = found && (await providerLogoutUrl(parts, found, request));
       response.redirect(302, onward ?? query.returnTo ?? '/');

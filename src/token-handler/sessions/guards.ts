@@ -1,10 +1,14 @@
-// The guards of routes that a browser calls with its session: the session itself, its tenant, and CSRF protection.
+// The guards of routes that a browser calls with its session: the session itself, its tenant, and protection from
+// cross-site request forgery.
+import type { IncomingMessage } from 'node:http';
+import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
-import { checkCsrf } from './csrf.ts';
-import type { LiveSession, SessionReader } from './live-session.ts';
-import { checkSessionTenant, type TenantLookup } from './request-tenant.ts';
+import { isSameText } from '../../service/same-text.ts';
+import { csrfCookie, csrfToken } from './cookies.ts';
+import type { LiveSession, Session } from './session.ts';
+import type { Sessions } from './sessions.ts';
 
 declare global {
   namespace Express {
@@ -19,16 +23,18 @@ export interface SessionGuards {
   sessionTenant: PlainGuard;
 }
 
+export type TenantLookup = Pick<Tenants, 'byId' | 'byName'>;
+
 /**
  * Requires a live session and leaves it in `locals.session`. Throws Problem `unauthenticated` without one, `unavailable`
- * if the session store cannot be asked.
+ * if the session store cannot be reached.
  */
-export function liveSession(reader: SessionReader): PlainGuard {
+export function liveSession(sessions: Pick<Sessions, 'ofRequest'>): PlainGuard {
   return {
     name: 'liveSession',
     admits: ['session'],
     async check(request, response) {
-      const live = await reader.read(request);
+      const live = await sessions.ofRequest(request);
       if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
       response.locals.session = live;
       response.locals.signedIn = { tenantId: live.session.tenantId, subject: live.session.user.id };
@@ -37,13 +43,21 @@ export function liveSession(reader: SessionReader): PlainGuard {
 }
 
 /**
- * For routes behind `liveSession`: the tenant header, which a proxy sets to keep a domain to one tenant, must not name
+ * For routes behind `liveSession`: the tenant header, by which a proxy restricts a domain to one tenant, must not name
  * another tenant than the session's. `header` is its name. Throws Problem `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
+  async function checkNamed(named: string, tenantId: string): Promise<void> {
+    if ((await findTenant(tenants, named))?.id !== tenantId)
+      throw new Problem('unauthenticated', 'The session is of another tenant.');
+  }
   return {
     name: 'sessionTenant',
-    check: (request, response) => checkSessionTenant(request, sessionOf(response).session, { tenants, header }),
+    check(request, response) {
+      const named = tenantHeader(request, header);
+      const { tenantId } = sessionOf(response).session;
+      return named === undefined || named === tenantId ? undefined : checkNamed(named, tenantId);
+    },
   };
 }
 
@@ -55,8 +69,38 @@ export const csrf: SyncGuard = {
   },
 };
 
+/**
+ * Every method but GET must repeat the CSRF token, which only scripts of the session's site can read. A request that the
+ * browser marks as cross-site is rejected even with the token. Throws Problem `forbidden`.
+ */
+export function checkCsrf(
+  { method, headers }: IncomingMessage,
+  session: Pick<Session, 'handle' | 'csrfSecret' | 'site'>,
+): void {
+  const needsToken = method !== 'GET';
+  if (!needsToken && headers.upgrade === undefined) return;
+  if (headers['sec-fetch-site'] === 'cross-site')
+    throw new Problem('forbidden', 'The request comes from another site.');
+  const { origin } = headers;
+  if (origin !== undefined && origin !== session.site)
+    throw new Problem('forbidden', 'The request comes from another origin.');
+  if (needsToken && !isSameText(csrfToken(session), String(headers['x-xsrf-token'])))
+    throw new Problem('forbidden', `The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
+}
+
 /** Only for routes behind `liveSession`. */
 export function sessionOf({ locals }: HttpResponse): LiveSession {
   if (!locals.session) throw new Error('the route has no session guard');
   return locals.session;
+}
+
+/** By full URN, or by name in any case or in kebab-case. */
+export function findTenant(tenants: TenantLookup, text: string): Promise<Tenant | undefined> {
+  return text.startsWith('urn:') ? tenants.byId(text) : tenants.byName(text);
+}
+
+/** The value of the tenant header, whose name is `header`; undefined if the request has none. */
+export function tenantHeader({ headers }: IncomingMessage, header: string): string | undefined {
+  const value = headers[header.toLowerCase()];
+  return (Array.isArray(value) ? value.join(', ') : value)?.trim() || undefined;
 }

@@ -1,4 +1,4 @@
-// Two replicas of the whole token handler on one Redis, and what that holds of it: over HTTP.
+// Two replicas of the token handler on one Redis, over HTTP; and the secrets that neither Redis nor the log may contain.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -27,7 +27,7 @@ const list = (browser: SignedInBrowser['browser'], url = world.site) => {
 };
 
 describe('two replicas', () => {
-  it('serve the same session, and a logout at one is a logout at both', async () => {
+  it('serve the same session, and a logout on one ends it on both', async () => {
     const { browser } = await world.signIn();
     expect([(await list(browser)).status, (await list(browser, replica.url)).status]).toEqual([200, 200]);
     const old = browser.copy();
@@ -36,7 +36,7 @@ describe('two replicas', () => {
     expect((await list(old)).status).toBe(401);
   });
 
-  it('finish each other’s sign-ins', async () => {
+  it('complete each other’s sign-ins', async () => {
     const browser = createSiteBrowser();
     const callback = await world.toCallback(browser);
     const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
@@ -45,13 +45,13 @@ describe('two replicas', () => {
     expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/`]);
   });
 
-  it('share the limit of sign-ins', async () => {
+  it('share the rate limit of sign-ins', async () => {
     const limited = await startSessionWorld({ store: 'redis', env: { SIGN_IN_LIMIT: '10' } });
     onTestFinished(() => limited.close());
     const second = await limited.handler.startReplica();
     onTestFinished(() => second.close());
     const statuses: number[] = [];
-    // Windows of five minutes begin at the full five minutes of the clock. One that ends meanwhile would begin anew.
+    // Windows begin at multiples of five minutes; the test must not span two of them.
     const left = () => 300 - (Math.floor(Date.now() / 1_000) % 300);
     if (left() < 20) await delay(left() * 1_000);
     for (let call = 0; call < 12; call += 1) {
@@ -70,8 +70,8 @@ describe('two replicas', () => {
   });
 });
 
-describe('a dump of Redis', () => {
-  it('holds no token, secret, code, state, cookie or address of a person', async () => {
+describe('after a sign-in', () => {
+  it('a dump of Redis contains no token, secret, code, state, cookie or email address', async () => {
     const { browser, csrf, handle } = await world.signIn();
     const { session, tokens } = await world.stored(handle);
     const open = createSiteBrowser();
@@ -110,7 +110,7 @@ describe('a dump of Redis', () => {
     }
   });
 
-  it('nothing of a sign-in is in the log', async () => {
+  it('the log contains no token, cookie or email address', async () => {
     const { browser, csrf, handle } = await world.signIn();
     const { tokens } = await world.stored(handle);
     const log = JSON.stringify(world.handler.log.lines());

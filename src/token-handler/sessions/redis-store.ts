@@ -1,43 +1,40 @@
-// Sessions in Redis: `{sess:<handle>}` is what connect-redis writes for express-session, `{sess:<handle>}:tokens` the
-// token set and what is known of it. Both end by themselves, at the session's own time.
-import { RedisStore } from 'connect-redis';
-import type { Redis } from '../../service/redis/redis.ts';
-import { recordSeconds, recordSerializer } from './records.ts';
-import * as scripts from './redis-scripts.ts';
-import type { Marks, SessionIndex, SessionStore, StoredTokens, TokenStore } from './store.ts';
+// Sessions in Redis: connect-redis writes `{sess:<handle>}` for express-session; `{sess:<handle>}:tokens` holds the token
+// set and its state. Both expire at the session's own time. The scripts change a session atomically; times are
+// milliseconds of the caller's clock.
+import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import { recordKey } from './session.ts';
+import type { SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-const prefix = '{sess:';
-const recordKey = (handle: string) => `${prefix}${handle}}`;
-const tokensKey = (handle: string) => `${recordKey(handle)}:tokens`;
-
-/** `idle`: milliseconds from the last mark of a request to the end. */
-export function createRedisStore(redis: Redis, { idle, maxAge }: { idle: number; maxAge: number }): SessionStore {
+/** `idle`: milliseconds from the last recorded request to the end. */
+export function createRedisStore(redis: Redis, { idle }: { idle: number }): SessionStore {
+  const markKey = (name: string) => `{mark:${name}}`;
   return {
-    records: new RedisStore({
-      client: redis.commands,
-      prefix,
-      serializer: recordSerializer,
-      ttl: (record) => recordSeconds(record, maxAge),
-    }),
+    records: redis.commands,
     tokens: createTokenStore(redis, idle),
     index: createIndex(redis),
-    marks: createMarks(redis),
+    marks: {
+      async raise(name, value, milliseconds) {
+        await redis.run(raiseScript, [markKey(name)], [value, milliseconds]);
+      },
+      async value(name) {
+        const text = await redis.commands.get(markKey(name));
+        return text === null ? undefined : Number(text);
+      },
+    },
   };
 }
 
-/** What stands between connect-redis' prefix and the end of the key's hash tag. */
-export function recordIdOf(handle: string): string {
-  return `${handle}}`;
-}
+const tokensKey = (handle: string) => `${recordKey(handle)}:tokens`;
+const keysOf = (handle: string) => [tokensKey(handle), recordKey(handle)];
+const handleIn = (key: string) => key.slice(key.indexOf(':') + 1, key.indexOf('}'));
 
 function createTokenStore(redis: Redis, idle: number): TokenStore {
-  const keys = (handle: string) => [tokensKey(handle), recordKey(handle)];
   const { tracked } = redis;
   return {
-    get mayKeep() {
+    get isTracked() {
       return tracked.isLive;
     },
-    get toldUntil() {
+    get trackedUntil() {
       return tracked.toldUntil;
     },
     async load(handle) {
@@ -46,72 +43,138 @@ function createTokenStore(redis: Redis, idle: number): TokenStore {
       const tokens = tokensOf(fields);
       return record !== null && tokens ? { record, tokens } : undefined;
     },
-    onChange: (listener) => tracked.onInvalid((key) => listener(key === null ? null : handleOf(key))),
+    onChange(listener) {
+      tracked.onInvalid((key) => listener(key === null ? null : handleIn(key)));
+    },
     async start(handle, { sealed, limit }, now) {
-      await redis.run(scripts.startScript, keys(handle), [sealed, limit, now, idle]);
+      await redis.run(startScript, keysOf(handle), [sealed, limit, now, idle]);
     },
-    touch: async (handle, now, interval) =>
-      (await redis.run(scripts.touchScript, keys(handle), [now, idle, interval])) === 1,
-    claim: async (handle, version, { id, since }) =>
-      outcomeOf(await redis.run(scripts.claimScript, [tokensKey(handle)], [version, id, since])),
-    async release(handle, intentId) {
-      await redis.run(scripts.releaseScript, [tokensKey(handle)], [intentId]);
+    touch: async (handle, now, interval) => (await redis.run(touchScript, keysOf(handle), [now, idle, interval])) === 1,
+    claim: async (handle, version, intentId) =>
+      (await redis.run(claimScript, keysOf(handle), [version, intentId])) as Awaited<ReturnType<TokenStore['claim']>>,
+    intentAge: async (handle) => Number(await redis.run(intentAgeScript, keysOf(handle), [])),
+    async conclude(handle, intentId, now, { sealed, limit } = { sealed: '', limit: 0 }) {
+      return (await redis.run(concludeScript, keysOf(handle), [intentId, sealed, limit, now, idle])) === 1;
     },
-    replace: async (handle, intentId, { sealed, limit }, now) =>
-      (await redis.run(scripts.replaceScript, keys(handle), [intentId, sealed, limit, now, idle])) === 1,
-    end: async (handle) => (await redis.run(scripts.endScript, keys(handle), [])) === 1,
+    end: async (handle) => (await redis.run(endScript, keysOf(handle), [])) === 1,
   };
 }
 
-function handleOf(key: string): string {
-  return key.slice(prefix.length, key.indexOf('}'));
-}
-
-function tokensOf(fields: Record<string, string>): StoredTokens | undefined {
-  const { version, sealed, limit, touched, intent, since } = fields;
+function tokensOf(fields: Record<string, string>): StoredSession['tokens'] | undefined {
+  const { version, sealed, limit, touched, intent } = fields;
   if (sealed === undefined) return undefined;
   return {
     version: Number(version),
     sealed,
     limit: Number(limit),
     touched: Number(touched),
-    ...(intent !== undefined && { intent: { id: intent, since: Number(since) } }),
+    ...(intent !== undefined && { intent }),
   };
-}
-
-const outcomes = ['claimed', 'held', 'changed', 'gone'] as const;
-
-function outcomeOf(reply: unknown): (typeof outcomes)[number] {
-  const outcome = outcomes.find((one) => one === reply);
-  if (!outcome) throw new Error('the claim script answered something else');
-  return outcome;
 }
 
 function createIndex(redis: Redis): SessionIndex {
   const key = (index: string) => `{sessions:${index}}`;
   return {
     async enter(indexes, handle, until, now) {
-      await Promise.all(indexes.map((index) => redis.run(scripts.enterScript, [key(index)], [handle, until, now])));
+      await Promise.all(indexes.map((index) => redis.run(enterScript, [key(index)], [handle, until, now])));
     },
     async entries(index, top, after = '') {
-      const reply = await redis.run(scripts.entriesScript, [key(index)], [top, after]);
-      return Array.isArray(reply) ? reply.map(String) : [];
+      return (await redis.run(entriesScript, [key(index)], [top, after])) as string[];
     },
     async remove(indexes, handle, until = Number.MAX_SAFE_INTEGER) {
-      await Promise.all(indexes.map((index) => redis.run(scripts.removeScript, [key(index)], [handle, until])));
+      await Promise.all(indexes.map((index) => redis.run(removeScript, [key(index)], [handle, until])));
     },
   };
 }
 
-function createMarks(redis: Redis): Marks {
-  const key = (name: string) => `{mark:${name}}`;
-  return {
-    async raise(name, value, milliseconds) {
-      await redis.run(scripts.raiseScript, [key(name)], [value, milliseconds]);
-    },
-    async value(name) {
-      const text = await redis.commands.get(key(name));
-      return text === null ? undefined : Number(text);
-    },
-  };
-}
+// Scripts on a session: KEYS[1] holds the tokens, KEYS[2] the record.
+
+// Sets the expiry of both keys; 0 if the session has ended.
+const expire = `
+local function expire(now, idle)
+  local limit, touched = unpack(redis.call('HMGET', KEYS[1], 'limit', 'touched'))
+  local left = math.ceil(math.min(limit, touched + idle) - now)
+  if left <= 0 then redis.call('DEL', KEYS[1], KEYS[2]) return 0 end
+  redis.call('PEXPIRE', KEYS[1], left)
+  redis.call('PEXPIRE', KEYS[2], left)
+  return 1
+end
+`;
+
+/** ARGV: sealed, limit, now, idle */
+const startScript = defineScript(`${expire}
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'version', 1, 'sealed', ARGV[1], 'limit', ARGV[2], 'touched', ARGV[3])
+return expire(ARGV[3], ARGV[4])`);
+
+/** ARGV: now, idle, interval. 0 if the session has ended. */
+const touchScript = defineScript(`${expire}
+local touched = redis.call('HGET', KEYS[1], 'touched')
+if not touched then return 0 end
+if ARGV[1] - touched < tonumber(ARGV[3]) then return 1 end
+redis.call('HSET', KEYS[1], 'touched', ARGV[1])
+return expire(ARGV[1], ARGV[2])`);
+
+// The age of an intent is measured by the clock of Redis, because the clocks of replicas may differ.
+const time = `
+local function time()
+  local seconds, microseconds = unpack(redis.call('TIME'))
+  return seconds * 1000 + math.floor(microseconds / 1000)
+end
+`;
+
+/** ARGV: version, intent */
+const claimScript = defineScript(`${time}
+local version, intent = unpack(redis.call('HMGET', KEYS[1], 'version', 'intent'))
+if not version then return 'gone' end
+if intent and intent ~= ARGV[2] then return 'held' end
+if version ~= ARGV[1] then return 'changed' end
+redis.call('HSET', KEYS[1], 'intent', ARGV[2], 'since', time())
+return 'claimed'`);
+
+const intentAgeScript = defineScript(`${time}
+local since = redis.call('HGET', KEYS[1], 'since')
+return since and time() - since or 0`);
+
+/** ARGV: intent, sealed or '', limit, now, idle. 0 if the session does not have this intent. */
+const concludeScript = defineScript(`${expire}
+if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
+redis.call('HDEL', KEYS[1], 'intent', 'since')
+if ARGV[2] ~= '' then
+  redis.call('HSET', KEYS[1], 'sealed', ARGV[2], 'limit', ARGV[3])
+  redis.call('HINCRBY', KEYS[1], 'version', 1)
+end
+return expire(ARGV[4], ARGV[5])`);
+
+/** 0 if the session had ended already. */
+const endScript = defineScript(`
+local live = redis.call('EXISTS', KEYS[1])
+redis.call('DEL', KEYS[1], KEYS[2])
+return live`);
+
+/** KEYS: index. ARGV: handle, until, now */
+const enterScript = defineScript(`
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[3])
+local left = math.ceil(ARGV[2] - ARGV[3])
+if left > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], left) end
+return 1`);
+
+/** KEYS: index. ARGV: top, last handle of the page before or '' */
+const entriesScript = defineScript(`
+local rank = -1
+if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
+if not rank then return {} end
+return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
+
+/** KEYS: index. ARGV: handle, until: entries that are kept for longer stay */
+const removeScript = defineScript(`
+local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end
+return redis.call('ZREM', KEYS[1], ARGV[1])`);
+
+/** KEYS: mark. ARGV: value, milliseconds */
+const raiseScript = defineScript(`
+local value = redis.call('GET', KEYS[1])
+if not value or tonumber(value) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return 1`);

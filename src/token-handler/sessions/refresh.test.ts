@@ -1,5 +1,5 @@
-// Refreshes among replicas: against a real access service whose refresh tokens are good for one use, a real Redis, and a
-// door that breaks refreshes in each way there is. Only time is moved.
+// Token refresh on one and several replicas, with a real Redis and a real identity provider whose refresh tokens are
+// valid for one use. A proxy before it breaks refreshes in every possible way. Only time is simulated.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
@@ -46,7 +46,7 @@ const pass = (seconds: number) => {
 };
 const until = async (holds: () => boolean | Promise<boolean>) => {
   for (let waited = 0; !(await holds()); waited += 10) {
-    if (waited > 60_000) throw new Error('it did not come true in 60 s');
+    if (waited > 60_000) throw new Error('not true within 60 s');
     await delay(10);
   }
 };
@@ -54,7 +54,7 @@ const until = async (holds: () => boolean | Promise<boolean>) => {
 describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
   const one = () => start(store === 'memory' ? { inMemory: true } : {});
 
-  it('a token with more than a minute left is sent as it is', async () => {
+  it('sends an access token with more than a minute left without a refresh', async () => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
     pass(235);
@@ -63,7 +63,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(door.presented).toEqual([]);
   });
 
-  it('a token with less than a minute left is still sent, while a new one is fetched in the background', async () => {
+  it('refreshes a token with less than a minute left in the background, and still sends it', async () => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
     pass(245);
@@ -76,7 +76,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(await replica.call(cookie)).not.toBe('refused');
   });
 
-  it('of a short-lived token, a quarter of its lifetime is when it is due', async () => {
+  it('refreshes a short-lived token when a quarter of its lifetime is left', async () => {
     const replica = await one();
     const { cookie } = await replica.open({
       tokens: { accessIssued: clock().getTime(), accessExpiry: clock().getTime() + 40_000 },
@@ -90,19 +90,19 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     await until(() => door.presented.length === 1);
   });
 
-  it('with an expired token, calls wait for the new one', async () => {
+  it('lets requests wait for the new token if the old one has expired', async () => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
     pass(301);
     door.set(300);
-    const answers = await Promise.all(Array.from({ length: 50 }, () => replica.call(cookie)));
-    expect(new Set(answers).size).toBe(1);
-    expect(answers[0]).not.toBe(tokens.accessToken);
-    expect(answers[0]).not.toBe('refused');
+    const received = await Promise.all(Array.from({ length: 50 }, () => replica.call(cookie)));
+    expect(new Set(received).size).toBe(1);
+    expect(received[0]).not.toBe(tokens.accessToken);
+    expect(received[0]).not.toBe('refused');
     expect(door.presented).toEqual([tokens.refreshToken]);
   });
 
-  it('each refresh presents the refresh token that the one before brought', async () => {
+  it('presents the latest refresh token in each refresh', async () => {
     const replica = await one();
     const { cookie } = await replica.open();
     for (let round = 0; round < 4; round += 1) {
@@ -112,7 +112,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(new Set(door.presented).size).toBe(4);
   });
 
-  it('a refused refresh (invalid_grant) ends the session with 401', async () => {
+  it('ends the session with 401 if the refresh is rejected (invalid_grant)', async () => {
     const replica = await one();
     const { cookie } = await replica.open({ tokens: { refreshToken: 'not one of the access service' } });
     pass(301);
@@ -120,7 +120,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(await replica.read(cookie)).toBeUndefined();
   });
 
-  it('a refused refresh in the background ends the session although its token is still valid', async () => {
+  it('ends the session if a background refresh is rejected, although the access token is valid', async () => {
     const replica = await one();
     const { cookie } = await replica.open({ tokens: { refreshToken: 'not one of the access service' } });
     pass(245);
@@ -128,7 +128,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     await until(async () => (await replica.call(cookie)) === 'refused');
   });
 
-  it('after a complete HTTP error the same refresh token is presented again, and the session goes on', async () => {
+  it('presents the refresh token again after a complete HTTP error, and keeps the session', async () => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
     door.set({ status: 503 });
@@ -142,7 +142,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(door.presented).toEqual([tokens.refreshToken, tokens.refreshToken]);
   });
 
-  it('with an expired token and an access service that fails, a call is 503 and the session stays', async () => {
+  it('responds with 503 and keeps the session if the token has expired and the identity provider fails', async () => {
     const replica = await one();
     const { cookie } = await replica.open();
     door.set({ status: 500 });
@@ -153,7 +153,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     expect(await replica.call(cookie)).not.toBe('refused');
   });
 
-  it('an access service that cannot be reached at all costs nothing but time', async () => {
+  it('keeps the session while the identity provider is unreachable', async () => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
     await replica.call(cookie);
@@ -166,7 +166,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
   });
 
   it.each(['reset', 'lost answer', 'half an answer'] as const)(
-    'after %s a refresh token is never presented again, and the session ends when its access token does',
+    'never presents the refresh token again after %s, and ends the session with its access token',
     async (fate) => {
       const replica = await one();
       const { cookie, tokens } = await replica.open();
@@ -184,23 +184,23 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     },
   );
 
-  it('refresh_expires_in 0 sets no limit of its own', async () => {
+  it('does not limit the session if refresh_expires_in is 0', async () => {
     const replica = await one();
     const { cookie, session } = await replica.open({ answer: { refresh_expires_in: 0 } });
     const found = await replica.sessions.read(session.handle);
-    expect(found?.stored.limit).toBe(session.absoluteExpiry);
+    expect(found?.state.limit).toBe(session.absoluteExpiry);
     pass(50 * 60);
     expect(await replica.call(cookie)).not.toBe('refused');
   });
 
-  it('a session ends with its refresh token, whose end moves with each refresh', async () => {
+  it('ends the session with its refresh token, whose expiry each refresh postpones', async () => {
     const replica = await one();
     const { cookie, session } = await replica.open({ tokens: { refreshExpiry: clock().getTime() + 600_000 } });
     pass(301);
     expect(await replica.call(cookie)).not.toBe('refused');
     const found = await replica.sessions.read(session.handle);
-    // The embedded access service's refresh tokens last 1800 s.
-    expect(found?.stored.limit).toBeGreaterThan(clock().getTime() + 1_700_000);
+    // The refresh tokens of the embedded identity provider last 1800 s.
+    expect(found?.state.limit).toBeGreaterThan(clock().getTime() + 1_700_000);
     pass(1_795);
     expect(await replica.read(cookie)).toBeDefined();
     pass(10);
@@ -208,8 +208,8 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
   });
 });
 
-describe('among replicas', () => {
-  it('200 parallel calls on three replicas make one token request, and none is refused', async () => {
+describe('on several replicas', () => {
+  it('200 concurrent requests to three replicas cause one token request, and none is rejected', async () => {
     const all = await Promise.all([start(), start(), start()]);
     const { cookie, tokens } = await (all[0] as SessionReplica).open();
     pass(245);
@@ -221,19 +221,19 @@ describe('among replicas', () => {
     expect(door.presented).toEqual([tokens.refreshToken]);
   });
 
-  it('200 parallel calls on three replicas whose token has expired wait for one token request', async () => {
+  it('200 concurrent requests with an expired token wait for one token request', async () => {
     const all = await Promise.all([start(), start(), start()]);
     const { cookie } = await (all[0] as SessionReplica).open();
     pass(301);
     door.set(2_000);
     const calls = Array.from({ length: 200 }, (_, index) => (all[index % 3] as SessionReplica).call(cookie));
-    const answers = new Set(await Promise.all(calls));
-    expect(answers.size).toBe(1);
-    expect(answers.has('refused')).toBe(false);
+    const received = new Set(await Promise.all(calls));
+    expect(received.size).toBe(1);
+    expect(received.has('refused')).toBe(false);
     expect(door.presented).toHaveLength(1);
   });
 
-  it('a refresh whose replica dies is never repeated: valid tokens go on, and the session ends with them', async () => {
+  it('a refresh is not repeated if its replica dies, and the session ends with its access token', async () => {
     const never = () => new Promise<never>(() => undefined);
     const dying = await start({
       refresh:
@@ -244,7 +244,7 @@ describe('among replicas', () => {
         },
     });
     const other = await start();
-    const { cookie, tokens } = await dying.open();
+    const { cookie, tokens, session } = await dying.open();
     pass(245);
     await dying.call(cookie);
     await until(() => door.presented.length === 1);
@@ -252,11 +252,25 @@ describe('among replicas', () => {
     pass(50);
     expect(await other.call(cookie)).toBe(tokens.accessToken);
     pass(10);
+    await redis.command('HINCRBY', `{sess:${session.handle}}:tokens`, 'since', '-60000');
     expect(await other.call(cookie)).toBe('refused');
     expect(door.presented).toEqual([tokens.refreshToken]);
   });
 
-  it('what a refresh brought while Redis was away is stored when it is back', async () => {
+  it('a running refresh is not given up by a replica whose clock is a minute ahead', async () => {
+    const [one, ahead] = [await start(), await start({ clock: () => new Date(clock().getTime() + 60_000) })];
+    const { cookie } = await one.open();
+    pass(301);
+    door.set(4_000);
+    const first = one.call(cookie);
+    await until(() => door.presented.length === 1);
+    const second = await ahead.call(cookie);
+    expect(second).not.toBe('refused');
+    expect(second).toBe(await first);
+    expect(door.presented).toHaveLength(1);
+  });
+
+  it('new tokens are stored after an outage of Redis', async () => {
     const replica = await start();
     const { cookie, tokens } = await replica.open();
     pass(245);
@@ -275,7 +289,7 @@ describe('among replicas', () => {
     expect(door.presented).toEqual([tokens.refreshToken]);
   });
 
-  it('a claim that Redis did not confirm does not cost the session', async () => {
+  it('a session survives a claim that Redis did not confirm', async () => {
     const replica = await start();
     const { cookie, tokens } = await replica.open();
     await replica.call(cookie);

@@ -1,5 +1,5 @@
 // Refreshes the tokens of sessions, each set by one attempt among all replicas. Before a refresh token is presented, the
-// intent to do so is written; a token whose use is in doubt is never presented again, because an access service that
+// intent to do so is stored. A token that may have been used is never presented again, because an identity provider that
 // sees a used one a second time may take it for stolen (RFC 9700 section 4.14.2). A session that has ended stays ended.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,221 +7,207 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
-import type { Session } from './session.ts';
-import type { FoundSession, Sessions } from './sessions.ts';
+import { retryUntilDone } from '../../service/retry.ts';
+import type { RegistrationStore } from '../clients/registration-store.ts';
+import type { RelyingParty } from '../sign-in/relying-party.ts';
+import {
+  type FoundSession,
+  isUsable,
+  type RefreshOutcome,
+  type Session,
+  type TokenSet,
+  tokenSetOf,
+  withoutRefreshToken,
+} from './session.ts';
 import type { SealedTokens, TokenStore } from './store.ts';
-import { isRefreshDue, type TokenAnswer, type TokenSet, tokenSetOf, withoutRefreshToken } from './token-set.ts';
 
-/**
- * - `refused`: the access service does not take the token (any more)
- * - `unused`: the token was certainly not used: the request was never sent, or failed with a complete answer
- * - `client-refused`: nor here; the access service does not take the credentials of the client (any more)
- * - `unknown`: it may have been used
- */
-export type RefreshOutcome =
-  | { kind: 'refreshed'; answer: TokenAnswer }
-  | { kind: 'refused' | 'unused' | 'client-refused' | 'unknown' };
-
-/** Presents the refresh token once. Does not throw. */
-export type RefreshTokens = (session: Session, refreshToken: string) => Promise<RefreshOutcome>;
-
-export interface Refresher {
-  /** Starts a refresh in the background where one is due. The token that there is stays good for now. */
-  begin(found: FoundSession): void;
-  /**
-   * For a session whose access token has expired: resolves with a set that is valid, undefined when the session has
-   * ended. Throws Problem `unavailable` when neither can be said.
-   */
-  settle(found: FoundSession): Promise<TokenSet | undefined>;
-  /** Waits for what is under way, at most 4 s. */
-  close(): Promise<void>;
+export interface RefreshedSessions {
+  read(handle: string): Promise<FoundSession | undefined>;
+  end(session: Session): Promise<boolean>;
+  seal(session: Session, tokens: TokenSet): SealedTokens;
 }
 
 export interface RefresherOptions {
-  sessions: Sessions;
+  sessions: RefreshedSessions;
   tokens: TokenStore;
-  refresh: RefreshTokens;
+  registrations: Pick<RegistrationStore, 'find'>;
+  /** Its `refresh` presents the refresh token once, and does not throw. */
+  relyingParty: Pick<RelyingParty, 'refresh'>;
   clock: Clock;
   log: Logger;
 }
 
-/** Milliseconds after which an intent has no attempt behind it any more: the longest request, and some. */
+/** Milliseconds after which the replica that wrote an intent must have died: more than the longest attempt. */
 const longestAttempt = 40_000;
+/** Milliseconds that an intent is watched before its age is asked for. */
+const watchTime = 2_000;
 /** Milliseconds between attempts whose token was not used. */
-const pause = 5_000;
+const pauseTime = 5_000;
+const backoff = { first: 100, cap: 1_000 };
+const most = 10_000;
 
-/** Whether `set` has an access token to send now. */
-export function isUsable(set: TokenSet, now: number): boolean {
-  return set.accessExpiry - now > Math.min(1_000, (set.accessExpiry - set.accessIssued) / 10);
-}
+export class Refresher {
+  readonly #options: RefresherOptions;
+  readonly #now: () => number;
+  readonly #attempts = new Map<string, Promise<void>>();
+  readonly #waits = new Map<string, Promise<string>>();
+  /** Why sessions have no attempt at the moment. */
+  readonly #pauses: LRUCache<string, 'unused' | 'client-refused'>;
+  /** Intents of this replica whose claim the store did not confirm: their token was not presented. */
+  readonly #unconfirmed = new LRUCache<string, string>({ max: most });
+  #isStopped = false;
 
-export function createRefresher(options: RefresherOptions): Refresher {
-  const { sessions, log } = options;
-  const now = () => options.clock().getTime();
-  const running = new Map<string, Promise<void>>();
-  const settling = new Map<string, Promise<TokenSet | undefined>>();
-  const pauses = createPauses(now);
-  const attempt = createAttempt(options, pauses.begin);
+  constructor(options: RefresherOptions) {
+    this.#options = options;
+    this.#now = () => options.clock().getTime();
+    this.#pauses = new LRUCache({ max: most, ttl: pauseTime, ttlResolution: 0, perf: { now: this.#now } });
+  }
 
-  function run(found: FoundSession): Promise<void> {
+  /** For a session whose refresh is due: starts it in the background, unless another attempt or a pause forbids it. */
+  begin(found: FoundSession): void {
     const { handle } = found.session;
-    const present = running.get(handle);
-    if (present) return present;
-    const started = attempt(found).finally(() => running.delete(handle));
-    running.set(handle, started);
-    return started;
-  }
-
-  async function settle({ session: { handle } }: FoundSession): Promise<TokenSet | undefined> {
-    const started = now();
-    for (;;) {
-      const found = await sessions.read(handle);
-      if (!found) return undefined;
-      const { tokens, stored, session } = found;
-      if (isUsable(tokens, now())) return tokens;
-      const own = running.get(handle);
-      if (own) await own;
-      else if (isOver(found, now(), now() - started)) {
-        await sessions.end(session);
-        return undefined;
-      } else if (stored.intent && !attempt.owns(handle, stored.intent.id)) await delay(150);
-      else {
-        const paused = pauses.of(handle);
-        if (paused) throw noNewToken(paused);
-        await run(found);
-      }
-    }
-  }
-
-  return {
-    begin(found) {
-      const { session, tokens, stored } = found;
-      const isOpen =
-        tokens.refreshToken !== undefined && (!stored.intent || attempt.owns(session.handle, stored.intent.id));
-      if (!isOpen || !isRefreshDue(tokens, now()) || running.has(session.handle) || pauses.of(session.handle)) return;
-      run(found).catch((error: unknown) => {
-        pauses.begin(session.handle, 'unused');
-        log.warn({ err: error, session: session.handle }, 'a refresh could not begin');
-      });
-    },
-    settle(found) {
-      const { handle } = found.session;
-      const present = settling.get(handle);
-      if (present) return present;
-      const started = settle(found).finally(() => settling.delete(handle));
-      settling.set(handle, started);
-      return started;
-    },
-    async close() {
-      attempt.stop();
-      await Promise.race([Promise.allSettled(running.values()), delay(4_000, undefined, { ref: false })]);
-    },
-  };
-}
-
-/** After an attempt whose token was not used. */
-interface Pause {
-  /** Milliseconds since 1970 */
-  until: number;
-  why: 'unused' | 'client-refused';
-}
-
-function createPauses(now: () => number) {
-  const pauses = new LRUCache<string, Pause>({ max: 10_000 });
-  return {
-    begin: (handle: string, why: Pause['why']) => void pauses.set(handle, { until: now() + pause, why }),
-    of(handle: string): Pause | undefined {
-      const found = pauses.get(handle);
-      return found && found.until > now() ? found : undefined;
-    },
-  };
-}
-
-/** With the access token expired: whether none will follow. An intent is watched a while, whatever its age. */
-function isOver({ tokens, stored }: FoundSession, now: number, watched: number): boolean {
-  if (tokens.refreshToken === undefined) return true;
-  return stored.intent !== undefined && now - stored.intent.since > longestAttempt && watched > 2_000;
-}
-
-interface Attempt {
-  /** One attempt to refresh this set. Throws Problem `unavailable` when the store cannot be had before it began. */
-  (found: FoundSession): Promise<void>;
-  /** Whether the intent is of an attempt here whose claim the store did not confirm: it presented nothing yet. */
-  owns(handle: string, intentId: string): boolean;
-  stop(): void;
-}
-
-function createAttempt(
-  { sessions, tokens, refresh, clock, log }: RefresherOptions,
-  rest: (handle: string, why: Pause['why']) => void,
-) {
-  const now = () => clock().getTime();
-  const unconfirmed = new LRUCache<string, string>({ max: 10_000 });
-  let isStopped = false;
-
-  /** What became known must reach the store: until it does, or until it does not matter any more. */
-  async function write(until: number, work: () => Promise<unknown>): Promise<void> {
-    for (let wait = 100; ; wait = Math.min(wait * 2, 1_000)) {
-      try {
-        await work();
-        return;
-      } catch (error) {
-        if (isStopped || now() > until || !(error instanceof Problem)) throw error;
-        await delay(wait);
-      }
-    }
-  }
-
-  async function conclude({ session, tokens: set, stored }: FoundSession, id: string, outcome: RefreshOutcome) {
-    const { handle } = session;
-    const replace = (next: SealedTokens) => write(next.limit, () => tokens.replace(handle, id, next, now()));
-    if (outcome.kind === 'refreshed') await replace(sessions.seal(session, tokenSetOf(outcome.answer, now(), set)));
-    else if (outcome.kind === 'refused') await write(stored.limit, () => sessions.end(session));
-    else if (outcome.kind === 'unknown') await replace(sessions.seal(session, withoutRefreshToken(set)));
-    else {
-      rest(handle, outcome.kind);
-      await write(stored.limit, () => tokens.release(handle, id));
-    }
-  }
-
-  async function attempt(found: FoundSession): Promise<void> {
-    const { session, tokens: set, stored } = found;
-    const { handle } = session;
-    if (set.refreshToken === undefined) return;
-    const id = unconfirmed.get(handle) ?? randomUUID();
-    unconfirmed.set(handle, id);
-    const claim = await tokens.claim(handle, stored.version, { id, since: now() });
-    unconfirmed.delete(handle);
-    if (claim !== 'claimed') return;
-    const outcome = await refresh(session, set.refreshToken);
-    tell(log, session, outcome);
-    await conclude(found, id, outcome).catch((error: unknown) => {
-      log.error({ err: error, session: handle, outcome: outcome.kind }, 'the outcome of a refresh was not stored');
+    if (found.tokens.refreshToken === undefined || this.#isHeldElsewhere(found)) return;
+    if (this.#attempts.has(handle) || this.#pauses.has(handle)) return;
+    this.#run(found).catch((error: unknown) => {
+      this.#pauses.set(handle, 'unused');
+      this.#options.log.warn({ err: error, session: handle }, 'token refresh could not start');
     });
   }
-  const owns = (handle: string, intentId: string) => unconfirmed.get(handle) === intentId;
-  const stop = () => {
-    isStopped = true;
-  };
-  return Object.assign(attempt, { owns, stop }) satisfies Attempt;
+
+  /**
+   * For a session whose access token has expired: waits for a valid one. Throws Problem `unauthenticated` if the session
+   * has ended, `unavailable` if there is no new token at the moment.
+   */
+  accessToken({ session: { handle } }: FoundSession): Promise<string> {
+    return shared(this.#waits, handle, () => this.#settle(handle));
+  }
+
+  /** Waits for running attempts, at most 4 s. */
+  async close(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.race([Promise.allSettled(this.#attempts.values()), delay(4_000, undefined, { ref: false })]);
+  }
+
+  #run(found: FoundSession): Promise<void> {
+    return shared(this.#attempts, found.session.handle, () => this.#attempt(found));
+  }
+
+  async #settle(handle: string): Promise<string> {
+    const started = this.#now();
+    for (;;) {
+      const found = await this.#options.sessions.read(handle);
+      if (!found) throw ended();
+      const now = this.#now();
+      if (isUsable(found.tokens, now)) return found.tokens.accessToken;
+      const attempt = this.#attempts.get(handle);
+      const pause = this.#pauses.get(handle);
+      if (attempt) await attempt;
+      else if (await this.#isOver(found, now - started)) {
+        await this.#options.sessions.end(found.session);
+        throw ended();
+      } else if (this.#isHeldElsewhere(found)) await delay(150);
+      else if (pause) throw noNewToken(pause);
+      else await this.#run(found);
+    }
+  }
+
+  /** With an expired access token: whether no new one can come. `watched`: milliseconds. */
+  async #isOver(found: FoundSession, watched: number): Promise<boolean> {
+    if (found.tokens.refreshToken === undefined) return true;
+    if (!this.#isHeldElsewhere(found) || watched < watchTime) return false;
+    return (await this.#options.tokens.intentAge(found.session.handle)) > longestAttempt;
+  }
+
+  #isHeldElsewhere({ session, state: { intent } }: FoundSession): boolean {
+    return intent !== undefined && this.#unconfirmed.get(session.handle) !== intent;
+  }
+
+  /** Throws Problem `unavailable` if the store cannot be reached before the token is presented. */
+  async #attempt(found: FoundSession): Promise<void> {
+    const { session, tokens, state } = found;
+    const { handle } = session;
+    const { refreshToken } = tokens;
+    if (refreshToken === undefined) return;
+    const id = this.#unconfirmed.get(handle) ?? randomUUID();
+    this.#unconfirmed.set(handle, id);
+    const claim = await this.#options.tokens.claim(handle, state.version, id);
+    this.#unconfirmed.delete(handle);
+    if (claim !== 'claimed') return;
+    const outcome = await this.#present(session, refreshToken);
+    this.#log(session, outcome);
+    await this.#conclude(found, id, outcome).catch((error: unknown) => {
+      this.#options.log.error({ err: error, session: handle, outcome: outcome.kind }, 'token refresh not stored');
+    });
+  }
+
+  /** Uses the current registration: a client that was registered again cannot use tokens of its old registration. */
+  async #present(session: Session, refreshToken: string): Promise<RefreshOutcome> {
+    const { registrations, relyingParty, log } = this.#options;
+    try {
+      const registration = await registrations.find(session.tenantId, session.clientId);
+      if (registration?.oidcClientId !== session.oidcClientId) return { kind: 'unknown' };
+      return await relyingParty.refresh(registration, refreshToken);
+    } catch (error) {
+      log.warn({ err: error, session: session.handle }, 'registration for a token refresh could not be read');
+      return { kind: 'unused' };
+    }
+  }
+
+  async #conclude({ session, tokens: set, state }: FoundSession, id: string, outcome: RefreshOutcome): Promise<void> {
+    const { sessions, tokens } = this.#options;
+    const { handle } = session;
+    const replace = (next: TokenSet) => {
+      const sealed = sessions.seal(session, next);
+      return this.#write(sealed.limit, () => tokens.conclude(handle, id, this.#now(), sealed));
+    };
+    if (outcome.kind === 'refreshed') await replace(tokenSetOf(outcome.response, this.#now(), set));
+    else if (outcome.kind === 'refused') await this.#write(state.limit, () => sessions.end(session));
+    else if (outcome.kind === 'unknown') await replace(withoutRefreshToken(set));
+    else {
+      this.#pauses.set(handle, outcome.kind);
+      await this.#write(state.limit, () => tokens.conclude(handle, id, this.#now()));
+    }
+  }
+
+  /** Repeats a write while the store is unavailable, until the session would have ended anyway. */
+  async #write(until: number, work: () => Promise<unknown>): Promise<void> {
+    const onFailure = (error: unknown) => {
+      if (this.#isStopped || this.#now() > until || !(error instanceof Problem)) throw error;
+    };
+    await retryUntilDone(async () => void (await work()), { backoff, signal: AbortSignal.any([]), onFailure });
+  }
+
+  #log({ handle, tenantId, clientId, oidcClientId }: Session, { kind }: RefreshOutcome): void {
+    if (kind === 'refreshed') return;
+    const { log } = this.#options;
+    const about = { session: handle, tenant: tenantId, client: clientId, outcome: kind };
+    if (kind !== 'client-refused') log.warn(about, 'token refresh failed');
+    else
+      log.error(
+        { ...about, oidcClientId },
+        'the identity provider rejected the credentials of a client: correct them there, or register the client again',
+      );
+  }
 }
 
-function tell(log: Logger, { handle, tenantId, clientId, oidcClientId }: Session, { kind }: RefreshOutcome): void {
-  if (kind === 'refreshed') return;
-  const about = { session: handle, tenant: tenantId, client: clientId, outcome: kind };
-  if (kind !== 'client-refused') log.warn(about, 'tokens were not refreshed');
-  else
-    log.error(
-      { ...about, oidcClientId },
-      'the access service refuses the credentials of a client: put them right there, or register the client again',
-    );
+/** The running work of this key, or else new work. */
+function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
+  const present = running.get(key);
+  if (present) return present;
+  const started = work().finally(() => running.delete(key));
+  running.set(key, started);
+  return started;
 }
 
-/** The session stays: the client may be put right, and nobody should have to sign in again for that. */
-function noNewToken({ why }: Pause): Problem {
+function ended(): Problem {
+  return new Problem('unauthenticated', 'The session has ended.');
+}
+
+/** The session stays: the client can be corrected without a new sign-in. */
+function noNewToken(why: 'unused' | 'client-refused'): Problem {
   const detail =
     why === 'unused'
-      ? 'The access service cannot be reached at the moment.'
-      : 'The access service does not accept this client any more: an administrator has to register it again.';
+      ? 'The identity provider cannot be reached at the moment.'
+      : 'The identity provider no longer accepts this client: an administrator has to register it again.';
   return new Problem('unavailable', detail, { headers: { 'Retry-After': '5' } });
 }

@@ -1,4 +1,4 @@
-// What becomes of sessions when their client is registered anew, or its redirect URIs change.
+// Sessions whose client is registered again, or whose redirect URIs change.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 describe('a session', () => {
-  it('stays valid when the redirect URIs of its client are updated, and is refreshed as before', async () => {
+  it('is refreshed as before after the redirect URIs of its client were updated', async () => {
     offset = 0;
     const { browser, handle } = await world.signIn();
     const before = await world.stored(handle);
@@ -29,7 +29,7 @@ describe('a session', () => {
     await expect.poll(async () => (await world.stored(handle)).tokens.accessToken).not.toBe(before.tokens.accessToken);
   });
 
-  it('whose client was registered anew is not refreshed any more, and ends with its access token', async () => {
+  it('ends with its access token after its client was registered again', async () => {
     offset = 0;
     const { browser, handle } = await world.signIn();
     expect((await world.handler.register('web')).status).toBe(200);

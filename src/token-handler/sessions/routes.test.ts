@@ -1,4 +1,4 @@
-// The session endpoints, for people and for administrators, and what another tenant may see: nothing.
+// The session endpoints, for people and administrators, and the isolation of tenants.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -35,14 +35,14 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
   const revoke = (by: SignedInBrowser, handle: string, headers: Record<string, string> = { 'X-XSRF-TOKEN': by.csrf }) =>
     by.browser.request(`${world.site}/token-handler/sessions/${handle}`, { method: 'DELETE', headers });
 
-  it('without a session the list is 401, as JSON and never as a redirect', async () => {
-    const answer = await world.sessions(createSiteBrowser());
-    expect([answer.status, answer.location]).toEqual([401, undefined]);
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer');
-    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+  it('the list responds with 401 without a session, and never redirects', async () => {
+    const response = await world.sessions(createSiteBrowser());
+    expect([response.status, response.location]).toEqual([401, undefined]);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(response.headers.get('content-type')).toContain('application/problem+json');
   });
 
-  it('the list begins with the session of the cookie, and the same person’s others follow', async () => {
+  it('the list begins with the session of the cookie, followed by the person’s others', async () => {
     const [one, two] = [await world.signIn(), await world.signIn()];
     const seen = await list(one.browser);
     expect(seen.ids[0]).toBe(one.handle);
@@ -50,14 +50,14 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect((await list(two.browser)).ids[0]).toBe(two.handle);
   });
 
-  it('nobody else’s sessions are listed', async () => {
+  it('the list has no sessions of other people', async () => {
     const alice = await world.signIn();
     const admin = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     expect((await list(alice.browser)).ids).not.toContain(admin.handle);
     expect((await list(admin.browser)).ids).not.toContain(alice.handle);
   });
 
-  it('the person revokes another of their sessions, which is refused at once', async () => {
+  it('a person revokes another of their sessions, which is rejected immediately', async () => {
     const [one, two] = [await world.signIn(), await world.signIn()];
     expect((await list(two.browser)).status).toBe(200);
     expect((await revoke(one, two.handle)).status).toBe(200);
@@ -66,14 +66,14 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect((await revoke(one, two.handle)).status).toBe(404);
   });
 
-  it('who revokes their own session loses its cookies', async () => {
+  it('a person who revokes the session of the cookie loses the cookies', async () => {
     const one = await world.signIn();
     expect((await revoke(one, one.handle)).status).toBe(200);
     expect(one.browser.cookie(world.site, cookieName)).toBeUndefined();
     expect(one.browser.cookie(world.site, 'XSRF-TOKEN')).toBeUndefined();
   });
 
-  it('revoking needs the CSRF token, and comes from the session’s site', async () => {
+  it('revoking requires the CSRF token and the session’s site', async () => {
     const [one, two] = [await world.signIn(), await world.signIn()];
     expect((await revoke(one, two.handle, {})).status).toBe(403);
     expect((await revoke(one, two.handle, { 'X-XSRF-TOKEN': two.csrf })).status).toBe(403);
@@ -82,14 +82,14 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect((await revoke(one, two.handle, { 'X-XSRF-TOKEN': one.csrf, Origin: world.site })).status).toBe(200);
   });
 
-  it('nobody revokes another person’s session', async () => {
+  it('a person cannot revoke another person’s session', async () => {
     const alice = await world.signIn();
     const admin = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
     expect((await revoke(alice, admin.handle)).status).toBe(404);
     expect((await list(admin.browser)).status).toBe(200);
   });
 
-  it('an administrator lists and revokes the sessions of the tenant with a bearer token', async () => {
+  it('an administrator lists and revokes the tenant’s sessions with a bearer token', async () => {
     const alice = await world.signIn();
     const token = await world.handler.adminToken();
     const seen = await world.handler.api('/sessions', { token });
@@ -99,7 +99,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect((await list(alice.browser)).status).toBe(401);
   });
 
-  it('an administrator reads the list in pages', async () => {
+  it('an administrator reads the list page by page', async () => {
     await Promise.all([world.signIn(), world.signIn(), world.signIn()]);
     const token = await world.handler.adminToken();
     const all: string[] = [];
@@ -114,7 +114,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
     expect(all.length).toBeGreaterThan(3);
   });
 
-  it('a bearer without the role is 403, one that is not valid 401, whatever cookie comes with it', async () => {
+  it('a bearer token without the role gets 403 and an invalid one 401, even with a session cookie', async () => {
     const { browser } = await world.signIn();
     const plain = await platform.access.foreignToken({ aud: platform.access.urns.service('token-handler') });
     const cookie = `${cookieName}=${browser.cookie(world.site, cookieName)}`;
@@ -127,7 +127,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
   describe('of another tenant', () => {
     const otherUrl = () => world.authUrl({ tenant: platform.otherTenant.id });
 
-    it('are neither listed nor revoked by an administrator (404)', async () => {
+    it('are not listed for an administrator, and cannot be revoked (404)', async () => {
       const other = await world.signIn(createSiteBrowser(), { start: otherUrl() });
       const token = await world.handler.adminToken();
       const { body } = await world.handler.api('/sessions', { token });
@@ -136,7 +136,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
       expect((await list(other.browser)).status).toBe(200);
     });
 
-    it('a cookie of tenant A is 401 where the proxy names tenant B, by name or by URN', async () => {
+    it('a cookie gets 401 if the tenant header names another tenant, by name or URN', async () => {
       const { browser } = await world.signIn();
       const named = async (tenant: string) => (await list(browser, { 'X-PLATFORM-TENANT': tenant })).status;
       for (const tenant of ['demo', 'Demo', platform.tenant.id]) expect(await named(tenant)).toBe(200);
@@ -144,14 +144,14 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
         expect(await named(tenant)).toBe(401);
     });
 
-    it('a sign-in that began for one tenant does not finish on another’s domain (mix-up)', async () => {
+    it('a sign-in to one tenant cannot be completed on another’s domain (mix-up)', async () => {
       const browser = createSiteBrowser();
       const callback = await world.toCallback(browser);
       const headers = { 'X-PLATFORM-TENANT': 'other-town' };
       expect((await browser.request(callback, { headers })).status).toBe(400);
     });
 
-    it('an answer of another tenant’s access service does not finish a sign-in (mix-up)', async () => {
+    it('a response of another tenant’s identity provider does not complete a sign-in (mix-up)', async () => {
       const browser = createSiteBrowser();
       const mine = await world.toCallback(browser);
       const theirs = await world.toCallback(browser, otherUrl());
@@ -164,7 +164,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
       expect((await list(browser)).status).toBe(401);
     });
 
-    it('a sign-in to each of two tenants in one browser is the session of the later one', async () => {
+    it('a second sign-in, to another tenant, replaces the session of the browser', async () => {
       const { browser } = await world.signIn();
       await world.signIn(browser, { start: otherUrl() });
       const { text } = await world.sessions(browser);
@@ -174,7 +174,7 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
 });
 
 describe('the end of a session', () => {
-  it('comes with SESSION_IDLE after the last request, and an earlier request puts it off', async () => {
+  it('comes SESSION_IDLE after the last request', async () => {
     const world = await startSessionWorld({ platform, env: { SESSION_IDLE: 'PT2S' } });
     onTestFinished(() => world.close());
     const { browser } = await world.signIn();
@@ -186,7 +186,7 @@ describe('the end of a session', () => {
     expect((await world.sessions(browser)).status).toBe(401);
   });
 
-  it('comes with SESSION_MAX_AGE after the sign-in, however many requests there are', async () => {
+  it('comes SESSION_MAX_AGE after the sign-in, regardless of requests', async () => {
     const world = await startSessionWorld({
       platform,
       store: 'redis',

@@ -1,21 +1,52 @@
 // Routes to list and end sessions, for their user and for the tenant's administrators. Responses hold neither tokens nor
 // cookie values.
 import type { Response } from 'express';
+import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
-import { clearCsrfCookie, issueCsrfCookie } from './csrf.ts';
+import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
 import { csrf, type SessionGuards, sessionOf } from './guards.ts';
-import { deletedAnswer, sessionListAnswer, sessionListQuery, sessionParams, sessionQuery } from './schema.ts';
-import type { FoundSession, Sessions } from './sessions.ts';
+import type { FoundSession } from './session.ts';
+import type { Sessions } from './sessions.ts';
+
+const time = z.iso.datetime();
+
+const sessionList = z.array(
+  z.object({
+    tenantId: z.string(),
+    clientId: z.string(),
+    id: z.string().describe('Public handle of the session; not the id in the cookie'),
+    name: z.string(),
+    email: z.string().nullable(),
+    roles: z.array(z.string()),
+    expiry: time.describe('When the session ends if no further request comes'),
+    authenticatedBy: z.string().nullable(),
+    created: time,
+    core: z.boolean().describe('Whether the client is a core client'),
+  }),
+);
+
+const sessionListQuery = z.strictObject({
+  top: z.coerce.number().int().min(1).max(100).default(100).describe('For administrators: sessions in a page'),
+  after: z.string().max(100).optional().describe('For administrators: id of the last session of the page before'),
+  tenantId: z.string().optional().describe('For administrators of core: the tenant'),
+});
+
+const sessionParams = z.strictObject({
+  sessionId: z.string().regex(/^[\w-]{1,100}$/, 'must be the id of a session'),
+});
+
+const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
+
+const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends SessionGuards {
   /** For tokens issued to this service. */
   bearer: Guard;
   tenant: Guard;
   sessions: Sessions;
-  cookieName: string;
 }
 
 const refusals = {
@@ -29,10 +60,10 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
-    summary: "Lists the session of the cookie and the person's others; or the tenant's, for an administrator",
+    summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     query: sessionListQuery,
-    answers: { 200: { description: 'Sessions, latest first', schema: sessionListAnswer }, ...refusals },
+    answers: { 200: { description: 'Sessions, latest first', schema: sessionList }, ...refusals },
     async handle({ query }, request, response) {
       if (response.locals.session === undefined) {
         const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);
@@ -52,25 +83,25 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, liveSession, sessionTenant, sessions, cookieName } = options;
+  const { bearer, tenant, liveSession, sessionTenant, sessions } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
-    summary: "Ends a session: one's own, or for an administrator one of the tenant",
+    summary: 'Ends a session of the person; or of the tenant, for an administrator',
     guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     params: sessionParams,
     query: sessionQuery,
     answers: {
-      200: { description: 'Ended', schema: deletedAnswer },
+      200: { description: 'Ended', schema: deletion },
       ...refusals,
-      404: { description: 'There is no such session, or it is not the caller’s' },
+      404: { description: 'There is no such session, or it belongs to somebody else' },
     },
     async handle({ params }, request, response) {
       const found = await sessions.read(params.sessionId);
       if (!found || !mayEnd(found, response)) throw new Problem('not-found', 'There is no such session.');
       await sessions.end(found.session);
       if (response.locals.session?.session.handle === params.sessionId) {
-        response.clearCookie(cookieName, { httpOnly: true, sameSite: 'lax', path: '/', secure: request.secure });
+        clearSessionCookie(response, sessions.cookie.name, request.secure);
         clearCsrfCookie(response, request.secure);
       }
       response.json({ deleted: true });

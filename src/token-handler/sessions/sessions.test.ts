@@ -1,5 +1,5 @@
-// How sessions are found again by their person, tenant or session at the access service, with both kinds of store: what
-// the indexes lose, nobody can revoke.
+// How sessions are found by person, tenant or session at the identity provider, with both stores. A session that the
+// indexes lose cannot be revoked.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
 import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
@@ -24,7 +24,7 @@ describe.each(['redis', 'memory'] as const)('sessions in %s', (kind) => {
     await redis?.close();
   });
 
-  it('are all found that a person has, however many, where all are wanted', async () => {
+  it('are all found for a person with more than 200', async () => {
     const { session, tokens } = await replica.open({ session: { sid: 'one' } });
     for (let opened = 0; opened < 204; opened += 1) await replica.reopen(session, tokens);
     const { tenantId, clientId, user } = session;
@@ -33,7 +33,7 @@ describe.each(['redis', 'memory'] as const)('sessions in %s', (kind) => {
     expect(await replica.sessions.ofProviderSession({ tenantId, clientId }, 'one')).toHaveLength(205);
   });
 
-  it('are found that were listed just before they began to live', async () => {
+  it('are found although they were listed just before they became live', async () => {
     const { session, tokens } = await replica.open();
     const { tenantId, user } = session;
     const store = replica.store.tokens;
@@ -50,7 +50,7 @@ describe.each(['redis', 'memory'] as const)('sessions in %s', (kind) => {
     expect(await replica.sessions.ofTenant(tenantId, 100)).toHaveLength(2);
   });
 
-  it('are forgotten by the indexes once they are gone', async () => {
+  it('are removed from the indexes after their end', async () => {
     const { session } = await replica.open({ session: { absoluteExpiry: Date.now() + 60_000 } });
     const { tenantId, user, handle } = session;
     await replica.store.tokens.end(handle);

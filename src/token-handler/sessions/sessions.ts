@@ -1,196 +1,237 @@
-// Starts, finds, lists and ends sessions. A session that was read stays in the cache until the store reports a change. A
-// session is found only if it is in the store, within its limits, and encrypted with a current key.
+// Opens, finds, lists and ends sessions: the face of this folder. A session is found only if its record and tokens are in
+// the store, within their limits, and encrypted with a key of the ring. A session that was read stays in the cache until
+// the store reports a change, so that a request needs no round trip.
 import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { SessionData, Store } from 'express-session';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { openRecord } from './records.ts';
-import { hardLimit, type Session, type SessionLimits } from './session.ts';
-import { expiryOf, type SealedTokens, type SessionIndex, type SessionStore, type StoredTokens } from './store.ts';
-import type { TokenSet } from './token-set.ts';
+import { createSessionCookie, type SessionCookie } from './cookies.ts';
+import { EndWatch } from './end-watch.ts';
+import { createRecords } from './records.ts';
+import { Refresher, type RefresherOptions } from './refresh.ts';
+import {
+  expiryOf,
+  type FoundSession,
+  hardLimit,
+  isRefreshDue,
+  isUsable,
+  type LiveSession,
+  recordContext,
+  type Session,
+  type SessionLimits,
+  type TokenSet,
+} from './session.ts';
+import type { Marks, SealedTokens, SessionStore } from './store.ts';
 
-/** A session as it was read; immutable. */
-export interface FoundSession {
-  session: Session;
-  tokens: TokenSet;
-  stored: Pick<StoredTokens, 'version' | 'limit' | 'touched' | 'intent'>;
-}
-
-export interface Sessions {
-  /** Makes a session live. Its record must be stored already. */
-  start(session: Session, tokens: TokenSet): Promise<void>;
-  /** From the cache if it is there and alive; else from the store. */
-  find(handle: string): Promise<FoundSession | undefined>;
-  /** From the store. */
-  read(handle: string): Promise<FoundSession | undefined>;
-  /** When the session ends if no further request comes. */
-  expiryOf(found: Pick<FoundSession, 'stored'>): number;
-  /** Of a person, latest first: 100 of them, unless all are wanted. */
-  ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]>;
-  /** A page of a tenant's, latest first; `after`: handle of the last one before. */
-  ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[]>;
-  /** By the access service's session id: all of them. */
-  ofProviderSession(session: Pick<Session, 'tenantId' | 'clientId'>, sid: string): Promise<FoundSession[]>;
-  /** For good. False when it had ended already. */
-  end(session: Session): Promise<boolean>;
-  seal(session: Session, tokens: TokenSet): SealedTokens;
-  /** `listener` gets the handle of a session that may have changed; null for all of them. */
-  onChange(listener: (handle: string | null) => void): () => void;
-}
-
-export interface SessionsOptions {
-  store: Pick<SessionStore, 'tokens' | 'index'>;
+export interface SessionsOptions extends Pick<RefresherOptions, 'registrations' | 'relyingParty' | 'clock' | 'log'> {
+  store: SessionStore;
   keys: KeyRing;
   limits: SessionLimits;
-  clock: Clock;
+  cookieName: string;
 }
 
-/** Bytes of what is kept; about 8,000 sessions. */
+/** Bytes of the cache; about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** More sessions of one person than this are not listed, nor read at the same time. */
+/** The most sessions of a person in a list, and the most that are read concurrently. */
 const mostOfUser = 100;
 const all = Number.MAX_SAFE_INTEGER;
-/** Milliseconds that a sign-in has from its entry in the indexes until its session lives. */
+/** Milliseconds that a sign-in may take from its entry in the indexes until its session lives. */
 const longestStart = 60_000;
 
-export function createSessions({ store, keys, limits, clock }: SessionsOptions): Sessions {
-  const { tokens: tokenStore, index } = store;
-  const cache = createCache(store);
-  const now = () => clock().getTime();
+export class Sessions {
+  readonly cookie: SessionCookie;
+  /** For express-session. */
+  readonly records: Store;
+  readonly marks: Marks;
+  readonly limits: SessionLimits;
+  readonly #store: SessionStore;
+  readonly #keys: KeyRing;
+  readonly #clock: Clock;
+  readonly #cache = new LRUCache<string, FoundSession>({
+    maxSize: cacheSize,
+    sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
+  });
+  /** The latest read of each session: if a change is reported before its end, its result is not cached. */
+  readonly #reads = new Map<string, symbol>();
+  readonly #touchInterval: number;
+  /** Cached sessions that were touched: the store will report that they have changed. */
+  readonly #touched = new WeakSet<FoundSession>();
+  readonly #refresher: Refresher;
+  readonly #endWatch: EndWatch;
 
-  async function load(handle: string): Promise<FoundSession | undefined> {
-    const stored = await tokenStore.load(handle);
-    if (!stored) return undefined;
-    const session = openRecord(keys, handle, stored.record)?.signedIn;
-    const tokens = openTokens(keys, handle, stored.tokens.sealed);
-    if (session?.handle !== handle || !tokens) return undefined;
-    const { version, limit, touched, intent } = stored.tokens;
-    const user = { ...session.user, roles: tokens.roles };
-    return { session: { ...session, user }, tokens, stored: { version, limit, touched, ...(intent && { intent }) } };
+  constructor({ store, keys, limits, cookieName, ...options }: SessionsOptions) {
+    this.cookie = createSessionCookie(cookieName, keys);
+    this.records = createRecords(store.records, keys, limits.maxAge);
+    this.marks = store.marks;
+    this.limits = limits;
+    this.#store = store;
+    this.#keys = keys;
+    this.#clock = options.clock;
+    // Every touch makes all replicas drop the session from their caches, so there is at most one in a minute.
+    this.#touchInterval = Math.min(60_000, limits.idle / 4);
+    this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
+    this.#endWatch = new EndWatch(this, store.tokens);
+    store.tokens.onChange((handle) => this.#drop(handle));
   }
 
-  const isAlive = (found: FoundSession) => now() < expiryOf(found.stored, limits.idle);
-  const alive = (found: FoundSession | undefined) => (found && isAlive(found) ? found : undefined);
+  /**
+   * The live session of the request's cookie, undefined if it has none. Throws Problem `unavailable` if the store cannot
+   * be reached. Records the request at most once a minute, and starts a refresh before the access token expires.
+   */
+  async ofRequest({ headers }: IncomingMessage): Promise<LiveSession | undefined> {
+    const handle = this.cookie.handleOf(headers.cookie);
+    if (handle === undefined) return undefined;
+    const found = this.cached(handle) ?? (await this.read(handle));
+    if (!found) return undefined;
+    const now = this.#now();
+    if (now - found.state.touched >= this.#touchInterval) this.#touch(found, now);
+    if (isRefreshDue(found.tokens, now)) this.#refresher.begin(found);
+    return found;
+  }
 
-  const loadAll = createListing(index, { load, isAlive, latestEnd: () => now() + limits.maxAge - longestStart });
-  const read = (handle: string) => cache.load(handle, load).then(alive);
-  return {
-    async start(session, tokens) {
-      const { sealed, limit } = sealTokens(keys, session, tokens);
-      // Before the session lives: one that is in no index could not be revoked.
-      await index.enter(indexesOf(session), session.handle, session.absoluteExpiry, now());
-      await tokenStore.start(session.handle, { sealed, limit }, now());
-      cache.drop(session.handle);
-    },
-    async find(handle) {
-      const kept = cache.get(handle);
-      return kept && isAlive(kept) ? kept : read(handle);
-    },
-    read,
-    expiryOf: ({ stored }) => expiryOf(stored, limits.idle),
-    async ofUser(tenantId, userId, most) {
-      const name = userIndex(tenantId, userId);
-      return loadAll(await index.entries(name, most === 'all' ? all : mostOfUser), name);
-    },
-    async ofTenant(tenantId, top, after) {
-      const name = tenantIndex(tenantId);
-      return loadAll(await index.entries(name, top, after), name);
-    },
-    async ofProviderSession({ tenantId, clientId }, sid) {
-      const name = providerIndex(tenantId, clientId, sid);
-      return loadAll(await index.entries(name, all), name);
-    },
-    async end(session) {
-      const wasLive = await tokenStore.end(session.handle);
-      cache.drop(session.handle);
-      await index.remove(indexesOf(session), session.handle);
-      return wasLive;
-    },
-    seal: (session, tokens) => sealTokens(keys, session, tokens),
-    onChange: (listener) => tokenStore.onChange(listener),
-  };
-}
+  /** A live session that the store has not reported to have changed since it was read. */
+  cached(handle: string): FoundSession | undefined {
+    const found = this.#cache.get(handle);
+    return found && this.#isAlive(found) ? found : undefined;
+  }
 
-interface ListingParts {
-  load(handle: string): Promise<FoundSession | undefined>;
-  isAlive(found: FoundSession): boolean;
-  /** Of an entry that may be forgotten: one that is kept for longer may be of a session that is about to live. */
-  latestEnd(): number;
-}
+  /** A live session, from the store. */
+  async read(handle: string): Promise<FoundSession | undefined> {
+    const { tokens } = this.#store;
+    const ticket = Symbol(handle);
+    if (tokens.isTracked) this.#reads.set(handle, ticket);
+    try {
+      const found = await this.#load(handle);
+      if (found && tokens.isTracked && this.#reads.get(handle) === ticket) this.#cache.set(handle, found);
+      return found && this.#isAlive(found) ? found : undefined;
+    } finally {
+      if (this.#reads.get(handle) === ticket) this.#reads.delete(handle);
+    }
+  }
 
-/** Reads the sessions that an index names, and has it forget those that there are not. */
-function createListing(index: SessionIndex, { load, isAlive, latestEnd }: ListingParts) {
-  return async (handles: string[], name: string): Promise<FoundSession[]> => {
+  /** Makes a session live. Its record must be stored already. */
+  async start(session: Session, tokens: TokenSet): Promise<void> {
+    const now = this.#now();
+    // Before the session lives: one that is in no index could not be revoked.
+    await this.#store.index.enter(indexesOf(session), session.handle, session.absoluteExpiry, now);
+    await this.#store.tokens.start(session.handle, this.seal(session, tokens), this.#now());
+    this.#drop(session.handle);
+  }
+
+  /** Ends a session for good. False if it had ended already. */
+  async end(session: Session): Promise<boolean> {
+    const wasLive = await this.#store.tokens.end(session.handle);
+    this.#drop(session.handle);
+    await this.#store.index.remove(indexesOf(session), session.handle);
+    return wasLive;
+  }
+
+  /** When the session ends if no further request comes. Milliseconds since 1970. */
+  expiryOf({ state }: Pick<FoundSession, 'state'>): number {
+    return expiryOf(state, this.limits.idle);
+  }
+
+  /** The sessions of a person, latest first: 100 of them, unless all are wanted. */
+  async ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]> {
+    return this.#list(userIndex(tenantId, userId), most === 'all' ? all : mostOfUser);
+  }
+
+  /** A page of a tenant's sessions, latest first; `after`: handle of the last one of the page before. */
+  async ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[]> {
+    return this.#list(tenantIndex(tenantId), top, after);
+  }
+
+  /** All sessions of a session at the identity provider. */
+  async ofProviderSession(
+    { tenantId, clientId }: Pick<Session, 'tenantId' | 'clientId'>,
+    sid: string,
+  ): Promise<FoundSession[]> {
+    return this.#list(providerIndex(tenantId, clientId, sid), all);
+  }
+
+  seal(session: Session, tokens: TokenSet): SealedTokens {
+    return {
+      sealed: this.#keys.seal(JSON.stringify(tokens), tokensContext(session.handle)),
+      limit: hardLimit(session, tokens),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#endWatch.close();
+    await this.#refresher.close();
+  }
+
+  async #load(handle: string): Promise<FoundSession | undefined> {
+    const stored = await this.#store.tokens.load(handle);
+    if (!stored) return undefined;
+    const { sealed, ...state } = stored.tokens;
+    let record: SessionData;
+    let tokens: TokenSet;
+    try {
+      record = JSON.parse(this.#keys.open(stored.record, recordContext(handle)));
+      tokens = JSON.parse(this.#keys.open(sealed, tokensContext(handle)));
+    } catch {
+      // A session under a key that was dropped from the ring has ended.
+      return undefined;
+    }
+    const { signedIn } = record;
+    if (signedIn?.handle !== handle) return undefined;
+    const session = { ...signedIn, user: { ...signedIn.user, roles: tokens.roles } };
+    const found: FoundSession = {
+      ...{ session, tokens, state },
+      accessToken: async () =>
+        isUsable(tokens, this.#now()) ? tokens.accessToken : this.#refresher.accessToken(found),
+      onEnd: (listener) => this.#endWatch.onEnd(handle, listener),
+    };
+    return found;
+  }
+
+  /** The live sessions of an index, from which entries without a session are removed. */
+  async #list(name: string, top: number, after?: string): Promise<FoundSession[]> {
+    const { index } = this.#store;
+    const handles = await index.entries(name, top, after);
     const alive: FoundSession[] = [];
     for (let start = 0; start < handles.length; start += mostOfUser) {
       const some = handles.slice(start, start + mostOfUser);
-      const found = await Promise.all(some.map(load));
+      const found = await Promise.all(some.map((handle) => this.#load(handle)));
       const gone = some.filter((_, position) => !found[position]);
-      // Without its entry, a session that begins to live now could be neither seen nor revoked.
-      await Promise.all(gone.map((handle) => index.remove([name], handle, latestEnd())));
-      alive.push(...found.filter((one): one is FoundSession => one !== undefined && isAlive(one)));
+      // Later entries may be of sign-ins that are not complete yet. Without its entry, a session could not be revoked.
+      const until = this.#now() + this.limits.maxAge - longestStart;
+      await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
+      alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));
     }
     return alive;
-  };
-}
+  }
 
-interface Cache {
-  get(handle: string): FoundSession | undefined;
-  load(handle: string, read: (handle: string) => Promise<FoundSession | undefined>): Promise<FoundSession | undefined>;
-  drop(handle: string): void;
-}
+  #touch(found: FoundSession, now: number): void {
+    if (this.#touched.has(found)) return;
+    this.#touched.add(found);
+    // After a failure the next request tries again.
+    this.#store.tokens.touch(found.session.handle, now, this.#touchInterval).catch(() => this.#touched.delete(found));
+  }
 
-function createCache({ tokens }: Pick<SessionStore, 'tokens'>): Cache {
-  const kept = new LRUCache<string, FoundSession>({
-    maxSize: cacheSize,
-    sizeCalculation: ({ tokens: set }) => 3_000 + set.accessToken.length + (set.idToken?.length ?? 0),
-  });
-  // A change may be told while a read is under way: what that read answers is then not kept.
-  const reading = new Map<string, symbol>();
-  const drop = (handle: string | null) => {
+  #drop(handle: string | null): void {
     if (handle === null) {
-      kept.clear();
-      reading.clear();
+      this.#cache.clear();
+      this.#reads.clear();
     } else {
-      kept.delete(handle);
-      reading.delete(handle);
+      this.#cache.delete(handle);
+      this.#reads.delete(handle);
     }
-  };
-  tokens.onChange(drop);
-  return {
-    get: (handle) => kept.get(handle),
-    async load(handle, read) {
-      const ticket = Symbol(handle);
-      if (tokens.mayKeep) reading.set(handle, ticket);
-      try {
-        const found = await read(handle);
-        if (found && tokens.mayKeep && reading.get(handle) === ticket) kept.set(handle, found);
-        return found;
-      } finally {
-        if (reading.get(handle) === ticket) reading.delete(handle);
-      }
-    },
-    drop,
-  };
+  }
+
+  #isAlive({ state }: FoundSession): boolean {
+    return this.#now() < expiryOf(state, this.limits.idle);
+  }
+
+  #now(): number {
+    return this.#clock().getTime();
+  }
 }
 
 const tokensContext = (handle: string) => `tokens of session ${handle}`;
-
-function sealTokens(keys: KeyRing, session: Session, tokens: TokenSet): SealedTokens {
-  return {
-    sealed: keys.seal(JSON.stringify(tokens), tokensContext(session.handle)),
-    limit: hardLimit(session, tokens),
-  };
-}
-
-/** Undefined for what cannot be opened: a set under a dropped key is a session that has ended. */
-function openTokens(keys: KeyRing, handle: string, sealed: string): TokenSet | undefined {
-  try {
-    return JSON.parse(keys.open(sealed, tokensContext(handle)));
-  } catch {
-    return undefined;
-  }
-}
 
 // Digests, so that a copy of the store does not list who is signed in.
 const digest = (...parts: string[]) => hash('sha256', parts.join('\n'), 'base64url');

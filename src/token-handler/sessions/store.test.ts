@@ -1,4 +1,4 @@
-// What every store of sessions does: one suite for Redis and for memory, of records and of token sets.
+// The contract of session stores: one suite for Redis and memory.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData, Store } from 'express-session';
 import pino from 'pino';
@@ -7,9 +7,10 @@ import { startTestRedis, type TestRedis } from '../../../test/support/redis.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../service/redis/redis.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
+import { handleOf } from './cookies.ts';
 import { createMemoryStore } from './memory-store.ts';
-import { createRecordStore, handleOf } from './records.ts';
-import { createRedisStore, recordIdOf } from './redis-store.ts';
+import { createRecords } from './records.ts';
+import { createRedisStore } from './redis-store.ts';
 import type { Session } from './session.ts';
 import type { SessionStore } from './store.ts';
 
@@ -47,7 +48,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
   let now: number;
   beforeEach(() => {
     store = kinds[kind]();
-    records = createRecordStore(store.records, keys, kind === 'redis' ? recordIdOf : (name) => name);
+    records = createRecords(store.records, keys, limits.maxAge);
     serial += 1;
     id = `cookie-${serial}`;
     handle = handleOf(id);
@@ -71,19 +72,19 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
   };
 
   describe('of records', () => {
-    it('answers what was put, and nothing for another id', async () => {
+    it('returns the record that was stored under the id', async () => {
       await put(record());
       expect(await get()).toMatchObject({ attempts: 'a browser' });
       expect(await get('another')).toBeFalsy();
     });
 
-    it('forgets what was destroyed', async () => {
+    it('does not return a destroyed record', async () => {
       await put(record());
       await destroy();
       expect(await get()).toBeFalsy();
     });
 
-    it('holds a record sealed: the text of one is no other session’s', async () => {
+    it('encrypts each record for its own session', async () => {
       await put(signedIn());
       await store.tokens.start(handle, { sealed: 'x', limit: now + hour }, now);
       const text = (await store.tokens.load(handle))?.record ?? '';
@@ -92,16 +93,16 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect(JSON.parse(keys.open(text, `record of session ${handle}`))).toMatchObject({ signedIn: { handle } });
     });
 
-    it('a record that no key of the ring opens is a session that has ended', async () => {
+    it('returns no record that is encrypted with a key outside the ring', async () => {
       const other = createKeyRing(`two:${Buffer.alloc(32, 8).toString('base64')}`);
-      const foreign = createRecordStore(store.records, other, kind === 'redis' ? recordIdOf : (name) => name);
+      const foreign = createRecords(store.records, other, limits.maxAge);
       await new Promise<void>((resolve) => foreign.set(id, record(), () => resolve()));
       expect(await get()).toBeFalsy();
     });
   });
 
   describe('of token sets', () => {
-    it('a session is there only while its tokens are', async () => {
+    it('a session exists only while its tokens do', async () => {
       await put(signedIn());
       expect(await store.tokens.load(handle)).toBeUndefined();
       await store.tokens.start(handle, { sealed: 'set 1', limit: now + hour }, now);
@@ -113,73 +114,83 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       });
     });
 
-    it('a session is there only while its record is', async () => {
+    it('a session exists only while its record does', async () => {
       await start();
       await destroy();
       expect(await store.tokens.load(handle)).toBeUndefined();
     });
 
-    it('one attempt gets the claim to refresh a version, and repeating it gets it again', async () => {
+    it('one attempt claims the refresh of a version, and may repeat its claim', async () => {
       await start();
       const claims = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => store.tokens.claim(handle, 1, { id: `attempt ${index}`, since: now })),
+        Array.from({ length: 20 }, (_, index) => store.tokens.claim(handle, 1, `attempt ${index}`)),
       );
       expect(claims.filter((claim) => claim === 'claimed')).toHaveLength(1);
       expect(claims.filter((claim) => claim === 'held')).toHaveLength(19);
       const winner = claims.indexOf('claimed');
-      expect(await store.tokens.claim(handle, 1, { id: `attempt ${winner}`, since: now + 1 })).toBe('claimed');
-      expect((await store.tokens.load(handle))?.tokens.intent).toEqual({ id: `attempt ${winner}`, since: now + 1 });
+      expect(await store.tokens.claim(handle, 1, `attempt ${winner}`)).toBe('claimed');
+      expect((await store.tokens.load(handle))?.tokens.intent).toBe(`attempt ${winner}`);
     });
 
-    it('a claim to a version that was replaced is refused', async () => {
+    it('measures the age of an intent by the clock of the store', async () => {
       await start();
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
-      expect(await store.tokens.replace(handle, 'first', { sealed: 'set 2', limit: now + hour }, now)).toBe(true);
-      expect(await store.tokens.claim(handle, 1, { id: 'second', since: now })).toBe('changed');
-      expect(await store.tokens.claim(handle, 2, { id: 'second', since: now })).toBe('claimed');
+      expect(await store.tokens.intentAge(handle)).toBe(0);
+      await store.tokens.claim(handle, 1, 'first');
+      await delay(100);
+      const age = await store.tokens.intentAge(handle);
+      if (kind === 'redis') expect(age).toBeGreaterThan(90);
+      expect(age).toBeLessThan(10_000);
     });
 
-    it('a set is replaced only under the intent that stands, and takes it back', async () => {
+    it('a claim to a replaced version fails', async () => {
+      await start();
+      await store.tokens.claim(handle, 1, 'first');
+      expect(await store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour })).toBe(true);
+      expect(await store.tokens.claim(handle, 1, 'second')).toBe('changed');
+      expect(await store.tokens.claim(handle, 2, 'second')).toBe('claimed');
+    });
+
+    it('only the attempt with the intent replaces the tokens, which removes the intent', async () => {
       await start();
       const next = { sealed: 'set 2', limit: now + hour };
-      expect(await store.tokens.replace(handle, 'none', next, now)).toBe(false);
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
-      expect(await store.tokens.replace(handle, 'second', next, now)).toBe(false);
+      expect(await store.tokens.conclude(handle, 'none', now, next)).toBe(false);
+      await store.tokens.claim(handle, 1, 'first');
+      expect(await store.tokens.conclude(handle, 'second', now, next)).toBe(false);
       expect((await store.tokens.load(handle))?.tokens.sealed).toBe('set 1');
-      expect(await store.tokens.replace(handle, 'first', next, now)).toBe(true);
+      expect(await store.tokens.conclude(handle, 'first', now, next)).toBe(true);
       expect((await store.tokens.load(handle))?.tokens).toEqual({ version: 2, ...next, touched: now });
-      expect(await store.tokens.replace(handle, 'first', next, now)).toBe(false);
+      expect(await store.tokens.conclude(handle, 'first', now, next)).toBe(false);
     });
 
-    it('an intent is released by its own attempt only', async () => {
+    it('only its own attempt releases an intent', async () => {
       await start();
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
-      await store.tokens.release(handle, 'second');
-      expect((await store.tokens.load(handle))?.tokens.intent?.id).toBe('first');
-      await store.tokens.release(handle, 'first');
+      await store.tokens.claim(handle, 1, 'first');
+      await store.tokens.conclude(handle, 'second', now);
+      expect((await store.tokens.load(handle))?.tokens.intent).toBe('first');
+      await store.tokens.conclude(handle, 'first', now);
       expect((await store.tokens.load(handle))?.tokens.intent).toBeUndefined();
     });
 
-    it('nothing brings a session back that has ended: not a mark, not a claim, not a set, not a release', async () => {
+    it('no touch, claim, replacement or release brings an ended session back', async () => {
       await start();
-      await store.tokens.claim(handle, 1, { id: 'first', since: now });
+      await store.tokens.claim(handle, 1, 'first');
       expect(await store.tokens.end(handle)).toBe(true);
       expect(await store.tokens.touch(handle, now + hour / 2, 0)).toBe(false);
-      expect(await store.tokens.replace(handle, 'first', { sealed: 'set 2', limit: now + hour }, now)).toBe(false);
-      expect(await store.tokens.claim(handle, 1, { id: 'second', since: now })).toBe('gone');
-      await store.tokens.release(handle, 'first');
+      expect(await store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour })).toBe(false);
+      expect(await store.tokens.claim(handle, 1, 'second')).toBe('gone');
+      await store.tokens.conclude(handle, 'first', now);
       expect(await store.tokens.load(handle)).toBeUndefined();
       expect(await store.tokens.end(handle)).toBe(false);
     });
 
-    it('a record that is written after the end brings no session back', async () => {
+    it('a record that is written after the end does not bring the session back', async () => {
       await start();
       await store.tokens.end(handle);
       await put(signedIn());
       expect(await store.tokens.load(handle)).toBeUndefined();
     });
 
-    it('a mark younger than the interval changes nothing', async () => {
+    it('a touch within the interval changes nothing', async () => {
       await start();
       expect(await store.tokens.touch(handle, now + 59_000, 60_000)).toBe(true);
       expect((await store.tokens.load(handle))?.tokens.touched).toBe(now);
@@ -187,7 +198,7 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect((await store.tokens.load(handle))?.tokens.touched).toBe(now + 60_000);
     });
 
-    it('a session whose limit is near ends by itself, its record with it', async () => {
+    it('a session and its record expire at its limit', async () => {
       await start(now + 150);
       expect(await store.tokens.load(handle)).toBeDefined();
       await delay(250);
@@ -195,28 +206,27 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect(await get()).toBeFalsy();
     });
 
-    it('tells of each change of a session that was read', async () => {
-      const told: (string | null)[] = [];
-      const stop = store.tokens.onChange((changed) => told.push(changed));
+    it('each change of a session that was read is reported', async () => {
+      const reported: (string | null)[] = [];
+      store.tokens.onChange((changed) => reported.push(changed));
       await start();
       for (const change of [
         () => store.tokens.touch(handle, now + 60_000, 60_000),
-        () => store.tokens.claim(handle, 1, { id: 'first', since: now }),
-        () => store.tokens.replace(handle, 'first', { sealed: 'set 2', limit: now + hour }, now),
+        () => store.tokens.claim(handle, 1, 'first'),
+        () => store.tokens.conclude(handle, 'first', now, { sealed: 'set 2', limit: now + hour }),
         () => store.tokens.end(handle),
       ]) {
         await store.tokens.load(handle);
-        told.length = 0;
+        reported.length = 0;
         await change();
-        for (let waited = 0; !told.includes(handle) && waited < 1_000; waited += 5) await delay(5);
-        expect(told).toContain(handle);
+        for (let waited = 0; !reported.includes(handle) && waited < 1_000; waited += 5) await delay(5);
+        expect(reported).toContain(handle);
       }
-      stop();
     });
   });
 
   describe('of indexes and marks', () => {
-    it('lists the latest first, a page after the other', async () => {
+    it('lists the latest entries first, page by page', async () => {
       const index = `index ${serial}`;
       for (let entry = 1; entry <= 5; entry += 1)
         await store.index.enter([index], `handle ${entry}`, now + entry * 1_000, now);
@@ -228,14 +238,14 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       expect(await store.index.entries(index, 10)).toEqual(['handle 4', 'handle 3', 'handle 2', 'handle 1']);
     });
 
-    it('forgets entries whose time is over', async () => {
+    it('drops expired entries', async () => {
       const index = `index ${serial}`;
       await store.index.enter([index], 'old', now - 1, now - 1_000);
       await store.index.enter([index], 'new', now + hour, now);
       expect(await store.index.entries(index, 10)).toEqual(['new']);
     });
 
-    it('keeps the greatest value of a mark, for its time', async () => {
+    it('keeps the greatest value of a mark until it expires', async () => {
       const name = `mark ${serial}`;
       expect(await store.marks.value(name)).toBeUndefined();
       await store.marks.raise(name, 5, 200);

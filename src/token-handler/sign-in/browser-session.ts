@@ -5,7 +5,7 @@ import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
 import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { cookieValue, type SessionCookie } from '../sessions/session-cookie.ts';
+import { clearSessionCookie, cookieValue, type SessionCookie } from '../sessions/cookies.ts';
 
 /** Sets `request.session`. Problem `unavailable` when the store cannot be had. */
 export function browserSession(cookie: SessionCookie, records: Store): Guard {
@@ -70,7 +70,7 @@ export async function endBrowserSession(request: Request, response: Response, na
   await new Promise<void>((resolve, reject) => {
     request.session.destroy((error: unknown) => (error ? reject(asError(error)) : resolve()));
   });
-  response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure: request.secure });
+  clearSessionCookie(response, name, request.secure);
 }
 
 function asError(error: unknown): Error {

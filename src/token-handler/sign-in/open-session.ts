@@ -8,11 +8,9 @@ import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Client } from '../clients/client.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
-import { issueCsrfCookie } from '../sessions/csrf.ts';
-import { handleOf } from '../sessions/records.ts';
-import type { Session, SessionLimits } from '../sessions/session.ts';
+import { handleOf, issueCsrfCookie } from '../sessions/cookies.ts';
+import { claimsOf, type Session, type SessionLimits, tokenSetOf } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import { claimsOf, tokenSetOf } from '../sessions/token-set.ts';
 import { renewSession, saveSession } from './browser-session.ts';
 import { describePerson, textOf } from './person.ts';
 import type { Redeemed } from './relying-party.ts';
@@ -20,7 +18,6 @@ import type { Redeemed } from './relying-party.ts';
 export interface OpenSessionParts {
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
-  limits: SessionLimits;
   clock: Clock;
   log: Logger;
 }
@@ -36,13 +33,13 @@ export interface SignedIn {
 }
 
 export function createSessionOpener(parts: OpenSessionParts) {
-  const { sessions, providerLogouts, limits, clock, log } = parts;
+  const { sessions, providerLogouts, clock, log } = parts;
   return async (signedIn: SignedIn, request: Request, response: Response): Promise<Session> => {
     const before = request.session.signedIn;
     const { attempts } = request.session;
     await renewSession(request);
     const now = clock().getTime();
-    const session = describeSession(signedIn, handleOf(request.sessionID), now, limits);
+    const session = describeSession(signedIn, handleOf(request.sessionID), now, sessions.limits);
     // Other tabs of this browser may still be signing in.
     if (attempts !== undefined) request.session.attempts = attempts;
     request.session.signedIn = session;

@@ -6,15 +6,14 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { Registration } from '../clients/registration.ts';
-import type { RefreshOutcome } from '../sessions/refresh.ts';
-import type { TokenAnswer } from '../sessions/token-set.ts';
+import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
 
 export interface Redeemed {
-  answer: TokenAnswer;
+  answer: TokenResponse;
   /** Of the ID token, which was checked. */
   claims: Record<string, unknown> & { sub: string };
 }
@@ -101,7 +100,7 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
         const configuration = await configure(client);
         configuration.timeout = refreshTimeout;
         configuration[oidc.customFetch] = exchange.fetch;
-        return { kind: 'refreshed', answer: await oidc.refreshTokenGrant(configuration, refreshToken) };
+        return { kind: 'refreshed', response: await oidc.refreshTokenGrant(configuration, refreshToken) };
       } catch (error) {
         const kind = refreshFailure(error, exchange.state());
         metrics.dependencyFailures.inc({ dependency: 'access', kind: `refresh-${kind}` });

@@ -9,7 +9,7 @@ import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
-import { findTenant, type TenantLookup, tenantHeader } from '../sessions/request-tenant.ts';
+import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { Attempts, Place, TakenAttempt } from './attempts.ts';
 import { saveSession } from './browser-session.ts';

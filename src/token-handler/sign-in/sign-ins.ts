@@ -11,9 +11,7 @@ import type { TokenHandlerConfig } from '../config.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import { createLogoutTokens, type LogoutTokens } from '../logout/logout-token.ts';
 import { createProviderLogouts, type ProviderLogouts } from '../logout/provider-logouts.ts';
-import { createRecordStore } from '../sessions/records.ts';
-import { recordIdOf } from '../sessions/redis-store.ts';
-import type { SessionService } from '../sessions/session-service.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 import { createMemoryAttemptStore, createRedisAttemptStore } from './attempt-store.ts';
 import { type Attempts, createAttempts } from './attempts.ts';
 import { browserSession } from './browser-session.ts';
@@ -28,7 +26,7 @@ export interface SignInsOptions {
   addresses: AccessAddresses;
   tenants: Pick<Tenants, 'byRealm'>;
   registrations: Pick<RegistrationStore, 'find'>;
-  sessionService: SessionService;
+  sessions: Sessions;
   clock: Clock;
   log: Logger;
 }
@@ -43,20 +41,18 @@ export interface SignIns {
 }
 
 export function createSignIns(options: SignInsOptions): SignIns {
-  const { config, redis, keys, addresses, tenants, registrations, sessionService, clock, log } = options;
-  const { sessions, store, limits, cookie } = sessionService;
+  const { config, redis, keys, addresses, tenants, registrations, sessions, clock, log } = options;
   const attemptLimits = { most: mostAttempts, memory: attemptMemory };
   const attemptStore = redis
     ? createRedisAttemptStore(redis, attemptLimits, clock)
     : createMemoryAttemptStore(attemptLimits, clock);
-  const providerLogouts = createProviderLogouts({ sessions, marks: store.marks, clock });
+  const providerLogouts = createProviderLogouts({ sessions, clock });
   const signingKeys = createSigningKeys(config.ACCESS_SERVICE_URL);
-  const records = createRecordStore(store.records, keys, redis ? recordIdOf : (handle) => handle);
   return {
     attempts: createAttempts({ store: attemptStore, keys, clock }),
-    openSession: createSessionOpener({ sessions, providerLogouts, limits, clock, log }),
+    openSession: createSessionOpener({ sessions, providerLogouts, clock, log }),
     providerLogouts,
     logoutTokens: createLogoutTokens({ addresses, tenants, registrations, keys: signingKeys, clock }),
-    browserSession: browserSession(cookie, records),
+    browserSession: browserSession(sessions.cookie, sessions.records),
   };
 }

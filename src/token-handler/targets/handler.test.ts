@@ -5,7 +5,7 @@ import type { SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { Client } from '../clients/client.ts';
-import type { LiveSession } from '../sessions/live-session.ts';
+import type { LiveSession } from '../sessions/session.ts';
 import {
   addressOf,
   checkMethod,

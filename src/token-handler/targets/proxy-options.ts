@@ -1,7 +1,7 @@
 // The inputs of the proxy: for all requests, and for each request. Types only.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
-import type { LiveSession } from '../sessions/live-session.ts';
+import type { LiveSession } from '../sessions/session.ts';
 import type { Connections } from './connections.ts';
 import type { BodyBuffers } from './request-body.ts';
 import type { HeaderList } from './request-headers.ts';

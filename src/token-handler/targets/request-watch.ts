@@ -1,6 +1,6 @@
 // Watches one proxied request: the end of its session, and the minimum rate of its bodies. It reports to the request, which
 // ends itself.
-import type { LiveSession } from '../sessions/live-session.ts';
+import type { LiveSession } from '../sessions/session.ts';
 import type { Download } from './download.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
 import type { RequestBody } from './request-body.ts';

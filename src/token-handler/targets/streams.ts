@@ -4,7 +4,7 @@ import prom from 'prom-client';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue } from '../../service/limits/fair-queue.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { LiveSession } from '../sessions/live-session.ts';
+import type { LiveSession } from '../sessions/session.ts';
 
 export interface Streams {
   /**

@@ -6,9 +6,8 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { TokenHandlerConfig } from '../config.ts';
-import { csrf, liveSession, sessionOf, sessionTenant } from '../sessions/guards.ts';
-import type { SessionReader } from '../sessions/live-session.ts';
-import type { TenantLookup } from '../sessions/request-tenant.ts';
+import { csrf, liveSession, sessionOf, sessionTenant, type TenantLookup } from '../sessions/guards.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { createTargetHandler, type TargetGuards, type TargetHandler } from './handler.ts';
 import { createPassingBuffers } from './passing-buffers.ts';
@@ -22,7 +21,7 @@ import { createUpstreams } from './upstreams.ts';
 
 export interface TargetsOptions {
   config: TokenHandlerConfig;
-  reader: SessionReader;
+  sessions: Pick<Sessions, 'ofRequest'>;
   tenants: TenantLookup;
   rateLimits: RateLimits;
   catalog: Pick<ClientCatalog, 'find'>;
@@ -67,13 +66,13 @@ export function createTargets(options: TargetsOptions): Targets {
   };
 }
 
-function createGuards({ config, reader, tenants, rateLimits }: TargetsOptions): TargetGuards {
+function createGuards({ config, sessions, tenants, rateLimits }: TargetsOptions): TargetGuards {
   const window = config.TARGET_WINDOW;
   const ofAddress = rateLimits.local({ name: 'targets-address', most: config.TARGET_ADDRESS_LIMIT, window });
   const ofSession = rateLimits.local({ name: 'targets-session', most: config.TARGET_SESSION_LIMIT, window });
   return {
     addressLimit: addressLimit(ofAddress),
-    liveSession: liveSession(reader),
+    liveSession: liveSession(sessions),
     sessionTenant: sessionTenant(tenants, config.TENANT_HEADER),
     csrf,
     sessionLimit: rateLimit(ofSession, (response) => sessionOf(response).session.handle),

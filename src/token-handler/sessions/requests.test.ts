@@ -1,4 +1,4 @@
-// The lean reader on a real Redis: what it asks the store, what it keeps, and when it stops to believe what it keeps.
+// The sessions of requests on a real Redis: round trips, the cache and its invalidation, and listeners for the end.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
@@ -39,7 +39,7 @@ async function start(options: Partial<SessionReplicaOptions> = {}): Promise<Sess
   return replica;
 }
 
-/** Calls of commands that Redis has counted, those of the test's own connection and of pings aside. */
+/** The number of commands that Redis has run, without pings and those of the test's own connection. */
 async function commands(): Promise<number> {
   const stats = String(await redis.command('INFO', 'commandstats'));
   const counts = [...stats.matchAll(/cmdstat_(\S+?):calls=(\d+)/g)];
@@ -49,12 +49,12 @@ async function commands(): Promise<number> {
 }
 const until = async (holds: () => boolean | Promise<boolean>, most = 60_000) => {
   for (let waited = 0; !(await holds()); waited += 10) {
-    if (waited > most) throw new Error(`it did not come true in ${most} ms`);
+    if (waited > most) throw new Error(`not true within ${most} ms`);
     await delay(10);
   }
 };
 
-describe('a steady request', () => {
+describe('a request whose session was read before', () => {
   it('makes no round trip to the store', async () => {
     const replica = await start();
     const { cookie, tokens } = await replica.open();
@@ -65,7 +65,7 @@ describe('a steady request', () => {
     expect(await commands()).toBe(before);
   });
 
-  it('is marked at most once a minute, by all replicas together', async () => {
+  it('is recorded at most once a minute, by all replicas together', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     const { cookie, session } = await one.open();
     const touched = async () => Number(await redis.command('HGET', `{sess:${session.handle}}:tokens`, 'touched'));
@@ -86,7 +86,7 @@ describe('a steady request', () => {
     expect(await touched()).toBe(marked);
   });
 
-  it('puts the idle end off', async () => {
+  it('postpones the idle timeout', async () => {
     const replica = await start({ limits: { idle: 600_000 } });
     const { cookie } = await replica.open();
     for (let minutes = 0; minutes < 30; minutes += 5) {
@@ -99,8 +99,8 @@ describe('a steady request', () => {
   });
 });
 
-describe('a session that was revoked', () => {
-  it('is refused at once by the replica that revoked it, and by the others as soon as Redis has told them', async () => {
+describe('a revoked session', () => {
+  it('is rejected immediately by the replica that revoked it, and by others within 100 ms', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     const { cookie, session } = await one.open();
     await Promise.all([one.call(cookie), two.call(cookie)]);
@@ -111,7 +111,7 @@ describe('a session that was revoked', () => {
     expect(performance.now() - started).toBeLessThan(100);
   });
 
-  it('is refused within 4 s by a replica that is cut off from Redis: it serves no session any more, with 503', async () => {
+  it('is rejected within 4 s by a replica without Redis, which responds with 503 to all sessions', async () => {
     const replica = await start();
     const { cookie, tokens } = await replica.open();
     await replica.call(cookie);
@@ -129,10 +129,10 @@ describe('a session that was revoked', () => {
   });
 });
 
-describe('a store without client tracking', () => {
+describe('a Redis without client tracking', () => {
   const old: TestRedisOptions = { args: ['--rename-command', 'HELLO', ''] };
 
-  it('is asked at every request, and a revoked session is refused at once', async () => {
+  it('is read on every request, and a revoked session is rejected immediately', async () => {
     await redis.close();
     redis = await startTestRedis(old);
     const [one, two] = await Promise.all([start(), start()]);
@@ -147,7 +147,7 @@ describe('a store without client tracking', () => {
   });
 });
 
-describe('who waits for the end of a session', () => {
+describe('a listener for the end of a session', () => {
   const watch = async (replica: SessionReplica, cookie: string) => {
     const live = await replica.read(cookie);
     let ends = 0;
@@ -160,7 +160,7 @@ describe('who waits for the end of a session', () => {
   it.each([
     ['revoked by another replica', (one: SessionReplica, session: never) => one.sessions.end(session)],
     ['flushed from Redis', () => redis.command('FLUSHALL')],
-  ])('is told within 2 s when it was %s, once', async (_what, end) => {
+  ])('is called once, within 2 s, if the session is %s', async (_what, end) => {
     const [one, two] = await Promise.all([start(), start()]);
     const { cookie, session } = await one.open();
     const watched = await watch(two, cookie);
@@ -172,7 +172,7 @@ describe('who waits for the end of a session', () => {
     expect(watched.ends()).toBe(1);
   });
 
-  it('is told within 2 s when it has idled out', async () => {
+  it('is called within 2 s after the idle timeout', async () => {
     const replica = await start();
     const { cookie } = await replica.open();
     const watched = await watch(replica, cookie);
@@ -182,7 +182,7 @@ describe('who waits for the end of a session', () => {
     await until(() => watched.ends() === 1, 2_000);
   });
 
-  it('is told when it ended between its read and the wait', async () => {
+  it('is called if the session ended before the listener was added', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     const { cookie, session } = await one.open();
     const live = await two.read(cookie);
@@ -194,7 +194,7 @@ describe('who waits for the end of a session', () => {
     await until(() => ended, 2_000);
   });
 
-  it('is told without client tracking too', async () => {
+  it('is called without client tracking, too', async () => {
     await redis.close();
     redis = await startTestRedis({ args: ['--rename-command', 'HELLO', ''] });
     const [one, two] = await Promise.all([start(), start()]);
@@ -205,7 +205,7 @@ describe('who waits for the end of a session', () => {
     await until(() => watched.ends() === 1, 2_500);
   });
 
-  it('is not told who stopped listening', async () => {
+  it('is not called after it was removed', async () => {
     const replica = await start();
     const { cookie, session } = await replica.open();
     const [stopped, waiting] = [await watch(replica, cookie), await watch(replica, cookie)];
@@ -215,7 +215,7 @@ describe('who waits for the end of a session', () => {
     expect(stopped.ends()).toBe(0);
   });
 
-  it('is not told that a session ended because Redis was away for a moment', async () => {
+  it('is not called because Redis is unavailable for a moment', async () => {
     const replica = await start();
     const { cookie } = await replica.open();
     const watched = await watch(replica, cookie);
@@ -228,7 +228,7 @@ describe('who waits for the end of a session', () => {
     expect(watched.ends()).toBe(0);
   });
 
-  it('is told within 4 s when this replica is cut off from Redis, where the session may have been revoked', async () => {
+  it('is called within 4 s if its replica loses Redis', async () => {
     const gate = await startTcpGate(redis.port);
     onTestFinished(() => gate.close());
     const [one, two] = [await start(), await start({ redisUrl: `redis://127.0.0.1:${gate.port}` })];
@@ -246,11 +246,11 @@ describe('who waits for the end of a session', () => {
   });
 });
 
-describe('keys', () => {
+describe('key rotation', () => {
   const ring = (...names: string[]) =>
     names.map((name) => `${name}:${Buffer.alloc(32, name).toString('base64')}`).join(',');
 
-  it('are rotated without signing anybody out', async () => {
+  it('signs nobody out', async () => {
     const before = await start({ keyRing: ring('old') });
     const { cookie, tokens } = await before.open();
     const added = await start({ keyRing: ring('old', 'new') });

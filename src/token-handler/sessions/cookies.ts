@@ -1,10 +1,11 @@
-// Reads the session cookie that express-session signed, without express-session. It returns the handle of the session and
-// never the id that the cookie holds.
-import { createHmac } from 'node:crypto';
+// The cookies of a session. The session cookie holds an id that express-session has signed; only a digest of the id, the
+// handle, leaves this file. The CSRF cookie holds a token that is bound to the session, and that scripts send back.
+import { createHmac, hash } from 'node:crypto';
+import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import { isSameText } from '../../service/same-text.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import { handleOf } from './records.ts';
+import type { Session } from './session.ts';
 
 export interface SessionCookie {
   name: string;
@@ -16,22 +17,32 @@ export interface SessionCookie {
 
 export function createSessionCookie(name: string, keys: KeyRing): SessionCookie {
   const secrets = keys.hmacs(name, 'session cookie');
-  const known = new LRUCache<string, string>({ max: 10_000 });
+  const verified = new LRUCache<string, string>({ max: 10_000 });
   return {
     name,
     secrets,
     handleOf(header) {
       const value = header === undefined ? undefined : cookieValue(header, name);
       if (value === undefined) return undefined;
-      const found = known.get(value);
+      const found = verified.get(value);
       if (found !== undefined) return found;
       const id = unsign(value, secrets);
       if (id === undefined) return undefined;
       const handle = handleOf(id);
-      known.set(value, handle);
+      verified.set(value, handle);
       return handle;
     },
   };
+}
+
+/** The public handle of the session whose cookie holds `id`. */
+export function handleOf(id: string): string {
+  return hash('sha256', `formgate session ${id}`, 'base64url');
+}
+
+/** `secure`: whether the request came by https. */
+export function clearSessionCookie(response: Response, name: string, secure: boolean): void {
+  response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure });
 }
 
 /**
@@ -69,4 +80,22 @@ function decode(value: string): string {
   } catch {
     return '';
   }
+}
+
+export const csrfCookie = 'XSRF-TOKEN';
+
+type CsrfSession = Pick<Session, 'handle' | 'csrfSecret'>;
+
+/** Bound to its session: the token of another session is rejected. */
+export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
+  return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
+}
+
+/** The cookie is readable by scripts, which send it back. `secure`: whether the request came by https. */
+export function issueCsrfCookie(response: Response, session: CsrfSession, secure: boolean): void {
+  response.cookie(csrfCookie, csrfToken(session), { path: '/', sameSite: 'strict', secure, httpOnly: false });
+}
+
+export function clearCsrfCookie(response: Response, secure: boolean): void {
+  response.clearCookie(csrfCookie, { path: '/', sameSite: 'strict', secure, httpOnly: false });
 }

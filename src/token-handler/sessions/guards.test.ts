@@ -1,8 +1,9 @@
-// What CSRF protection refuses, request by request.
+// CSRF protection: which requests it rejects.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { checkCsrf, csrfToken } from './csrf.ts';
+import { csrfToken } from './cookies.ts';
+import { checkCsrf } from './guards.ts';
 
 const session = { handle: 'a handle', csrfSecret: 'a secret', site: 'https://app.example.org' };
 const token = csrfToken(session);
@@ -20,13 +21,13 @@ const check = (method: string, headers: Record<string, string> = {}) => {
 };
 
 describe('CSRF protection', () => {
-  it('asks nothing of GET', () => {
+  it('requires no token for GET', () => {
     expect(check('GET')).toBe('passes');
     expect(check('GET', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' })).toBe('passes');
   });
 
   it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'QUERY'])(
-    'asks %s for the session’s token',
+    'requires the session’s token for %s',
     (method) => {
       expect(check(method)).toBe(403);
       expect(check(method, { 'x-xsrf-token': '' })).toBe(403);
@@ -36,26 +37,26 @@ describe('CSRF protection', () => {
     },
   );
 
-  it('refuses the token of another session, or of another secret', () => {
+  it('rejects the token of another session or secret', () => {
     expect(check('POST', { 'x-xsrf-token': csrfToken({ ...session, handle: 'another' }) })).toBe(403);
     expect(check('POST', { 'x-xsrf-token': csrfToken({ ...session, csrfSecret: 'another' }) })).toBe(403);
   });
 
-  it('refuses what the browser says comes from another site, with the right token too', () => {
+  it('rejects a request that the browser marks as cross-site, even with the token', () => {
     const right = { 'x-xsrf-token': token };
     expect(check('POST', { ...right, 'sec-fetch-site': 'cross-site' })).toBe(403);
     for (const site of ['same-origin', 'same-site', 'none'])
       expect(check('POST', { ...right, 'sec-fetch-site': site })).toBe('passes');
   });
 
-  it('refuses an Origin other than that of the session’s callbackUrl, with the right token too', () => {
+  it('rejects an Origin other than the session’s site, even with the token', () => {
     const right = { 'x-xsrf-token': token };
     for (const origin of ['https://evil.example', 'http://app.example.org', 'https://app.example.org:444', 'null', ''])
       expect(check('POST', { ...right, origin })).toBe(403);
     expect(check('POST', { ...right, origin: session.site })).toBe('passes');
   });
 
-  it('refuses an Origin that differs from the site in one character, of the same length', () => {
+  it('rejects an Origin of the same length that differs in one character', () => {
     const { site } = session;
     for (let index = 0; index < site.length; index += 1) {
       const origin = `${site.slice(0, index)}${site[index] === 'x' ? 'y' : 'x'}${site.slice(index + 1)}`;
@@ -65,7 +66,7 @@ describe('CSRF protection', () => {
     expect(check('POST', { 'x-xsrf-token': token, origin: site.toUpperCase() })).toBe(403);
   });
 
-  it('refuses an upgrade that another site’s page asks for, and asks it for no token', () => {
+  it('rejects an upgrade from another site, and requires no token for others', () => {
     const upgrade = { upgrade: 'websocket', connection: 'Upgrade' };
     expect(check('GET', upgrade)).toBe('passes');
     expect(check('GET', { ...upgrade, origin: session.site })).toBe('passes');

@@ -1,0 +1,56 @@
+// Records the modules that a request runs through, and compares them with the traces in docs/ARCHITECTURE.md.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type { Recording } from './recording.ts';
+import { documentedModules, groupsOf, withTrace } from './trace-page.ts';
+
+const root = join(import.meta.dirname, '../..');
+const pagePath = join(root, 'docs/ARCHITECTURE.md');
+
+/** The most modules besides the shared ones, the most of src/service/http, and the most lines of each of these. */
+const most = { own: 6, http: 8, lines: 250 };
+/** They run by timers, whatever is requested. */
+export const watchers = [
+  'src/service/operations/event-loop-watch.ts',
+  'src/service/postgres/pool-watch.ts',
+  'src/service/redis/redis-connection.ts',
+];
+
+/**
+ * The modules that run in at least two of three recordings of the same request. The first requests are not recorded: they
+ * fill caches. The pauses let the log line of a request end before the next recording begins.
+ */
+export async function recordRequest(
+  recording: Recording,
+  work: () => Promise<{ status: number; text: string }>,
+  prepare: () => Promise<void> = async () => undefined,
+): Promise<string[]> {
+  const counts = new Map<string, number>();
+  for (let index = -2; index < 3; index += 1) {
+    await prepare();
+    await recording.start();
+    const { status, text } = await work();
+    expect(status, text).toBe(200);
+    await sleep(100);
+    const modules = await recording.take();
+    if (index >= 0) for (const path of modules) counts.set(path, (counts.get(path) ?? 0) + 1);
+  }
+  const steady = [...counts].filter(([, count]) => count > 1).map(([path]) => path);
+  return steady.filter((path) => !watchers.includes(path)).sort();
+}
+
+/** Compares with the page, or writes the page where the environment says so. */
+export function expectTrace(name: string, modules: string[]): void {
+  const page = readFileSync(pagePath, 'utf8');
+  if (process.env.FORMGATE_WRITE_TRACES) writeFileSync(pagePath, withTrace(page, { name, modules }));
+  const documented = documentedModules(readFileSync(pagePath, 'utf8'), name);
+  expect(documented.toSorted(), 'FORMGATE_WRITE_TRACES=1 writes the lists').toEqual(modules);
+  const { http } = groupsOf(modules);
+  expect(http.length).toBeLessThanOrEqual(most.http);
+  for (const path of http)
+    expect(readFileSync(join(root, path), 'utf8').split('\n').length, path).toBeLessThanOrEqual(most.lines);
+}
+
+export const expectShort = (modules: string[]) => expect(groupsOf(modules).own.length).toBeLessThanOrEqual(most.own);

@@ -1,0 +1,48 @@
+// The traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's tokens.
+// Recorded in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTargetWorld, type TargetWorld } from '../support/targets.ts';
+import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
+import { expectTrace, recordRequest } from './expect-trace.ts';
+import { createRecording } from './recording.ts';
+
+let world: TargetWorld;
+let handler: TokenHandlerProcess;
+const recording = createRecording();
+beforeAll(async () => {
+  world = await startTargetWorld({ store: 'redis' });
+  // With the usual lifetime of caches.
+  const { PLATFORM_CACHE_TTL: _, ...env } = world.handler.env;
+  handler = await startTokenHandlerProcess({ env: { ...env, ...recording.env } });
+});
+afterAll(async () => {
+  await handler.stop();
+  await world.close();
+  recording.discard();
+});
+
+/** Check by timers, whatever is requested. */
+const timed = ['sessions/end-watch.ts', 'targets/streams.ts', 'targets/transfer-rate.ts'];
+const isRequested = (path: string) => !timed.some((name) => path.endsWith(name));
+
+const get = () => world.send({ url: handler.url, path: '/echo' });
+let proxied: string[];
+
+describe('the trace of', () => {
+  it('a proxied GET is the documented one', async () => {
+    proxied = (await recordRequest(recording, get)).filter(isRequested);
+    expectTrace('Proxied request', proxied);
+  });
+
+  it('a token refresh, for which a proxied GET waits, is the documented one', async () => {
+    const { handle } = world.person;
+    const tokens = new Set<string>();
+    const modules = await recordRequest(recording, get, async () => {
+      tokens.add((await world.stored(handle)).tokens.accessToken);
+      await world.shortenToken(handle, 0);
+    });
+    expect(tokens.size).toBe(5);
+    const isOfRefresh = (path: string) => !proxied.includes(path) || /sessions\/sessions?\.ts$/.test(path);
+    expectTrace('Token refresh', modules.filter(isRequested).filter(isOfRefresh));
+  });
+});
