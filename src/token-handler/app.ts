@@ -27,8 +27,8 @@ import type { RelyingParty } from './sign-in/relying-party.ts';
 import { authRoute, callbackRoute, type SignInParts } from './sign-in/routes.ts';
 import type { SignIns } from './sign-in/sign-ins.ts';
 import type { TargetGuards } from './targets/handler.ts';
+import { isForTargets, targetPatternOf } from './targets/path.ts';
 import { targetRoute } from './targets/routes.ts';
-import { isForTargets, targetPatternOf } from './targets/target-path.ts';
 import type { Targets } from './targets/targets.ts';
 
 /** The modules of a token handler, running but not listening (`start.ts`). */

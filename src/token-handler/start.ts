@@ -26,7 +26,7 @@ import { Sessions } from './sessions/sessions.ts';
 import { connectRedis } from './sessions/store.ts';
 import { createRelyingParty } from './sign-in/relying-party.ts';
 import { createSignIns } from './sign-in/sign-ins.ts';
-import { isTargetRequest } from './targets/target-path.ts';
+import { isTargetRequest } from './targets/path.ts';
 import { createTargets } from './targets/targets.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');

@@ -10,11 +10,9 @@ import type { ClientCatalog } from '../clients/catalog.ts';
 import type { Target } from '../clients/client.ts';
 import { sessionOf } from '../sessions/guards.ts';
 import type { Session } from '../sessions/session.ts';
-import { checkRequestLength } from './framing.ts';
-import { isHarmless, parseTargetAddress, type TargetAddress, upstreamPath } from './path.ts';
+import { isHarmless, parseTargetAddress, pathPrefixOf, type TargetAddress, upstreamPath } from './path.ts';
 import type { Forward } from './proxy-options.ts';
 import { type AddedHeaders, type HeaderList, newTraceparent } from './request-headers.ts';
-import { pathPrefixOf } from './target-path.ts';
 import type { Upstream, Upstreams } from './upstreams.ts';
 
 export interface TargetGuards {
@@ -73,6 +71,16 @@ export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
 export function checkNoServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): void {
   if (headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker')
     throw new Problem('forbidden', 'A service worker cannot come from a target.');
+}
+
+/**
+ * Throws Problem `body-too-large` for a Content-Length that a double cannot hold: undici would forward other digits
+ * (RFC 9110 section 8.6).
+ */
+export function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  const length = headers['content-length'];
+  if (length !== undefined && length.length > 15 && !Number.isSafeInteger(Number(length)))
+    throw new Problem('body-too-large', 'The Content-Length is larger than any body that can be forwarded.');
 }
 
 /** Throws Problem `invalid-path` if the request line does not name a target. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isInert } from './media-type.ts';
+import { isInert } from './response-headers.ts';
 
 describe('a response is inert', () => {
   it('with a type that every browser shows without scripts, in any case and with any parameters', () => {

@@ -1,7 +1,36 @@
-// Turns the address in the request line into the path at the upstream: pure. It never normalises a path, but forwards it byte
-// for byte or rejects it. It rejects every path that a server, framework or file system could read as a step out of the base
-// path, however often that step is encoded, and every path that HTTP does not allow (RFC 9112 section 3.2.1).
+// Recognises the address of a target, and turns it into the path at the upstream: pure. It never normalises a path, but
+// forwards it byte for byte or rejects it. It rejects every path that a server, framework or file system could read as a
+// step out of the base path, however often that step is encoded, and every path that HTTP does not allow (RFC 9112 section
+// 3.2.1).
+
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+
+const versionedPath = '/token-handler/v1/targets/';
+const unversionedPath = '/token-handler/targets/';
+const pattern = ':targetId/*path';
+/** The route's pattern. */
+export const targetPattern = versionedPath + pattern;
+
+/** Whether a request is for a target, by its address as written. */
+export function isTargetRequest({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
+  return url.startsWith(versionedPath) || url.startsWith(unversionedPath);
+}
+
+/** Also true for an address in absolute form (RFC 9112 section 3.2.2), which the handler rejects. */
+export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
+  return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
+}
+
+/** The part of an address before the target's id. */
+export function pathPrefixOf(url: string): string {
+  return url.startsWith(unversionedPath) ? unversionedPath : versionedPath;
+}
+
+/** The pattern of a request's route, for logs and metrics. */
+export function targetPatternOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
+  return url.startsWith(unversionedPath) ? unversionedPath + pattern : targetPattern;
+}
 
 export interface TargetAddress {
   /** Decoded. */

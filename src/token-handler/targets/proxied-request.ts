@@ -5,14 +5,12 @@ import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type HttpResponse, writeHead } from '../../service/http/request-context.ts';
+import { Download, lingerOver, outgoingBody, RequestBody } from './bodies.ts';
 import { cut, ignore, keepOpen } from './client-socket.ts';
 import { ConnectionLease } from './connection-lease.ts';
-import { Download } from './download.ts';
-import { FirstByteTimer, type Waits } from './first-byte-timer.ts';
 import { failureProblem, isRepeatable, lateProblem, slowBodyProblem } from './proxy-failure.ts';
 import type { Forward, Outgoing, ProxyOptions } from './proxy-options.ts';
-import { lingerOver, outgoingBody, RequestBody } from './request-body.ts';
-import { RequestWatch, type Watched } from './request-watch.ts';
+import { FirstByteTimer, RequestWatch, type Waits, type Watched } from './request-watch.ts';
 import { isEventStream, type ResponseHeaders, responseHeaders, responseTrailers } from './response-headers.ts';
 import { noticeLeaving, openTunnel } from './tunnel.ts';
 

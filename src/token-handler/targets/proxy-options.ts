@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { LiveSession } from '../sessions/session.ts';
+import type { BodyBuffers } from './bodies.ts';
 import type { Connections } from './connections.ts';
-import type { BodyBuffers } from './request-body.ts';
 import type { HeaderList } from './request-headers.ts';
 import type { Streams } from './streams.ts';
 import type { TargetMetrics } from './target-metrics.ts';

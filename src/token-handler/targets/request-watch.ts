@@ -1,9 +1,8 @@
-// Watches one proxied request: the end of its session, and the minimum rate of its bodies. It reports to the request, which
-// ends itself.
+// Watches one proxied request: the time until its response begins, the end of its session, and the minimum rate of its
+// bodies. It reports to the request, which ends itself.
 import type { LiveSession } from '../sessions/session.ts';
-import type { Download } from './download.ts';
+import type { Download, RequestBody } from './bodies.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
-import type { RequestBody } from './request-body.ts';
 
 /** Receives the reports. */
 export interface Watched {
@@ -62,5 +61,56 @@ export class RequestWatch {
 
   #ended(): () => void {
     return () => this.#watched.onSessionEnd();
+  }
+}
+
+export interface Waits {
+  /** Called once, after a second. */
+  onLong(): void;
+  /** Called when the time is up. Returning false starts it again. */
+  onLate(): boolean;
+}
+
+/** Milliseconds */
+const long = 1_000;
+
+/** Limits the time that an upstream may take to begin its response. It reports a wait of one second, too. */
+export class FirstByteTimer {
+  readonly #limit: number;
+  readonly #waits: Waits;
+  #timer: NodeJS.Timeout | undefined;
+  #isLong = false;
+
+  /** `limit`: milliseconds. */
+  constructor(limit: number, waits: Waits) {
+    this.#limit = limit;
+    this.#waits = waits;
+  }
+
+  start(): void {
+    this.#isLong = false;
+    this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
+  }
+
+  /** Starts the time again. */
+  refresh(): void {
+    if (!this.#isLong) this.#timer?.refresh();
+    else {
+      this.stop();
+      this.start();
+    }
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #onLong(): void {
+    this.#isLong = true;
+    this.#waits.onLong();
+    const late = () => {
+      if (!this.#waits.onLate()) this.start();
+    };
+    this.#timer = setTimeout(late, this.#limit - Math.min(long, this.#limit));
   }
 }

@@ -2,7 +2,7 @@
 // runs these guards in this order.
 import { documentedRoute, type Route } from '../../service/http/http-app.ts';
 import type { TargetGuards } from './handler.ts';
-import { targetPattern } from './target-path.ts';
+import { targetPattern } from './path.ts';
 
 export function targetRoute({ addressLimit, liveSession, sessionTenant, csrf, sessionLimit }: TargetGuards): Route {
   return documentedRoute({
