@@ -55,7 +55,7 @@ const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 beforeEach(async () => {
   server = await startFaultServer(fine);
-  agent = createHttpAgent({ maxAnswer: 10_000 });
+  agent = createHttpAgent({ maxResponse: 10_000 });
   base = createMetrics();
   metrics = createPlatformMetrics(base);
   captured = captureLog();

@@ -133,7 +133,7 @@ describe('the tenant of a call', () => {
     for (const path of ['/tenant', '/tenant?tenantId='])
       expect(await call(path, 'core')).toMatchObject({
         status: 400,
-        body: { errors: [{ pointer: '/query/tenantId', detail: 'is required of a core user' }] },
+        body: { errors: [{ pointer: '/query/tenantId', detail: 'is required for core users' }] },
       });
   });
 
@@ -141,7 +141,7 @@ describe('the tenant of a call', () => {
     for (const id of [tenantUrn('nowhere'), 'demo', '../demo'])
       expect(await call(`/tenant?tenantId=${encodeURIComponent(id)}`, 'core')).toMatchObject({
         status: 400,
-        body: { errors: [{ pointer: '/query/tenantId', detail: 'names no tenant' }] },
+        body: { errors: [{ pointer: '/query/tenantId', detail: 'is not the id of a tenant' }] },
       });
   });
 
@@ -211,8 +211,8 @@ describe('ifBearer', () => {
   });
 
   it('refuses a list that does not say whom it admits', () => {
-    expect(() => ifBearer([key], [anonymous])).toThrow('nothing says who may call');
-    expect(() => ifBearer([anonymous], [key])).toThrow('nothing says who may call');
+    expect(() => ifBearer([key], [anonymous])).toThrow('no guard admits callers');
+    expect(() => ifBearer([anonymous], [key])).toThrow('no guard admits callers');
   });
 });
 

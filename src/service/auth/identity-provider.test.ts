@@ -70,7 +70,7 @@ describe('a pod', () => {
     [
       'ACCESS_SERVICE_URL',
       () => ({ accessUrl: new URL(access.url).origin }),
-      /no identity provider .* ACCESS_SERVICE_URL/,
+      /ACCESS_SERVICE_URL leads to no identity provider/,
     ],
     [
       'host',

@@ -439,7 +439,7 @@ describe('a route', () => {
 
   it('that is unguarded keeps an app from being made', async () => {
     await expect(start([plain(), plain({ method: 'put', guards: [] })])).rejects.toThrow(
-      'nothing says who may call PUT /things/:id',
+      'no guard admits callers to PUT /things/:id',
     );
   });
 });

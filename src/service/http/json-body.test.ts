@@ -262,7 +262,7 @@ describe('a body that is refused', () => {
   it('lists at most a hundred failing places and counts the others', async () => {
     const { json } = await put(`[${Array(1_000).fill('"\\u0000"').join()}]`);
     expect(json.errors).toHaveLength(100);
-    expect(json.detail).toBe('/0: holds a NUL character (and 999 more)');
+    expect(json.detail).toBe('/0: contains a NUL character (and 999 more)');
     const wrong = await put(`{"list":[${Array(1_000).fill('"a"').join()}]}`, {}, '/strict');
     expect([wrong.status, wrong.json.errors?.length]).toEqual([400, 100]);
   });
