@@ -17,7 +17,7 @@ import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { createSharedPool, unsharedPool } from '../service/postgres/shared-pool.ts';
-import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
+import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type FormsRoutesOptions, formsRoutes } from './app.ts';
 import { createCodeHashes } from './codes/code.ts';

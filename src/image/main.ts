@@ -1,12 +1,27 @@
-// The image's one entry: its first argument names the process to run in this process. It knows no other way to run one.
-import { findCommand, usage } from './commands.ts';
+// The entry point of the image: runs the command that the first argument names.
+import { join } from 'node:path';
+
+const commands: Record<string, { main: string; does: string }> = {
+  forms: { main: 'src/forms/main.ts', does: 'the form service' },
+  'token-handler': { main: 'src/token-handler/main.ts', does: 'the token handler' },
+  'platform-server': {
+    main: 'src/platform-server/main.ts',
+    does: 'the platform’s services, for clusters that have none',
+  },
+  reconcile: { main: 'reconciler/main.ts', does: 'one pass over drafts and core clients, then exit' },
+  migrate: { main: 'src/image/migrate/main.ts', does: 'migrate forms|token-handler|platform-server, then exit' },
+  quarantine: { main: 'src/image/quarantine/main.ts', does: 'list or release quarantined items, then exit' },
+};
 
 const [node = '', , name = '', ...rest] = process.argv;
-const main = findCommand(name);
-if (main === undefined) {
-  process.stderr.write(`${usage(name)}\n`);
+const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+if (!command) {
+  const heading = name === '' ? 'Name a command:' : `Unknown command ${JSON.stringify(name)}. Name one of these:`;
+  const lines = Object.entries(commands).map(([known, { does }]) => `  ${known.padEnd(16)} ${does}`);
+  process.stderr.write(`${[heading, ...lines].join('\n')}\n`);
   process.exit(2);
 }
-// The process finds its own arguments where it would without us.
+const main = join(import.meta.dirname, '../..', command.main);
+// The command finds its arguments as if it had been started directly.
 process.argv = [node, main, ...rest];
 await import(main);

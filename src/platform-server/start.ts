@@ -14,7 +14,7 @@ import type { StartupPace } from '../service/operations/startup-check.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
-import { registerQuarantineMetrics } from '../service/quarantine/quarantine-metrics.ts';
+import { registerQuarantineMetrics } from '../service/quarantine/quarantine-store.ts';
 import { createUrns, type Urns } from '../service/urn.ts';
 import { type PlatformRoutesOptions, platformRoutes } from './app.ts';
 import { createCodes } from './codes/codes.ts';

@@ -1,6 +1,5 @@
-// Circuit breaker: refuses calls to a service that has been failing, and sends one probe every few seconds until the
-// service works again. Every error that an action throws counts as a failure, so actions throw only errors that show a
-// broken service: no connection, no response in time, a broken response, a 5xx. A 4xx is returned.
+// A circuit breaker: refuses calls to a service that has been failing, and sends one probe every few seconds until the service
+// works again. Every error that an action throws counts as a failure of the service, so actions must return a 4xx.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -14,9 +13,9 @@ export interface CircuitOptions {
 }
 
 export interface Circuit {
-  /** Runs the action, or throws PlatformError `open` at once. */
+  /** Runs the action. Throws PlatformError `open` without running it while the circuit is open. */
   run<T>(action: () => Promise<T>): Promise<T>;
-  /** Throws the same error without running anything: spares callers the preparation of a call. */
+  /** Throws the same error, to save the preparation of a call. */
   refuseIfOpen(): void;
 }
 

@@ -20,7 +20,7 @@ import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf, type Query } from './url-path.ts';
 
 /** Whose configuration: a tenant's (URN) or the platform's core configuration. */
-export type Place = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
+export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
 
 export interface ListOptions {
   /** 1–1000; the service's default is 10. */
@@ -37,15 +37,15 @@ export interface Configuration {
   read(
     namespace: string,
     name: string,
-    place: Place,
+    owner: Owner,
   ): Promise<{ latest?: Revision | undefined; active?: Revision | undefined }>;
   /** One page. Never cached. Our account needs the role configured-service. */
-  list(namespace: string, options: Place & ListOptions): Promise<Page<ConfigurationEntry>>;
+  list(namespace: string, options: Owner & ListOptions): Promise<Page<ConfigurationEntry>>;
 
   /** The active revision, else the latest. Cached. */
-  activeOrLatest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
+  activeOrLatest(namespace: string, name: string, owner: Owner, read?: ReadOptions): Promise<Revision | undefined>;
   /** The latest revision. Cached. */
-  latest(namespace: string, name: string, place: Place, read?: ReadOptions): Promise<Revision | undefined>;
+  latest(namespace: string, name: string, owner: Owner, read?: ReadOptions): Promise<Revision | undefined>;
 
   /**
    * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
@@ -55,16 +55,16 @@ export interface Configuration {
     namespace: string,
     name: string,
     update: Record<string, unknown>,
-    place: Place & { idempotent?: boolean },
+    owner: Owner & { idempotent?: boolean },
   ): Promise<Revision>;
   /** Replaces the latest revision's configuration; creates revision 0 if there is none. */
-  replace(namespace: string, name: string, configuration: unknown, place: Place): Promise<Revision>;
+  replace(namespace: string, name: string, configuration: unknown, owner: Owner): Promise<Revision>;
   /** Removes a key of the latest revision: the literal key if it exists, else a dotted path. */
-  deleteProperty(namespace: string, name: string, property: string, place: Place): Promise<Revision>;
+  deleteProperty(namespace: string, name: string, property: string, owner: Owner): Promise<Revision>;
   /** Pins a revision; returns its number. Our account needs the role configuration-admin. */
-  setActiveRevision(namespace: string, name: string, revision: number, place: Place): Promise<number>;
+  setActiveRevision(namespace: string, name: string, revision: number, owner: Owner): Promise<number>;
   /** Removes a configuration with all revisions and its pin; false if there was none. Needs configuration-admin. */
-  remove(namespace: string, name: string, place: Place): Promise<boolean>;
+  remove(namespace: string, name: string, owner: Owner): Promise<boolean>;
 }
 
 export interface ConfigurationOptions {
@@ -76,49 +76,53 @@ export interface ConfigurationOptions {
   log: Logger;
 }
 
-type Part<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
+type Operation<T> = Pick<PlatformRequest<T>, 'operation' | 'answer'> &
   Partial<Pick<PlatformRequest<T>, 'method' | 'body' | 'idempotent' | 'notFound'>> & { query?: Query };
 
 export function createConfiguration(options: ConfigurationOptions): Configuration {
   const cache = createCache<Revision | undefined>({ ...options, service: 'configuration', maxEntries: 5_000 });
 
-  async function call<T>(segments: string[], place: Place, { query, method = 'GET', ...rest }: Part<T>): Promise<T> {
+  async function call<T>(
+    segments: string[],
+    owner: Owner,
+    { query, method = 'GET', ...rest }: Operation<T>,
+  ): Promise<T> {
     return options.client.request({
       ...rest,
       method,
       path: pathOf('configuration', 'configuration', ...segments),
-      query: { ...query, tenantId: place.tenantId },
-      traceparent: place.traceparent,
-      timeoutMs: place.timeoutMs,
+      query: { ...query, tenantId: owner.tenantId },
+      traceparent: owner.traceparent,
+      timeoutMs: owner.timeoutMs,
     });
   }
 
-  async function write<T>(namespace: string, name: string, place: Place, part: Part<T>): Promise<T> {
+  async function write<T>(namespace: string, name: string, owner: Owner, operation: Operation<T>): Promise<T> {
     try {
-      return await call([namespace, name], place, part);
+      return await call([namespace, name], owner, operation);
     } finally {
       // Also after a failure: the service may have written before it failed.
-      cache.invalidate(cacheKey('active', namespace, name, place));
-      cache.invalidate(cacheKey('latest', namespace, name, place));
+      cache.invalidate(cacheKey('active', namespace, name, owner));
+      cache.invalidate(cacheKey('latest', namespace, name, owner));
     }
   }
 
-  const read: Configuration['read'] = (namespace, name, place) =>
-    call([namespace, name], place, { operation: 'read configuration', answer: bothAnswer });
+  const read: Configuration['read'] = (namespace, name, owner) =>
+    call([namespace, name], owner, { operation: 'read configuration', answer: bothAnswer });
 
   return {
     read,
-    list: (namespace, { top, after, includeActive, criteria, ...place }) =>
-      call([namespace], place as Place, {
+    list: (namespace, { top, after, includeActive, criteria, ...owner }) =>
+      call([namespace], owner as Owner, {
         operation: 'list configuration',
         query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
         answer: entryPage,
       }),
-    activeOrLatest: (namespace, name, place, options) =>
+    activeOrLatest: (namespace, name, owner, options) =>
       cache.get(
-        cacheKey('active', namespace, name, place),
+        cacheKey('active', namespace, name, owner),
         () =>
-          call([namespace, name, 'active'], place, {
+          call([namespace, name, 'active'], owner, {
             operation: 'read active configuration',
             query: { orLatest: true },
             answer: someRevision,
@@ -127,56 +131,49 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
           }),
         options,
       ),
-    latest: (namespace, name, place, options) =>
+    latest: (namespace, name, owner, options) =>
       cache.get(
-        cacheKey('latest', namespace, name, place),
-        async () => (await read(namespace, name, place)).latest,
+        cacheKey('latest', namespace, name, owner),
+        async () => (await read(namespace, name, owner)).latest,
         options,
       ),
     ...createWrites(write),
   };
 }
 
-function createWrites(write: <T>(namespace: string, name: string, place: Place, part: Part<T>) => Promise<T>) {
+const patch = (operation: string, body: object, idempotent = true): Operation<Revision> => {
+  return { operation, method: 'PATCH', body, idempotent, answer: latestAnswer };
+};
+
+function createWrites(
+  write: <T>(namespace: string, name: string, owner: Owner, operation: Operation<T>) => Promise<T>,
+) {
   return {
-    update: (namespace, name, update, { idempotent, ...place }) =>
-      write(namespace, name, place as Place, {
-        operation: 'update configuration',
-        method: 'PATCH',
-        body: { operation: 'UPDATE', update },
-        idempotent,
-        answer: latestAnswer,
-      }),
-    replace: (namespace, name, configuration, place) =>
-      write(namespace, name, place, {
-        operation: 'replace configuration',
-        method: 'PATCH',
-        body: { operation: 'REPLACE', configuration },
-        idempotent: true,
-        answer: latestAnswer,
-      }),
-    deleteProperty: (namespace, name, property, place) =>
-      write(namespace, name, place, {
-        operation: 'delete configuration property',
-        method: 'PATCH',
-        body: { operation: 'DELETE', property },
-        idempotent: true,
-        answer: latestAnswer,
-      }),
-    setActiveRevision: (namespace, name, revision, place) =>
-      write(namespace, name, place, {
+    update: (namespace, name, update, { idempotent = false, ...owner }) =>
+      write(
+        namespace,
+        name,
+        owner as Owner,
+        patch('update configuration', { operation: 'UPDATE', update }, idempotent),
+      ),
+    replace: (namespace, name, configuration, owner) =>
+      write(namespace, name, owner, patch('replace configuration', { operation: 'REPLACE', configuration })),
+    deleteProperty: (namespace, name, property, owner) =>
+      write(namespace, name, owner, patch('delete configuration property', { operation: 'DELETE', property })),
+    setActiveRevision: (namespace, name, revision, owner) =>
+      write(namespace, name, owner, {
         operation: 'pin configuration revision',
         method: 'POST',
         body: { operation: 'SET-ACTIVE-REVISION', revision },
         idempotent: true,
         answer: activeAnswer,
       }),
-    remove: (namespace, name, place) =>
-      write(namespace, name, place, { operation: 'delete configuration', method: 'DELETE', answer: deletedAnswer }),
+    remove: (namespace, name, owner) =>
+      write(namespace, name, owner, { operation: 'delete configuration', method: 'DELETE', answer: deletedAnswer }),
   } satisfies Partial<Configuration>;
 }
 
 /** NUL cannot occur in a tenant id, namespace or name. */
-function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Place): string {
+function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Owner): string {
   return `${kind}\0${tenantId ?? ''}\0${namespace}\0${name}`;
 }

@@ -1,14 +1,11 @@
-// What `GET /health` asks of the platform: one cheap question to each service. It is for people and for clients of the
-// older platform; no probe of Kubernetes depends on it.
+// The checks of the platform's services behind `GET /health`: one cheap request to each. No probe of Kubernetes depends on
+// them.
 import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';
 
 /** `document`: namespace and name of a core configuration that the service reads. A check that throws has failed. */
 export function platformHealthChecks(platform: Platform, urns: Urns, document: [namespace: string, name: string]) {
-  const passes = async (question: Promise<unknown>) => {
-    await question;
-    return true;
-  };
+  const passes = (request: Promise<unknown>) => request.then(() => true);
   const eventService = () => platform.directory.resolve(urns.service('event-service:v1'));
   return {
     access: () => passes(platform.account.token()),

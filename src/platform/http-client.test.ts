@@ -55,7 +55,7 @@ const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 beforeEach(async () => {
   server = await startFaultServer(fine);
-  agent = createHttpAgent({ maxAnswer: 10_000 });
+  agent = createHttpAgent({ maxResponse: 10_000 });
   base = createMetrics();
   metrics = createPlatformMetrics(base);
   captured = captureLog();
@@ -233,7 +233,7 @@ describe('retries', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  it('stop after two: the third failure is the answer', async () => {
+  it('stop after two: the third failure is returned', async () => {
     server.behave(inTurn(status(503), status(503), status(503), fine));
     await expect(get()).rejects.toMatchObject({ kind: 'failed', upstreamStatus: 503 });
     expect(server.requests).toHaveLength(3);
@@ -254,7 +254,7 @@ describe('retries', () => {
     expect(server.requests.map(({ body }) => body)).toEqual(['{"a":1}', '{"a":1}']);
   });
 
-  it('end at the time limit of the whole call', async () => {
+  it('end at the timeout of the whole call', async () => {
     server.behave(status(503));
     const slow = createClient({ retryDelayMs: 10_000 });
     const started = performance.now();
@@ -274,7 +274,7 @@ describe('the token', () => {
   const guarded = (good: string) => (response: Parameters<typeof fine>[0], request: Parameters<typeof fine>[1]) =>
     request.headers.authorization === `Bearer ${good}` ? sendJson(response, { ok: true }) : sendJson(response, {}, 401);
 
-  it('is dropped at a 401, and the call is made once more with a new one, a POST too', async () => {
+  it('is replaced after a 401, and the call is repeated once, even a POST', async () => {
     server.behave(guarded('new'));
     client = createClient({ account: accountOf('old', 'new') });
     await expect(post()).resolves.toEqual({ ok: true });
@@ -288,13 +288,13 @@ describe('the token', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('that is not renewed is not sent again', async () => {
+  it('that cannot be renewed is not sent again', async () => {
     server.behave(status(401));
     await expect(get(createClient({ account: accountOf('only') }))).rejects.toMatchObject({ kind: 'denied' });
     expect(server.requests).toHaveLength(1);
   });
 
-  it('that cannot be had fails the call with the error of the access service and without a request', async () => {
+  it('that cannot be fetched fails the call with the error of the identity provider, without a request', async () => {
     const account = {
       token: () => Promise.reject(new PlatformError('access', 'unreachable')),
       renew: async () => '',
@@ -304,14 +304,14 @@ describe('the token', () => {
     expect(await count('unreachable')).toBe(0);
   });
 
-  it('that does not come in time is a timeout of the call', async () => {
+  it('that does not arrive in time is a timeout of the call', async () => {
     const account = { token: () => new Promise<string>(() => undefined), renew: async () => '' };
     await expect(get(createClient({ account }))).rejects.toMatchObject({ kind: 'timeout' });
   });
 });
 
 describe('the circuit', () => {
-  it('opens when calls fail, answers at once with PlatformError open, and recovers by itself', async () => {
+  it('opens when calls fail, refuses calls with PlatformError open, and recovers', async () => {
     server.behave(status(500));
     for (let call = 0; call < 5; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
     const asked = server.requests.length;
@@ -324,7 +324,7 @@ describe('the circuit', () => {
     expect((await metrics.circuitOpen.get()).values[0]?.value).toBe(0);
   });
 
-  it('that is open asks for neither token nor address first', async () => {
+  it('that is open refuses a call before it resolves token and URL', async () => {
     server.behave(status(500));
     let asked = 0;
     const made = createClient({
@@ -349,7 +349,7 @@ describe('the circuit', () => {
     await expect(get()).rejects.toMatchObject({ kind: 'open' });
   });
 
-  it('opens on time-outs, so that callers stop waiting for a service that hangs', async () => {
+  it('opens on timeouts, so that callers do not wait for a service that hangs', async () => {
     server.behave(hang);
     await Promise.allSettled(Array.from({ length: 6 }, () => get()));
     const started = performance.now();
@@ -363,7 +363,7 @@ describe('the circuit', () => {
     await expect(get()).rejects.toMatchObject({ kind: 'open' });
   });
 
-  it('opens after ten failures in a row, however many calls went well before', async () => {
+  it('opens after ten consecutive failures, regardless of earlier successes', async () => {
     for (let call = 0; call < 100; call += 1) await get();
     server.behave(status(500));
     for (let call = 0; call < 10; call += 1) await expect(get()).rejects.toMatchObject({ kind: 'failed' });
@@ -376,7 +376,7 @@ describe('the circuit', () => {
     expect(server.requests).toHaveLength(30);
   });
 
-  it('never opens because the token cannot be had', async () => {
+  it('never opens because the token cannot be fetched', async () => {
     let available = false;
     const account = {
       token: () => (available ? Promise.resolve('t') : Promise.reject(new PlatformError('access', 'failed'))),
@@ -388,7 +388,7 @@ describe('the circuit', () => {
     await expect(get(made)).resolves.toEqual({ ok: true });
   });
 
-  it('closes again when a service that was stopped comes back at its address', async () => {
+  it('closes again when a stopped service is back', async () => {
     await get();
     const { port } = server;
     await server.close();
@@ -423,7 +423,7 @@ describe('every call', () => {
     expect(server.requests[0]?.headers.traceparent).toBe(traceparent);
   });
 
-  it('keeps unknown fields of an answer', async () => {
+  it('keeps unknown fields of a response', async () => {
     server.behave(answerJson({ ok: true, later: [1] }));
     await expect(get()).resolves.toEqual({ ok: true, later: [1] });
   });
@@ -447,7 +447,7 @@ describe('every call', () => {
     expect(ports.size).toBeLessThan(5);
   });
 
-  it('that fails in any way logs no token, body, query, path, rejection or address', async () => {
+  it('that fails logs no token, body, query, path, rejection or URL', async () => {
     const account = { token: async () => 'canary-token', renew: async () => 'canary-token-2' };
     const faults = [status(400), status(401), status(404), status(500), reset, resetHalfway, hang];
     const canary = (response: Parameters<typeof fine>[0]) => sendJson(response, { errorMessage: 'canary-answer' }, 400);

@@ -98,9 +98,9 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       try {
         const { url, signal } = call;
         const { method } = request;
-        const answer = await exchange(agent, { service, method, url, headers, body, signal, isLast: isSuspect });
-        if (answer.status < 500) return answer;
-        throw responseError(service, answer);
+        const response = await exchange(agent, { service, method, url, headers, body, signal, isLast: isSuspect });
+        if (response.status < 500) return response;
+        throw responseError(service, response);
       } catch (error) {
         if (!mayRepeat || retry === retries || !isTransient(error)) throw error;
       }
@@ -111,10 +111,10 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
   async function perform<T>(request: PlatformRequest<T>, call: Call): Promise<RawResponse> {
     const { signal } = call;
     const token = account && (await before(signal, account.token(), service));
-    const answer = await circuit.run(() => attempt(request, call, token));
-    if (answer.status !== 401 || !account || token === undefined) return answer;
+    const response = await circuit.run(() => attempt(request, call, token));
+    if (response.status !== 401 || !account || token === undefined) return response;
     const other = await before(signal, account.renew(token), service);
-    return other === token ? answer : circuit.run(() => attempt(request, call, other));
+    return other === token ? response : circuit.run(() => attempt(request, call, other));
   }
 
   async function request<T>(request: PlatformRequest<T>): Promise<T> {
@@ -125,8 +125,7 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
       circuit.refuseIfOpen();
       const base = await before(signal, options.baseUrl(), service);
       call.url = new URL(`${base}${request.path}${queryOf(request.query)}`);
-      const answer = await perform(request, call);
-      const value = readAnswer(service, request, answer);
+      const value = readResponse(service, request, await perform(request, call));
       isSuspect = false;
       metrics.duration.observe({ service, outcome: 'ok' }, (performance.now() - started) / 1000);
       return value;
@@ -143,13 +142,13 @@ export function createPlatformClient(options: PlatformClientOptions): PlatformCl
 
 const blankUrl = new URL('about:blank');
 
-function readAnswer<T>(service: string, request: PlatformRequest<T>, answer: RawResponse): T {
-  if (answer.status >= 200 && answer.status < 300) return parseResponse(service, answer, request);
-  if (answer.status === 404 && request.notFound) {
-    assertOwn404(service, answer);
+function readResponse<T>(service: string, request: PlatformRequest<T>, response: RawResponse): T {
+  if (response.status >= 200 && response.status < 300) return parseResponse(service, response, request);
+  if (response.status === 404 && request.notFound) {
+    assertOwn404(service, response);
     return request.notFound();
   }
-  throw responseError(service, answer);
+  throw responseError(service, response);
 }
 
 function encodeBody({ body, form }: PlatformRequest<unknown>): { body: string | null; 'content-type'?: string } {

@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, errors } from 'undici';
 import { PlatformError } from './platform-error.ts';
 
 /** Largest response in bytes: enough for a page of registers of 1 MiB each. */
-const answerLimit = 16 * 1_048_576;
+const responseLimit = 16 * 1_048_576;
 
 export interface Exchange {
   service: string;
@@ -24,13 +24,13 @@ export interface RawResponse {
 }
 
 /** Connections to all platform services. Callers set the time limit: undici's limits cover parts only. */
-export function createHttpAgent({ maxAnswer = answerLimit } = {}): Agent {
+export function createHttpAgent({ maxResponse = responseLimit } = {}): Agent {
   return new Agent({
     connections: 64,
     connect: { timeout: 3_000 },
     headersTimeout: 0,
     bodyTimeout: 0,
-    maxResponseSize: maxAnswer,
+    maxResponseSize: maxResponse,
     allowH2: false,
     // A connection through a Kubernetes Service stays with one pod, so new pods get requests over new connections only.
     clientTtl: 60_000,
@@ -40,17 +40,17 @@ export function createHttpAgent({ maxAnswer = answerLimit } = {}): Agent {
 /** Throws PlatformError `timeout` (the signal), `unreachable` (before a response began) or `failed` (within it). */
 export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;
-  let answer: Dispatcher.ResponseData;
+  let response: Dispatcher.ResponseData;
   try {
     const { origin } = url;
-    answer = await agent.request({ origin, path: url.pathname + url.search, method, headers, body, signal, reset });
+    response = await agent.request({ origin, path: url.pathname + url.search, method, headers, body, signal, reset });
   } catch (error) {
     if (signal.aborted) throw new PlatformError(service, 'timeout');
-    const spoken = error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
-    throw new PlatformError(service, spoken ? 'failed' : 'unreachable', { reason: codeOf(error) });
+    const hasResponded = error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
+    throw new PlatformError(service, hasResponded ? 'failed' : 'unreachable', { reason: codeOf(error) });
   }
   try {
-    return { status: answer.statusCode, text: await answer.body.text() };
+    return { status: response.statusCode, text: await response.body.text() };
   } catch (error) {
     if (signal.aborted) throw new PlatformError(service, 'timeout');
     const reason = error instanceof errors.ResponseExceededMaxSizeError ? 'oversized' : 'truncated';

@@ -45,7 +45,7 @@ describe('subscribing', () => {
     criteria: { description: 'Permit', correlationId: 'urn:example:platform:form-service:v1:/forms/5d0c' },
   };
 
-  it('names the tenant in the query and answers with the address as the service keeps it', async () => {
+  it('names the tenant in the query and returns the address as the service stores it', async () => {
     server.behave(answerJson({ subscriberId: id, typeId: 'form-status-updates', criteria: null, subscriber }));
     const subscription = await notifications.subscribe(request);
     expect(subscription.subscriber).toEqual({
@@ -95,7 +95,7 @@ describe('sending a code', () => {
 });
 
 describe('checking a code', () => {
-  it.each([true, false])('answers %s when the service says so', async (verified) => {
+  it.each([true, false])('returns %s if the service does', async (verified) => {
     server.behave(answerJson({ verified }));
     expect(await notifications.checkCode(code)).toBe(verified);
     expect(sent().body).toEqual({
@@ -106,12 +106,12 @@ describe('checking a code', () => {
     });
   });
 
-  it.each(['', ' ', '\t\n'])('throws for an empty code before any call', async (empty) => {
+  it.each(['', ' ', '\t\n'])('throws for an empty code without a call', async (empty) => {
     await expect(notifications.checkCode({ ...code, code: empty })).rejects.toMatchObject({ slug: 'code-required' });
     expect(server.requests).toHaveLength(0);
   });
 
-  it('is an error, and not a wrong code, when the answer does not say', async () => {
+  it('is an error, and not a wrong code, if the response does not say', async () => {
     for (const answer of [{}, { verified: null }, { verified: 'false' }, { code: 'NEW123' }, []]) {
       server.behave(answerJson(answer));
       await expect(notifications.checkCode(code)).rejects.toMatchObject({ kind: 'failed' });
@@ -125,7 +125,7 @@ describe('checking a code', () => {
     ['fails', answerJson({}, 500), 'failed'],
     ['resets the connection', reset, 'unreachable'],
     ['hangs', hang, 'timeout'],
-  ])('is an error, and not a wrong code, when the service %s', async (_, fault, kind) => {
+  ])('is an error, and not a wrong code, if the service %s', async (_, fault, kind) => {
     server.behave(fault);
     await expect(notifications.checkCode(code)).rejects.toMatchObject({ kind });
     expect(server.requests).toHaveLength(1);
@@ -133,7 +133,7 @@ describe('checking a code', () => {
 });
 
 describe('a subscriber', () => {
-  it('is removed, and one that is gone already is removed too', async () => {
+  it('is removed, even if it no longer exists', async () => {
     server.behave(answerJson({ deleted: true }));
     await notifications.removeSubscriber(tenantId, id);
     expect(sent()).toMatchObject({ method: 'DELETE', path: `/subscribers/${id}`, query: { tenantId } });

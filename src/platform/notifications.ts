@@ -61,7 +61,7 @@ export interface Notifications {
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
 
-const subscriberAnswer = z
+const subscriberSchema = z
   .looseObject({
     id: z.string().min(1),
     urn: z.string().nullish(),
@@ -73,8 +73,8 @@ const subscriberAnswer = z
     return { id, urn: urn ?? undefined, addressAs: addressAs ?? undefined, channels: kept };
   });
 
-const subscriptionAnswer = z
-  .looseObject({ subscriberId: z.string().min(1), typeId: z.string(), subscriber: subscriberAnswer })
+const subscriptionSchema = z
+  .looseObject({ subscriberId: z.string().min(1), typeId: z.string(), subscriber: subscriberSchema })
   .transform(({ subscriberId, typeId, subscriber }): Subscription => ({ subscriberId, typeId, subscriber }));
 
 export function createNotifications(client: Pick<PlatformClient, 'request'>): Notifications {
@@ -102,7 +102,7 @@ export function createNotifications(client: Pick<PlatformClient, 'request'>): No
         path: `${pathOf('notifications', 'types', typeId)}/subscriptions`,
         query: { tenantId },
         body,
-        answer: subscriptionAnswer,
+        answer: subscriptionSchema,
         traceparent,
         timeoutMs,
       });

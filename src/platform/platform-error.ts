@@ -16,11 +16,11 @@ export type PlatformErrorKind = 'unreachable' | 'timeout' | 'failed' | 'denied' 
 
 const kinds: Record<PlatformErrorKind, { slug: ProblemSlug; says: string }> = {
   unreachable: { slug: 'dependency-failed', says: 'cannot be reached' },
-  timeout: { slug: 'dependency-timeout', says: 'did not answer in time' },
+  timeout: { slug: 'dependency-timeout', says: 'did not respond in time' },
   failed: { slug: 'dependency-failed', says: 'failed' },
-  denied: { slug: 'dependency-failed', says: 'denied access to this service' },
+  denied: { slug: 'dependency-failed', says: 'denied access to the account of this service' },
   rejected: { slug: 'dependency-failed', says: 'rejected the request' },
-  open: { slug: 'unavailable', says: 'has been failing; it is tried again in a few seconds' },
+  open: { slug: 'unavailable', says: 'has been failing; retry in a few seconds' },
 };
 
 export interface PlatformErrorOptions {

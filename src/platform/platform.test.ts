@@ -56,7 +56,7 @@ describe('the platform clients, wired from one configuration', () => {
     expect(captured.text()).toBe('');
   });
 
-  it('take a configuration through its life: write, revise, pin, read, delete', async () => {
+  it('write, revise, pin, read and delete a configuration', async () => {
     const { configuration } = platform;
     const place = { tenantId: services.tenant.id };
     const [ns, name] = ['data-register', 'New towns'];
@@ -84,7 +84,7 @@ describe('the platform clients, wired from one configuration', () => {
     expect(await configuration.activeOrLatest(ns, name, place)).toBeUndefined();
   });
 
-  it('list a namespace to its end, with what is pinned', async () => {
+  it('list all pages of a namespace with pinned revisions', async () => {
     const { configuration } = platform;
     const place = { tenantId: services.tenant.id };
     const names = Array.from({ length: 7 }, (_, index) => `list ${index}`);
@@ -96,7 +96,7 @@ describe('the platform clients, wired from one configuration', () => {
     expect(found.find(({ name }) => name === 'list 4')?.active).toBeUndefined();
   });
 
-  it('merge an update into core and delete a property again', async () => {
+  it('merge an update into core and delete a property', async () => {
     const { configuration } = platform;
     const core = { core: true } as const;
     await configuration.update('platform', 'merge-test', { a: { x: 1 }, b: { y: 1 } }, core);
@@ -111,7 +111,7 @@ describe('the platform clients, wired from one configuration', () => {
     });
   });
 
-  it('register what a service brings, and a second start writes nothing', async () => {
+  it('register definitions of a service, and a second start writes nothing', async () => {
     const what = {
       definitions: { 'registered-test': { configurationSchema: { type: 'object' }, description: 'Test' } },
       roles: [{ role: 'form-admin', description: 'Administrator', inTenantAdmin: true }],
@@ -191,7 +191,7 @@ describe('the platform clients, wired from one configuration', () => {
     expect(captured.text().toLowerCase()).not.toContain('ana@example.org');
   });
 
-  it('preload the tenants, and never reject when they cannot', async () => {
+  it('preload the tenants, and do not reject if that fails', async () => {
     await platform.preload();
     const lost = create({ DIRECTORY_URL: 'http://127.0.0.1:9' });
     onTestFinished(() => lost.close());
@@ -199,7 +199,7 @@ describe('the platform clients, wired from one configuration', () => {
     await expect(lost.tenants.byRealm('demo')).rejects.toMatchObject({ service: 'directory', kind: 'unreachable' });
   });
 
-  it('say that the account is denied, of the access service, when its secret is wrong', async () => {
+  it('report that the identity provider denies an account with a wrong secret', async () => {
     const wrong = create({ CLIENT_SECRET: 'not the secret' });
     onTestFinished(() => wrong.close());
     await expect(wrong.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
@@ -208,7 +208,7 @@ describe('the platform clients, wired from one configuration', () => {
     });
   });
 
-  it('find a service where a DIR_ variable says, before the directory', async () => {
+  it('prefer a DIR_ variable to the directory', async () => {
     const moved = create({ DIR_PLATFORM_EVENT_SERVICE_V1: 'http://127.0.0.1:9/event/v1' });
     onTestFinished(() => moved.close());
     await expect(moved.events.send({ ...Object.create(null), payload: {} })).rejects.toMatchObject({
@@ -217,12 +217,12 @@ describe('the platform clients, wired from one configuration', () => {
     });
   });
 
-  it('by default call answers fresh for 60 s and give a call 10 s', () => {
+  it('by default treat responses as fresh for 60 s and limit a call to 10 s', () => {
     const env = { ACCESS_SERVICE_URL: 'http://x/auth', DIRECTORY_URL: 'http://x/', CLIENT_SECRET: 'secret-secret' };
     expect(parseConfig(schema, env)).toMatchObject({ PLATFORM_CACHE_TTL: 60_000, PLATFORM_TIMEOUT: 10_000 });
   });
 
-  it('refuse a configuration without directory or secret, naming both', () => {
+  it('reject a configuration without directory or secret, and name both', () => {
     expect(() => parseConfig(schema, { ACCESS_SERVICE_URL: 'http://x/auth' })).toThrow(
       /DIRECTORY_URL.*\n.*CLIENT_SECRET/,
     );

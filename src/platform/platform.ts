@@ -1,5 +1,6 @@
 // Creates the clients of the platform's services from one configuration. It calls nothing until a client is used or
 // `preload` runs.
+import type { z } from 'zod';
 import { type Clock, systemClock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -11,22 +12,13 @@ import { createEvents, type Events } from './events.ts';
 import { createPlatformClient, type PlatformClient } from './http-client.ts';
 import { createHttpAgent } from './http-exchange.ts';
 import { createNotifications, type Notifications } from './notifications.ts';
+import type { platformFields } from './platform-fields.ts';
 import { createPlatformMetrics } from './platform-metrics.ts';
 import { type Registered, type RunningRegistration, startRegistration } from './registration.ts';
 import { createServiceAccount, type ServiceAccount } from './service-account.ts';
 import { createTenants, type TenantDirectory } from './tenants.ts';
 
-/** What `accessFields` and `platformFields` parse to. */
-export interface PlatformConfig {
-  ACCESS_SERVICE_URL: string;
-  DIRECTORY_URL: string;
-  CLIENT_ID?: string | undefined;
-  CLIENT_SECRET: string;
-  /** Milliseconds */
-  PLATFORM_CACHE_TTL: number;
-  /** Milliseconds */
-  PLATFORM_TIMEOUT: number;
-}
+export type PlatformConfig = z.output<z.ZodObject<typeof platformFields>> & { ACCESS_SERVICE_URL: string };
 
 export interface PlatformOptions {
   config: PlatformConfig;

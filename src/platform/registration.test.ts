@@ -123,14 +123,14 @@ describe('registration at startup', () => {
     expect(await stored('notification-service')).toMatchObject(what.notificationTypes);
   });
 
-  it('writes nothing when everything stands there already, with the defaults that the service filled in', async () => {
+  it('writes nothing if everything is registered, even with defaults of the service', async () => {
     await register(what).done;
     const written = patches().length;
     await register(what).done;
     expect(patches()).toHaveLength(written);
   });
 
-  it('writes only the keys that differ and leaves those of others alone', async () => {
+  it('writes only keys that differ, and not those of other services', async () => {
     await register(what).done;
     await configuration.update(
       'platform',
@@ -146,7 +146,7 @@ describe('registration at startup', () => {
     expect(await stored('configuration-service')).toHaveProperty(`other-${count}`);
   });
 
-  it('takes back an event that the service no longer brings', async () => {
+  it('removes an event that the service no longer defines', async () => {
     const old = { name: 'form-old', description: 'Old', payloadSchema: { type: 'object' } };
     await register({ events: [...what.events, old] }).done;
     await register({ events: what.events }).done;
@@ -154,7 +154,7 @@ describe('registration at startup', () => {
     expect(Object.keys(document[service]?.definitions ?? {})).toEqual(['form-locked']);
   });
 
-  it('touches only documents that there is something for', async () => {
+  it('writes only documents with content', async () => {
     const { done } = register({ roles: what.roles });
     await done;
     expect(await state()).toEqual({ 'tenant-service': 'registered' });
@@ -163,7 +163,7 @@ describe('registration at startup', () => {
     );
   });
 
-  it('ends the same when many replicas start at once', async () => {
+  it('has the same result if many replicas start together', async () => {
     const replicas = Array.from({ length: 5 }, () => register(what));
     await Promise.all(replicas.map(({ done }) => done));
     expect(await stored('notification-service')).toMatchObject(what.notificationTypes);
@@ -172,7 +172,7 @@ describe('registration at startup', () => {
     });
   });
 
-  it('returns at once and goes on in the background until the platform is there', async () => {
+  it('continues in the background until the platform is reachable', async () => {
     door.behave(answerJson({}, 500));
     const { done } = register(what);
     expect(new Set(Object.values(await state()))).toEqual(new Set(['pending']));
@@ -185,7 +185,7 @@ describe('registration at startup', () => {
     expect(await text()).toContain('platform_registration_pending{document="tenant-service"} 0');
   });
 
-  it('does not hold up other documents when one is refused', async () => {
+  it('writes other documents if one is rejected', async () => {
     door.behave((response, request, index) =>
       request.target.includes('event-service') && request.method === 'PATCH'
         ? sendJson(response, { errorMessage: 'Value not valid' }, 400)
@@ -196,7 +196,7 @@ describe('registration at startup', () => {
     expect((await state())['event-service']).toBe('pending');
   });
 
-  it('stops at once when told, without an error', async () => {
+  it('stops without an error', async () => {
     door.behave(answerJson({}, 503));
     const { done, stop } = register(what);
     await pause(30);

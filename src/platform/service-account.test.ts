@@ -34,7 +34,7 @@ afterEach(async () => {
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30));
 
 describe('the token of the service account', () => {
-  it('is asked for by client credentials at realm core', async () => {
+  it('is requested with client credentials at realm core', async () => {
     expect(await account.token()).toBe('token-1');
     expect(server.requests[0]).toMatchObject({
       method: 'POST',
@@ -56,7 +56,7 @@ describe('the token of the service account', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('is renewed in the background within 60 s of its expiry, while the old one still serves', async () => {
+  it('is renewed in the background within 60 s of its expiry, while the old one is used', async () => {
     await account.token();
     calls.advance(240 * second);
     expect(await account.token()).toBe('token-1');
@@ -64,7 +64,7 @@ describe('the token of the service account', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('of a short life is renewed when a quarter of it is left', async () => {
+  it('with a short lifetime is renewed when a quarter of it is left', async () => {
     lifetime = 20;
     await account.token();
     calls.advance(15 * second);
@@ -72,19 +72,19 @@ describe('the token of the service account', () => {
     await expect.poll(() => account.token()).toBe('token-2');
   });
 
-  it('is not served when about to expire: the call waits for a new one', async () => {
+  it('is not used shortly before its expiry: the call waits for a new one', async () => {
     await account.token();
     calls.advance(290 * second);
     expect(await account.token()).toBe('token-2');
   });
 
-  it('is asked for once by a hundred concurrent calls', async () => {
+  it('is requested once by a hundred concurrent calls', async () => {
     const tokens = await Promise.all(Array.from({ length: 100 }, () => account.token()));
     expect(new Set(tokens)).toEqual(new Set(['token-1']));
     expect(server.requests).toHaveLength(1);
   });
 
-  it('still serves while the access service is down and it has not expired', async () => {
+  it('is used until its expiry while the identity provider is down', async () => {
     await account.token();
     server.behave(answerJson({}, 500));
     calls.advance(250 * second);
@@ -95,14 +95,14 @@ describe('the token of the service account', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('that a service refuses is replaced, once for all who were refused', async () => {
+  it('that a service rejects is replaced once for all calls', async () => {
     await account.token();
     expect(await Promise.all([account.renew('token-1'), account.renew('token-1')])).toEqual(['token-2', 'token-2']);
     expect(await account.token()).toBe('token-2');
     expect(server.requests).toHaveLength(2);
   });
 
-  it('that was replaced long ago and is refused late is answered with the current one', async () => {
+  it('that was replaced before its rejection is replaced by the current one', async () => {
     await account.token();
     await account.renew('token-1');
     calls.advance(10 * second);
@@ -110,7 +110,7 @@ describe('the token of the service account', () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  it('is replaced at most once in 5 s, however many are refused', async () => {
+  it('is replaced at most once in 5 s, even if many are rejected', async () => {
     await account.token();
     expect(await account.renew('token-1')).toBe('token-2');
     expect(await account.renew('token-2')).toBe('token-2');
@@ -120,12 +120,12 @@ describe('the token of the service account', () => {
 });
 
 describe('a sign-in of the service account that fails', () => {
-  it.each([400, 401, 403])('by status %i is PlatformError denied of the access service', async (status) => {
+  it.each([400, 401, 403])('with status %i is PlatformError denied of the identity provider', async (status) => {
     server.behave(answerJson({ error: 'invalid_client' }, status));
     await expect(account.token()).rejects.toMatchObject({ service: 'access', kind: 'denied', upstreamStatus: status });
   });
 
-  it('is retried twice on 503, and then an error; the next call asks again', async () => {
+  it('is retried twice on 503, then an error; the next call tries again', async () => {
     server.behave((response, _, count) =>
       count <= 3 ? sendJson(response, {}, 503) : sendJson(response, { access_token: 'late', expires_in: 60 }),
     );
@@ -133,7 +133,7 @@ describe('a sign-in of the service account that fails', () => {
     expect(await account.token()).toBe('late');
   });
 
-  it('by an answer without a token is PlatformError failed', async () => {
+  it('with a response without a token is PlatformError failed', async () => {
     server.behave(answerJson({ expires_in: 60 }));
     await expect(account.token()).rejects.toMatchObject({ kind: 'failed', reason: 'malformed at /access_token' });
   });

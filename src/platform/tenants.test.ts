@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 describe('a tenant', () => {
-  it('is found by realm and by id, and holds nothing but id, name and realm', async () => {
+  it('is found by realm and by id, and contains only id, name and realm', async () => {
     expect(await tenants.byRealm('0b7e2c51')).toEqual(blueRiver);
     expect(await tenants.byId(id('2'))).toEqual(demo);
     expect(server.requests).toHaveLength(1);
@@ -38,7 +38,7 @@ describe('a tenant', () => {
     },
   );
 
-  it('is not found by parts of its name, id or realm', async () => {
+  it('is not found by a part of its name, id or realm', async () => {
     for (const name of ['Blue', 'blueriver', '', '.*', 'Blue  River'])
       expect(await tenants.byName(name)).toBeUndefined();
     expect(await tenants.byId('1')).toBeUndefined();
@@ -46,38 +46,38 @@ describe('a tenant', () => {
     expect(await tenants.byRealm('__proto__')).toBeUndefined();
   });
 
-  it('never has realm core, whatever the tenant service says', async () => {
+  it('never has realm core, even if the tenant service says so', async () => {
     server.behave(page({ id: id('9'), name: 'Evil', realm: 'core' }));
     expect(await tenants.byRealm('core')).toBeUndefined();
     expect(await tenants.byName('Evil')).toBeUndefined();
   });
 
-  it('that is not active is none', async () => {
+  it('that is inactive is not found', async () => {
     server.behave(page({ ...demo, status: 'provisioning' }));
     expect(await tenants.byRealm('demo')).toBeUndefined();
   });
 });
 
 describe('the list of tenants', () => {
-  it('is fetched once by many first look-ups at the same time', async () => {
+  it('is fetched once by many concurrent first lookups', async () => {
     await Promise.all(Array.from({ length: 50 }, () => tenants.byRealm('demo')));
     expect(server.requests).toHaveLength(1);
   });
 
-  it('is fetched before it is needed by preload', async () => {
+  it('is fetched by preload before it is needed', async () => {
     await tenants.preload();
     expect(await tenants.byRealm('demo')).toEqual(demo);
     expect(server.requests).toHaveLength(1);
   });
 
-  it('is fetched anew for an unknown realm, so that a new tenant is known at once', async () => {
+  it('is fetched again for an unknown realm, so that a new tenant is found immediately', async () => {
     await tenants.byRealm('demo');
     calls.advance(5_000);
     server.behave(page(demo, { id: id('3'), name: 'New', realm: 'new' }));
     expect(await tenants.byRealm('new')).toMatchObject({ name: 'New' });
   });
 
-  it('is fetched at most every 5 s, however many random realms come', async () => {
+  it('is fetched at most every 5 s for random realms', async () => {
     for (let realm = 0; realm < 500; realm += 1) {
       calls.advance(10);
       expect(await tenants.byRealm(`random-${realm}`)).toBeUndefined();
@@ -85,7 +85,7 @@ describe('the list of tenants', () => {
     expect(server.requests.length).toBeLessThanOrEqual(2);
   });
 
-  it('that cannot be fetched is an error, and the unknown is not called absent', async () => {
+  it('that cannot be fetched is an error, even for an unknown tenant', async () => {
     await tenants.preload();
     await server.close();
     calls.advance(6_000);

@@ -1,6 +1,5 @@
-// The one source of time. Everything that needs "now" is handed a Clock, so that a test fakes time and nothing else.
+// The source of time. Code that needs the current time gets a Clock, so that tests can control it.
 
-/** Answers the present moment. */
 export type Clock = () => Date;
 
 export const systemClock: Clock = () => new Date();

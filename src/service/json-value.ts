@@ -1,4 +1,4 @@
-// Questions about parsed JSON values that several modules ask.
+// Functions on parsed JSON values.
 
 /** True for a JSON object; false for null and arrays. */
 export function isObject(value: unknown): value is Record<string, unknown> {

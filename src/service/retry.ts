@@ -1,5 +1,4 @@
-// Retries with exponential backoff. Waits are spread at random, so that processes and rows that failed together do not
-// retry together.
+// Retries with exponential backoff. Waits are random, so that processes and rows that failed together do not retry together.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Bounds of the wait between two attempts, in milliseconds. */
@@ -8,7 +7,7 @@ export interface Backoff {
   cap: number;
 }
 
-/** Milliseconds until the next attempt: doubled after each failure, capped, of which the upper half is random. */
+/** Milliseconds until the next attempt: doubled after each failure and capped; half of the wait is random. */
 export function retryDelay(failures: number, { first, cap }: Backoff, random: () => number = Math.random): number {
   const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(failures - 1, 0), 30));
   return Math.round(ceiling * (0.5 + random() / 2));
@@ -20,7 +19,7 @@ export interface RetryOptions {
   onFailure(error: unknown, retryInMs: number): void;
 }
 
-/** Repeats an action until it succeeds; false if the signal aborted first. The waits keep no process alive. */
+/** Repeats an action until it succeeds; false if the signal aborted first. The waits do not keep the process alive. */
 export async function retryUntilDone(action: () => Promise<void>, options: RetryOptions): Promise<boolean> {
   const { backoff, signal, onFailure } = options;
   for (let failures = 1; !signal.aborted; failures += 1) {

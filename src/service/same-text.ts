@@ -1,7 +1,7 @@
-// Compares a secret, or a digest made with one, with what a client sent.
+// Compares a secret, or its digest, with a text from a client.
 import { timingSafeEqual } from 'node:crypto';
 
-/** Takes the same time wherever two texts of equal length differ. */
+/** Takes constant time for texts of equal length. */
 export function isSameText(expected: string, given: string): boolean {
   const [one, other] = [Buffer.from(expected), Buffer.from(given)];
   return one.length === other.length && timingSafeEqual(one, other);

@@ -1,4 +1,4 @@
-// Builds the platform's URNs from the configured prefix. It does not resolve them: the directory does.
+// Builds the platform's URNs from the configured prefix. The directory resolves them.
 
 export interface Urns {
   readonly prefix: string;
@@ -12,7 +12,7 @@ export interface Urns {
   form(id: string): string;
   /** `…:notification-service:v1:/subscribers/<id>` */
   subscriber(id: string): string;
-  /** `…:configuration-service:v2:/configuration/<namespace>/<name>`: a configuration as the service names it. */
+  /** `…:configuration-service:v2:/configuration/<namespace>/<name>` */
   configuration(namespace: string, name: string): string;
   /** `…:configuration:v2:/configuration/data-register/<name>`: how forms refer to a register; the name is not URL encoded. */
   register(name: string): string;

@@ -1,6 +1,6 @@
 // Calls of the configuration service that tests need and no process makes: revisions, and a namespace page by page.
 import { z } from 'zod';
-import type { Place } from '../../src/platform/configuration.ts';
+import type { Owner } from '../../src/platform/configuration.ts';
 import {
   type ConfigurationEntry,
   entryPage,
@@ -12,13 +12,13 @@ import { pathOf } from '../../src/platform/url-path.ts';
 
 export interface Revisions {
   /** Copies the latest revision to the next one. */
-  create(namespace: string, name: string, place: Place): Promise<Revision>;
+  create(namespace: string, name: string, place: Owner): Promise<Revision>;
   /** The configuration of one revision, undefined if there is none. */
-  read(namespace: string, name: string, revision: number, place: Place): Promise<unknown>;
+  read(namespace: string, name: string, revision: number, place: Owner): Promise<unknown>;
   /** Newest first, at most 100. */
-  list(namespace: string, name: string, place: Place): Promise<Revision[]>;
+  list(namespace: string, name: string, place: Owner): Promise<Revision[]>;
   /** Every configuration of a namespace with its active revision, two at a time. */
-  entries(namespace: string, place: Place): Promise<ConfigurationEntry[]>;
+  entries(namespace: string, place: Owner): Promise<ConfigurationEntry[]>;
 }
 
 const revisionList = z.looseObject({

@@ -6,7 +6,7 @@ import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { createLimitedWorkers } from '../../service/workers/limited-workers.ts';
+import { LimitedWorkers } from '../../service/workers/limited-workers.ts';
 import { type FormDefinition, unusable } from './definition.ts';
 import type { Findings } from './json-schema.ts';
 import type { SchemaJob, SchemaResult } from './schema-worker.ts';
@@ -33,7 +33,7 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
     help: 'Suspensions of data schemas that exceeded the limits of time or memory for three forms',
     registers: [metrics.registry],
   });
-  const workers = createLimitedWorkers<SchemaJob, SchemaResult>({
+  const workers = new LimitedWorkers<SchemaJob, SchemaResult>({
     script: new URL('./schema-worker.ts', import.meta.url),
     name: 'schema',
     metrics,

@@ -1,7 +1,7 @@
 // Reads a page of a tenant's registers in as few calls as the contract allows: one for all definitions, and one for each
 // 1,000 registers. If a response would be too large, it reads the registers of the page one by one instead.
 import { LRUCache } from 'lru-cache';
-import type { Configuration, Place } from '../../platform/configuration.ts';
+import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { definitionsIn, entriesOf, registerNamespace } from './register.ts';
 import { createRegisterPage, type RegisterPage } from './register-page.ts';
@@ -19,7 +19,7 @@ export interface ListOptions {
   after?: string | undefined;
 }
 
-type TenantPlace = Place & { tenantId: string };
+type TenantPlace = Owner & { tenantId: string };
 type PageBuilder = ReturnType<typeof createRegisterPage>;
 
 export function createRegisterList(

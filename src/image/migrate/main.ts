@@ -1,5 +1,4 @@
-// The command `migrate`: brings the database of one process to the schema that this version needs, as the process itself
-// does when it starts. For whoever wants that to happen before the first pod does.
+// The command `migrate`: migrates the database of one process before its pods start, which otherwise do it themselves.
 import { parseConfig } from '../../service/operations/config.ts';
 import { createLogger } from '../../service/operations/log.ts';
 import { runMain } from '../../service/operations/run-main.ts';
@@ -11,5 +10,5 @@ await runMain(name, async () => {
   const config = parseConfig(configSchema);
   const log = createLogger({ name, level: config.LOG_LEVEL });
   await migrateDatabase({ processName: process.argv[2] ?? '', url: config.DATABASE_URL, log });
-  log.info({ process: process.argv[2] }, 'the database is as this version needs it');
+  log.info({ process: process.argv[2] }, 'database is up to date');
 });

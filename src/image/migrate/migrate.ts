@@ -1,4 +1,4 @@
-// The migrations of one process by its name, the tables of the platform server's jobs included.
+// Runs the migrations of one process, including the tables for the jobs of the platform server.
 import { join } from 'node:path';
 import { z } from 'zod';
 import { formMigrations } from '../../forms/expiry/migrations.ts';
@@ -17,7 +17,7 @@ export const configSchema = z.object({
 
 const processes = ['forms', 'token-handler', 'platform-server'];
 
-/** Throws ConfigError for a name that is no process with a database. */
+/** Throws ConfigError for an unknown process. */
 export async function migrateDatabase(options: { processName: string; url: string; log: Logger }): Promise<void> {
   const { processName, url, log } = options;
   if (!processes.includes(processName))

@@ -1,4 +1,4 @@
-// What the command `quarantine` is told by its arguments.
+// Parses the arguments of the command `quarantine`.
 import { parseArgs } from 'node:util';
 import type { ReleaseChoice } from '../../service/quarantine/quarantine-store.ts';
 
@@ -7,11 +7,11 @@ export type QuarantineCommand =
   | { action: 'release'; choice: ReleaseChoice }
   | { action: 'help' };
 
-/** A mistake in the command line: printed in one line, without a stack. */
+/** Invalid arguments: printed in one line, without a stack. */
 export class UsageError extends Error {}
 
-export const help = `Lists and releases quarantined items: forms, events, notices and the like that cannot be processed because of
-themselves. DATABASE_URL says of which service: the form service, the token handler or the platform server.
+export const help = `Lists and releases quarantined items: forms, events, notices and others that cannot be processed because
+of their content. DATABASE_URL selects the service: the form service, the token handler or the platform server.
 
 Usage: npm run quarantine -- list [--kind KIND] [--json]
        npm run quarantine -- release ID|--all
@@ -20,10 +20,10 @@ Usage: npm run quarantine -- list [--kind KIND] [--json]
   --kind KIND      only items of a kind, such as lock, form-locked or delivery
   --json           print one JSON object in each line
   release ID       try an item again: forms and core clients in the next run of the reconciler,
-                   everything else at once
+                   everything else immediately
   release --all    try all items again
 
-Exit code 0; 1 when the database cannot be read, or none of the items exists; 2 for invalid arguments.`;
+Exit code 0; 1 if the database cannot be read or the item does not exist; 2 for invalid arguments.`;
 
 /** Throws UsageError. */
 export function parseQuarantineArguments(args: string[]): QuarantineCommand {

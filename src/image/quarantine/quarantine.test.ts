@@ -42,9 +42,9 @@ describe.each([
   ['token-handler', 'client-event', 'client-deletion'],
   ['platform-server', 'delivery', 'event'],
 ])('the quarantine of %s', (service, kind, otherKind) => {
-  it('is listed page by page, and released item by item or whole', async () => {
+  it('is listed in pages, and released by item or completely', async () => {
     const pool = await openDatabase(service);
-    expect(await run(pool, ['list'])).toEqual({ code: 0, lines: ['Nothing is in quarantine.'] });
+    expect(await run(pool, ['list'])).toEqual({ code: 0, lines: ['The quarantine is empty.'] });
     const many = Array.from({ length: 149 }, (_, at) => item(kind, String(at + 1)));
     await putInQuarantine(pool, [...many, item(otherKind, '7')], new Date('2026-11-22T10:00:00Z'));
     const { lines } = await run(pool, ['list']);
@@ -64,7 +64,7 @@ describe.each([
   });
 });
 
-it('of a database that no service has migrated is an error that says so', async () => {
+it('the quarantine of a database without migrations is an error that names the reason', async () => {
   const pool = await openDatabase('forms');
   await pool.query('DROP TABLE quarantine');
   await expect(run(pool, ['list'])).rejects.toThrow('run migrations first');

@@ -9,7 +9,7 @@ import type { QuarantinePosition, QuarantineStore } from '../../service/quaranti
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-quarantine.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
-/** A table that only this service has, and its quarantine. */
+/** The quarantine of each service, by a table that only this service has. */
 const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
   outbox: (pool) => createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock }),
   client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),
@@ -18,7 +18,7 @@ const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
 
 const tablesSql = 'SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NOT NULL';
 
-/** Rejects with an Error for a database that has no quarantine. */
+/** Throws an Error for a database without a quarantine. */
 async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
   const names = ['quarantine', ...Object.keys(services)];
   const { rows } = await pool.query<{ name: string }>(tablesSql, [names]);
@@ -28,7 +28,7 @@ async function openQuarantine(pool: pg.Pool): Promise<QuarantineStore> {
   return create(pool);
 }
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export async function runQuarantine(
   command: Exclude<QuarantineCommand, { action: 'help' }>,
   { pool, print }: { pool: pg.Pool; print(line: string): void },
@@ -41,13 +41,13 @@ export async function runQuarantine(
       print(command.json ? JSON.stringify(item) : lineOf(item));
       count += 1;
     }
-    if (count === 0 && !command.json) print('Nothing is in quarantine.');
+    if (count === 0 && !command.json) print('The quarantine is empty.');
     return 0;
   }
   const items = await store.release(command.choice);
   for (const { id, kind, released } of items) print(`${released ? 'released' : 'still quarantined:'} ${kind} ${id}`);
   const isMissing = items.length === 0 && command.choice !== 'all';
-  if (items.length === 0) print(isMissing ? 'There is no such item in quarantine.' : 'Nothing is in quarantine.');
+  if (items.length === 0) print(isMissing ? 'The item is not in quarantine.' : 'The quarantine is empty.');
   return isMissing ? 1 : 0;
 }
 

@@ -1,5 +1,4 @@
-// Run once while the image is built: loads what each process loads, so that Node keeps it compiled. It starts nothing
-// that lives on.
+// Runs while the image is built: loads the modules of each process, so that Node's compile cache contains them.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
@@ -16,7 +15,7 @@ const loaded = [
 const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
-// For the first start of all, which has to migrate.
+// The first start migrates the database.
 await import('postgrator');
 flushCompileCache();
 
@@ -24,7 +23,7 @@ flushCompileCache();
 for (const path of workers.map((file) => join(project, file)))
   if (existsSync(path)) spawnSync(process.execPath, [path], { timeout: 30_000 });
 
-// The entry and the mains: without a configuration each says so and ends.
+// The entry and the main files: without a configuration each exits.
 const entry = join(project, 'src/image/main.ts');
 for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'quarantine'])
   spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-it('issuers are of the public address, and keys are fetched at the address for calls', async () => {
+it('issuers begin with the public URL, and keys are fetched at the URL for calls', async () => {
   const key = await server.addKey('core');
   const { log } = captureLog();
   const tenants = { byRealm: async () => undefined };

@@ -110,7 +110,7 @@ describe('the tenant of a call', () => {
     expect(await call('/tenant', 'other')).toMatchObject({ status: 200, body: { tenant: tenantUrn('other') } });
   });
 
-  it('may be named by its own user, and only by the same URN', async () => {
+  it('may be named by its users, by its exact URN', async () => {
     const own = encodeURIComponent(tenantUrn('demo'));
     expect(await call(`/tenant?tenantId=${own}`, 'demo')).toMatchObject({
       status: 200,
@@ -119,7 +119,7 @@ describe('the tenant of a call', () => {
     expect(await call('/tenant?tenantId=', 'demo')).toMatchObject({ status: 200, body: { tenant: tenantUrn('demo') } });
   });
 
-  it('that a tenant user names and is not its own is answered 403, whether it exists or not', async () => {
+  it('of another tenant gets 403 for a tenant user, whether it exists or not', async () => {
     for (const id of [tenantUrn('other'), tenantUrn('nowhere'), 'demo', 'x'])
       expect((await call(`/tenant?tenantId=${encodeURIComponent(id)}`, 'demo')).status).toBe(403);
   });
@@ -129,23 +129,23 @@ describe('the tenant of a call', () => {
     expect(answer).toMatchObject({ status: 200, body: { tenant: tenantUrn('other') } });
   });
 
-  it('that a core user does not name is answered 400 with the pointer /query/tenantId', async () => {
+  it('that a core user does not name gets 400 with the pointer /query/tenantId', async () => {
     for (const path of ['/tenant', '/tenant?tenantId='])
       expect(await call(path, 'core')).toMatchObject({
         status: 400,
-        body: { errors: [{ pointer: '/query/tenantId', detail: 'is required of a core user' }] },
+        body: { errors: [{ pointer: '/query/tenantId', detail: 'is required for core users' }] },
       });
   });
 
-  it('that a core user names and is unknown is answered 400 with the pointer /query/tenantId', async () => {
+  it('that is unknown gets 400 with the pointer /query/tenantId for a core user', async () => {
     for (const id of [tenantUrn('nowhere'), 'demo', '../demo'])
       expect(await call(`/tenant?tenantId=${encodeURIComponent(id)}`, 'core')).toMatchObject({
         status: 400,
-        body: { errors: [{ pointer: '/query/tenantId', detail: 'names no tenant' }] },
+        body: { errors: [{ pointer: '/query/tenantId', detail: 'is not the id of a tenant' }] },
       });
   });
 
-  it('that is named twice is answered 400, also when both are the own', async () => {
+  it('that is named twice gets 400, even if both are the own tenant', async () => {
     const own = encodeURIComponent(tenantUrn('demo'));
     expect((await call(`/tenant?tenantId=${own}&tenantId=${own}`, 'demo')).status).toBe(400);
   });
@@ -158,7 +158,7 @@ describe('a role', () => {
     expect((await call('/roles', 'demo', { resource_access: other })).status).toBe(200);
   });
 
-  it('that is missing is answered 403', async () => {
+  it('that is missing gets 403', async () => {
     for (const changes of [
       { resource_access: undefined },
       { resource_access: { [audience]: { roles: ['intake-application'] } } },
@@ -171,7 +171,7 @@ describe('a role', () => {
       });
   });
 
-  it('is asked for after the token and before the tenant: 401, then 403, then 400', async () => {
+  it('is checked after the token and before the tenant: 401, then 403, then 400', async () => {
     expect((await call('/tenant', 'core', { aud: 'elsewhere', resource_access: undefined })).status).toBe(401);
     expect((await call('/tenant', 'core', { resource_access: undefined })).status).toBe(403);
     expect((await call('/tenant', 'core')).status).toBe(400);
@@ -179,7 +179,7 @@ describe('a role', () => {
 });
 
 describe('a caller without a valid token', () => {
-  it('is answered 401 with a bearer challenge', async () => {
+  it('gets 401 with a bearer challenge', async () => {
     const response = await fetch(`${app.url}/roles`);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toMatch(/^Bearer error="invalid_token"/);
@@ -198,21 +198,21 @@ describe('ifBearer', () => {
     expect((await fetch(app.url + path, { headers: both })).status).toBe(401);
   });
 
-  it('answers a request without either with 401 and a bearer challenge', async () => {
+  it('rejects a request without either with 401 and a bearer challenge', async () => {
     const response = await fetch(app.url + path);
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
   });
 
-  it('admits what both lists admit, and names all of their guards', () => {
+  it('admits the credentials of both lists, and names all guards', () => {
     expect(ifBearer([{ ...key, admits: ['bearer'] }], [anonymous])).toMatchObject({
       name: 'ifBearer(key; else anonymous)',
       admits: ['bearer', 'none'],
     });
   });
 
-  it('refuses a list that does not say whom it admits', () => {
-    expect(() => ifBearer([key], [anonymous])).toThrow('nothing says who may call');
-    expect(() => ifBearer([anonymous], [key])).toThrow('nothing says who may call');
+  it('throws for a list that admits no callers', () => {
+    expect(() => ifBearer([key], [anonymous])).toThrow('no guard admits callers');
+    expect(() => ifBearer([anonymous], [key])).toThrow('no guard admits callers');
   });
 });
 
@@ -226,7 +226,7 @@ describe('with a real OpenID provider', () => {
     expect(await ask('/any', await access.userToken('demo', 'alice@example.com'))).toBe(200);
   });
 
-  it('a token signed by an unknown key, by HMAC, by nothing, or expired is answered 401', async () => {
+  it('a token that is expired, unsigned, or signed by HMAC or an unknown key gets 401', async () => {
     for (const key of ['unknown', 'hmac', 'none'] as const)
       expect([key, await ask('/any', await access.foreignToken({}, { key }))]).toEqual([key, 401]);
     expect(await ask('/any', await access.foreignToken({}, { now: new Date(Date.now() - 3_600_000) }))).toBe(401);

@@ -11,7 +11,7 @@ export function bearer(verifier: BearerVerifier, audiences: readonly string[] | 
     name: 'bearer',
     admits: ['bearer'],
     check(request, response) {
-      return atOnceOrLater(verifier.verify(request.headers.authorization, audiences), (caller) => {
+      return keepResult(verifier.verify(request.headers.authorization, audiences), (caller) => {
         response.locals.caller = caller;
       });
     },
@@ -25,7 +25,10 @@ export function role(...roles: string[]): Guard {
     check(_request, response) {
       const caller = callerOf(response);
       if (!roles.some((name) => caller.roles.has(name)))
-        throw new Problem('forbidden', 'The caller has none of the roles that this call needs.');
+        throw new Problem(
+          'forbidden',
+          `This operation requires ${roles.length > 1 ? 'one of the roles' : 'the role'} ${roles.join(', ')}.`,
+        );
     },
   };
 }
@@ -39,7 +42,7 @@ export function callTenant(tenants: Pick<Tenants, 'byId'>): Guard {
     name: 'tenant',
     check(request, response) {
       const tenant = resolveTenant(callerOf(response), tenantParameter(request), tenants);
-      return atOnceOrLater(tenant, (known) => {
+      return keepResult(tenant, (known) => {
         response.locals.tenant = known;
       });
     },
@@ -58,13 +61,10 @@ export function callTenantOrAll(tenants: Pick<Tenants, 'byId'>): Guard {
   };
 }
 
-/**
- * Applies `bearerGuards` to a request with an Authorization header, and `otherwise` to any other. Throws where one of the
- * lists does not say whom it admits.
- */
+/** Applies `bearerGuards` to requests with an Authorization header, and `otherwise` to others. Throws for an unguarded list. */
 export function ifBearer(bearerGuards: readonly Guard[], otherwise: readonly Guard[]): Guard {
   for (const guards of [bearerGuards, otherwise])
-    if (!isGuarded({ guards })) throw new Error(`ifBearer: nothing says who may call, with ${namesOf(guards)}`);
+    if (!isGuarded({ guards })) throw new Error(`ifBearer: no guard admits callers among ${namesOf(guards)}`);
   return {
     name: `ifBearer(${namesOf(bearerGuards)}; else ${namesOf(otherwise)})`,
     admits: [...new Set([...bearerGuards, ...otherwise].flatMap(({ admits = [] }) => admits))],
@@ -104,9 +104,9 @@ function resolveTenant(
     if (tenantId === undefined || tenantId === caller.tenant.id) return caller.tenant;
     throw new Problem('forbidden', 'The caller belongs to another tenant.');
   }
-  if (tenantId === undefined) throw tenantProblem('is required of a core user');
+  if (tenantId === undefined) throw tenantProblem('is required for core users');
   return tenants.byId(tenantId).then((tenant) => {
-    if (!tenant) throw tenantProblem('names no tenant');
+    if (!tenant) throw tenantProblem('is not the id of a tenant');
     return tenant;
   });
 }
@@ -116,6 +116,6 @@ function tenantProblem(detail: string): Problem {
 }
 
 /** Skips the wait for a cached value: the token and the tenant of most requests are cached. */
-function atOnceOrLater<T>(value: T | Promise<T>, keep: (known: T) => void): void | Promise<void> {
+function keepResult<T>(value: T | Promise<T>, keep: (known: T) => void): void | Promise<void> {
   return value instanceof Promise ? value.then(keep) : keep(value);
 }

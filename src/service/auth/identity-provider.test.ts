@@ -57,7 +57,7 @@ const outcomes = async () => {
 };
 
 describe('a pod', () => {
-  it('with the right settings waits for nothing', async () => {
+  it('with correct settings does not wait', async () => {
     await start();
     await expect.poll(problem, { interval: 10 }).toBeUndefined();
     expect(await outcomes()).toEqual(['ok']);
@@ -70,7 +70,7 @@ describe('a pod', () => {
     [
       'ACCESS_SERVICE_URL',
       () => ({ accessUrl: new URL(access.url).origin }),
-      /no identity provider .* ACCESS_SERVICE_URL/,
+      /ACCESS_SERVICE_URL leads to no identity provider/,
     ],
     [
       'host',
@@ -82,7 +82,7 @@ describe('a pod', () => {
       () => ({ accessUrl: access.url.replace('http:', 'https:') }),
       /no trusted TLS; check ACCESS_SERVICE_URL/,
     ],
-  ] as const)('with a wrong %s waits for ever, and its log says what to check', async (_name, settings, message) => {
+  ] as const)('with a wrong %s stays unready, and its log says what to check', async (_name, settings, message) => {
     await start(settings());
     await expect.poll(problem, { interval: 10 }).toMatch(message);
     await delay(patience + 300);
@@ -91,7 +91,7 @@ describe('a pod', () => {
     expect(await outcomes()).toEqual(['wrong_setting']);
   });
 
-  it('whose account is repaired at the identity provider becomes ready by itself', async () => {
+  it('becomes ready when its account is repaired at the identity provider', async () => {
     const clientId = `late-${randomUUID()}`;
     const secret = randomUUID();
     await start({ clientId, secret });
@@ -120,7 +120,7 @@ describe('an identity provider that cannot be reached', () => {
     expect(log.text()).toContain('the pod no longer waits for it');
   });
 
-  it('and comes back in time lets the pod be ready at once', async () => {
+  it('makes the pod ready as soon as it recovers', async () => {
     const accessUrl = await throughGate();
     await gate.shut();
     await start({ accessUrl });
@@ -130,7 +130,7 @@ describe('an identity provider that cannot be reached', () => {
     expect(log.text()).not.toContain('the pod no longer waits for it');
   });
 
-  it('after it rejected the credentials does not make the pod ready', async () => {
+  it('does not make the pod ready if it had rejected the credentials', async () => {
     const accessUrl = await throughGate();
     await start({ accessUrl, secret: 'a wrong secret' });
     await expect.poll(problem, { interval: 10 }).toContain('rejected');
@@ -139,7 +139,7 @@ describe('an identity provider that cannot be reached', () => {
     expect(problem()).toContain('rejected');
   });
 
-  it('and then rejects the credentials of a pod that is ready already is an error in the log, and no more', async () => {
+  it('only causes an error in the log if it rejects the credentials of a ready pod', async () => {
     const accessUrl = await throughGate();
     await gate.shut();
     await start({ accessUrl, secret: 'a wrong secret' });

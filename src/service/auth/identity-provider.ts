@@ -21,7 +21,7 @@ export interface IdentityProviderOptions {
 /** Milliseconds for the discovery document. */
 const longestWait = 10_000;
 const discoverySchema = z.looseObject({ issuer: z.string() });
-/** TLS that cannot work with these settings. An expired certificate is not among them: its owner renews it. */
+/** TLS that cannot work with these settings. An expired certificate is no such error, because it will be renewed. */
 const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;
 
 export function checkIdentityProvider(options: IdentityProviderOptions): StartupCheck {
@@ -35,22 +35,19 @@ export function checkIdentityProvider(options: IdentityProviderOptions): Startup
   });
 }
 
-/**
- * Compares the issuer of the realm core with the one that tokens are checked for (OpenID Connect Discovery section 4.3).
- * Throws WrongSetting where they differ, or where what answers is no identity provider with that realm.
- */
+/** Throws WrongSetting if the issuer of the realm core is not the configured one (OpenID Connect Discovery section 4.3). */
 async function checkIssuer(config: IdentityProviderConfig): Promise<void> {
   const { status, text } = await fetchDiscovery(`${config.ACCESS_SERVICE_URL}/realms/core`);
   if (status >= 500 || status === 408 || status === 429)
-    throw new Error(`the identity provider answered with ${status}`);
+    throw new Error(`the identity provider responded with ${status}`);
   const found = status === 200 ? discoverySchema.safeParse(parseJson(text)).data : undefined;
   if (!found)
-    throw new WrongSetting('no identity provider with the realm core answers at ACCESS_SERVICE_URL; check it', {
+    throw new WrongSetting('ACCESS_SERVICE_URL leads to no identity provider with the realm core; check it', {
       status,
     });
   const expected = `${config.ACCESS_SERVICE_PUBLIC_URL ?? config.ACCESS_SERVICE_URL}/realms/core`;
   if (found.issuer !== expected)
-    throw new WrongSetting("the identity provider's issuer is another one; check ACCESS_SERVICE_PUBLIC_URL", {
+    throw new WrongSetting("the identity provider's issuer differs; check ACCESS_SERVICE_PUBLIC_URL", {
       ...{ issuer: found.issuer, expected },
     });
 }
@@ -62,7 +59,7 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
     return { status: response.status, text: await response.text() };
   } catch (error) {
     const code = codeOf(error);
-    // The name server knows that there is no such host; EAI_AGAIN would say that it does not know.
+    // EAI_AGAIN, in contrast, is an outage of the name server.
     if (code === 'ENOTFOUND')
       throw new WrongSetting('the host of ACCESS_SERVICE_URL does not exist; check it', { code });
     if (untrusted.test(code))

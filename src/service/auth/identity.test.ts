@@ -87,7 +87,7 @@ function unsigned(header: object, payload: JWTPayload, signature = ''): string {
 }
 
 describe('a valid token', () => {
-  it('is a caller with subject, name, e-mail, issuer, realm, client and tenant', async () => {
+  it('identifies a caller with subject, name, email, issuer, realm, client and tenant', async () => {
     const jwt = await token({ name: 'Alice', preferred_username: 'alice', email: 'alice@example.org' });
     expect(await verify(jwt)).toEqual({
       subject: '9d1c7e2a',
@@ -107,7 +107,7 @@ describe('a valid token', () => {
     expect((await verify(await token())).name).toBe('9d1c7e2a');
   });
 
-  it('of realm core is a core caller without a tenant, and no tenant is asked for', async () => {
+  it('of realm core identifies a core caller without a tenant lookup', async () => {
     const coreKey = await server.addKey('core');
     const caller = await verify(await signToken(coreKey, claims({ iss: server.issuer('core') })));
     expect([caller.isCore, caller.tenant, realmsAsked]).toEqual([true, undefined, []]);
@@ -149,13 +149,13 @@ describe('a valid token', () => {
       expect(await verifier.verify(`${scheme} ${jwt}`, 'any')).toBeDefined();
   });
 
-  it('may say in its header that it is an access token', async () => {
+  it('may name its type in the header', async () => {
     for (const typ of ['at+jwt', 'application/at+jwt', 'jwt', undefined])
       expect(await verify(await signToken(key, claims(), { typ } as { typ: string }))).toBeDefined();
   });
 });
 
-describe('a token is refused with 401', () => {
+describe('a token is rejected with 401', () => {
   it('from another issuer', async () => {
     for (const iss of [
       'https://evil.example.org/auth/realms/demo',
@@ -169,16 +169,16 @@ describe('a token is refused with 401', () => {
     expect(realmsAsked).toEqual([]);
   });
 
-  it('from an issuer that is no string', async () => {
+  it('from an issuer that is not a string', async () => {
     for (const iss of [1, null, true, ['a'], { a: 1 }]) await expectUnauthenticated(verify(await token({ iss })));
   });
 
-  it('from the realm of no tenant, without asking for its keys', async () => {
+  it('from a realm without a tenant, without fetching its keys', async () => {
     await expectUnauthenticated(verify(await token({ iss: server.issuer('unknown') })));
     expect([realmsAsked, server.asked]).toEqual([['unknown'], []]);
   });
 
-  it('from a hostile realm name, which never reaches a URL or the tenants', async () => {
+  it('from a malicious realm name, which is never used in a URL or a lookup', async () => {
     const hostile = [
       '..',
       '.',
@@ -205,7 +205,7 @@ describe('a token is refused with 401', () => {
     await expectUnauthenticated(verify(await signToken({ ...otherKey, kid: key.kid }, claims())));
   });
 
-  it('for another audience, also when it was verified for its own before', async () => {
+  it('for another audience, even if it was verified before', async () => {
     const jwt = await token({ aud: ['urn:example:platform:tenant-service', 'account'] });
     await expectUnauthenticated(verify(jwt));
     expect(await verify(jwt, ['account'])).toBeDefined();
@@ -239,7 +239,7 @@ describe('a token is refused with 401', () => {
     },
   );
 
-  it('whose header names another algorithm than it was signed with', async () => {
+  it('whose header names the wrong algorithm', async () => {
     const jwt = await token();
     const [, payload, signature] = jwt.split('.');
     for (const alg of ['PS256', 'ES256', 'EdDSA']) {
@@ -248,7 +248,7 @@ describe('a token is refused with 401', () => {
     }
   });
 
-  it('with a changed payload, a changed signature or a cut one', async () => {
+  it('with a changed payload, or a changed or truncated signature', async () => {
     const [header, , signature = ''] = (await token()).split('.');
     const [, payload] = (await token({ sub: 'somebody else' })).split('.');
     await expectUnauthenticated(verify(`${header}.${payload}.${signature}`));
@@ -256,7 +256,7 @@ describe('a token is refused with 401', () => {
     await expectUnauthenticated(verify(`${header}.${payload}.`));
   });
 
-  it('that brings a key of its own in its header', async () => {
+  it('with a key in its header', async () => {
     const own = await generateKeyPair('RS256', { extractable: true });
     const jwk = { kty: 'RSA', n: 'AQAB', e: 'AQAB' };
     const header = { alg: 'RS256', kid: key.kid, jwk, jku: 'http://127.0.0.1:1/keys', x5u: 'http://127.0.0.1:1/' };
@@ -264,7 +264,7 @@ describe('a token is refused with 401', () => {
     await expectUnauthenticated(verify(jwt));
   });
 
-  it('without exp or sub, or with one of a wrong type', async () => {
+  it('without exp or sub, or if their type is wrong', async () => {
     for (const changes of [
       { exp: undefined },
       { sub: undefined },
@@ -319,7 +319,7 @@ describe('a token is refused with 401', () => {
 });
 
 describe('the time of a token', () => {
-  it('ends 5 s after exp, whether it was verified before or not', async () => {
+  it('ends 5 s after exp, even if it was verified before', async () => {
     const jwt = await token({ exp: seconds(start) + 10 });
     const fresh = await token({ exp: seconds(start) + 10, jti: 'another' });
     await verify(jwt);
@@ -342,7 +342,7 @@ describe('the time of a token', () => {
 });
 
 describe('a verified token', () => {
-  it('is remembered: it needs no keys and no tenant again', async () => {
+  it('is cached, without another lookup of keys or tenant', async () => {
     const jwt = await token();
     await verify(jwt);
     await server.close();
@@ -350,7 +350,7 @@ describe('a verified token', () => {
     expect([realmsAsked, server.asked.length]).toEqual([['demo'], 1]);
   });
 
-  it('lends nothing to a token that differs in one character', async () => {
+  it('does not validate a token that differs in one character', async () => {
     const jwt = await token();
     await verify(jwt);
     const last = jwt.at(-2) === 'A' ? 'B' : 'A';
@@ -360,7 +360,7 @@ describe('a verified token', () => {
 });
 
 describe('the keys of a realm', () => {
-  it('are fetched once for many tokens at the same time', async () => {
+  it('are fetched once for many concurrent tokens', async () => {
     const tokens = await Promise.all(Array.from({ length: 20 }, (_, jti) => token({ jti: String(jti) })));
     await Promise.all(tokens.map((jwt) => verify(jwt)));
     expect(server.asked).toEqual(['/auth/realms/demo/protocol/openid-connect/certs']);
@@ -381,7 +381,7 @@ describe('the keys of a realm', () => {
     expect(server.asked).toHaveLength(2);
   });
 
-  it('keep serving while the endpoint is down', async () => {
+  it('are used while the endpoint is down', async () => {
     await verify(await token());
     server.mode = 'hanging up';
     expect(await verify(await token({ jti: 'another' }))).toBeDefined();
@@ -402,7 +402,7 @@ describe('the keys of a realm', () => {
     },
   );
 
-  it('are not asked for when the tenant cannot be looked up: that failure is told as it is, not as a 401', async () => {
+  it('are not fetched if the tenant lookup fails, which is not a 401', async () => {
     const down = new Problem('dependency-failed');
     const broken = createBearerVerifier({
       accessUrl: server.url,
@@ -417,7 +417,7 @@ describe('the keys of a realm', () => {
     expect(server.asked).toEqual([]);
   });
 
-  it('meant for encryption sign nothing', async () => {
+  it('for encryption do not verify signatures', async () => {
     const { publicKey } = key;
     server.publish('demo', [{ ...(await exportJWK(publicKey)), kid: key.kid, use: 'enc' }]);
     await expectUnauthenticated(verify(await token()));

@@ -1,5 +1,5 @@
-// Who calls: verifies bearer access tokens of the access service (Keycloak's claims) for the realms of known tenants
-// and for core. Deny by default: any doubt about a token is a 401. It decides no permissions beyond "has a role".
+// Verifies bearer access tokens of the identity provider (with Keycloak's claims) from the realms of known tenants and from
+// core. Any doubt about a token is a 401.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -25,7 +25,7 @@ export interface Tenants {
   byName(name: string): Promise<Tenant | undefined>;
 }
 
-/** A verified bearer. */
+/** The caller that a verified bearer token identifies. */
 export interface Caller {
   subject: string;
   /** `name`, else `preferred_username`, else the subject. */
@@ -38,15 +38,15 @@ export interface Caller {
   isCore: boolean;
   /** Absent for core callers. */
   tenant?: Tenant;
-  /** Realm roles bare, client roles as `<client>:<role>`, roles of the verifying service's own client also bare. */
+  /** Realm roles unqualified, client roles as `<client>:<role>`; those of the verifying service's own client also unqualified. */
   roles: ReadonlySet<string>;
 }
 
 export interface BearerVerifier {
   /**
    * Verifies an `Authorization` header. `audiences`: one of these must be in `aud`, `'any'` skips the check.
-   * Throws Problem `unauthenticated`, or `unavailable` when the access service's keys cannot be had. A token that is
-   * known is verified at once: a promise would cost more than the look.
+   * Throws Problem `unauthenticated`, or `unavailable` if the realm's keys cannot be fetched. Returns the caller of a
+   * cached token without a promise, which would cost more than the lookup.
    */
   verify(authorization: string | undefined, audiences: readonly string[] | 'any'): Caller | Promise<Caller>;
 }
@@ -54,7 +54,7 @@ export interface BearerVerifier {
 export interface BearerVerifierOptions {
   /** Where keys are fetched, such as `http://keycloak:8080/auth`. */
   accessUrl: string;
-  /** What issuers begin with, such as `https://access.example.org/auth`. */
+  /** Base URL of issuers, such as `https://access.example.org/auth`. */
   accessPublicUrl: string;
   tenants: Pick<Tenants, 'byRealm'>;
   /** The verifying service's client id (its URN). */
@@ -72,10 +72,10 @@ interface VerifiedToken {
 }
 
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** Seconds by which clocks may differ. */
+/** Allowed difference of clocks in seconds. */
 const leeway = 5;
 const coreRealm = 'core';
-// The contract's names of realms; nothing in them has a meaning in a URL, and none is a dot segment.
+// Names of realms as the contract has them: no character with a meaning in a URL, and no dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
@@ -127,10 +127,11 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
     const realm = issuer.startsWith(issuerBase) ? issuer.slice(issuerBase.length) : '';
     if (!realmPattern.test(realm)) throw unauthenticated('The token is from another issuer.');
     const tenant = realm === coreRealm ? undefined : await options.tenants.byRealm(realm);
-    if (realm !== coreRealm && !tenant) throw unauthenticated('The token is from the realm of no tenant.');
+    if (realm !== coreRealm && !tenant) throw unauthenticated('The realm of the token belongs to no tenant.');
     const { payload, protectedHeader } = await checkSignature(token, issuer, realm);
     const { data } = claimsSchema.safeParse(payload);
-    if (!data || !isAccessToken(protectedHeader.typ, data.typ)) throw unauthenticated('The token is no access token.');
+    if (!data || !isAccessToken(protectedHeader.typ, data.typ))
+      throw unauthenticated('The token is not an access token.');
     const caller = { ...personOf(data), issuer, realm, isCore: !tenant, ...(tenant && { tenant }) };
     const roles = rolesOf(data, options.clientId);
     return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp };
@@ -149,9 +150,9 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
     } catch (error) {
       if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
       options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
-      options.log.warn({ err: error, realm }, 'the keys of a realm cannot be fetched');
+      options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');
       const headers = { 'Retry-After': '5' };
-      throw new Problem('unavailable', 'The access service cannot be reached at the moment.', {
+      throw new Problem('unavailable', 'The identity provider cannot be reached at the moment.', {
         cause: error,
         headers,
       });
@@ -168,15 +169,15 @@ function isAccessToken(headerType: string | undefined, claimedType: string | und
   return headerFits && !['ID', 'Refresh', 'Offline', 'Logout'].includes(claimedType ?? 'Bearer');
 }
 
-/** What stands where the token belongs; what is none fails as soon as it is decoded. RFC 6750 section 2.1. */
+/** The token of an Authorization header (RFC 6750 section 2.1). Throws 401 if there is none. */
 function bearerToken(authorization = ''): string {
   // The scheme is case-insensitive (RFC 9110 section 11.1).
   const token = authorization.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : '';
-  if (token === '') throw unauthenticated('The request carries no bearer token.');
+  if (token === '') throw unauthenticated('The request has no bearer token.');
   return token;
 }
 
-/** Only to find the realm whose keys must have signed it. */
+/** Only finds the realm whose keys must have signed the token. */
 function unverifiedIssuer(token: string): string {
   try {
     const { iss }: { iss?: unknown } = jose.decodeJwt(token);

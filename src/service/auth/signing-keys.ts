@@ -1,5 +1,4 @@
-// The public keys of realms, fetched from the access service and kept; and which failures are the token's fault and
-// which the access service's.
+// Fetches and caches the public keys of realms, and tells invalid tokens from failures of the identity provider.
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
 
@@ -10,29 +9,20 @@ export interface SigningKeys {
 
 /** `accessUrl`: where keys are fetched, such as `http://keycloak:8080/auth`. */
 export function createSigningKeys(accessUrl: string): SigningKeys {
-  const keySets = new LRUCache<string, jose.JWTVerifyGetKey>({ max: 5_000 });
-  return {
-    ofRealm(realm) {
-      const known = keySets.get(realm);
-      if (known) return known;
-      const url = new URL(`${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`);
-      const keys = jose.createRemoteJWKSet(url, {
-        cooldownDuration: 30_000,
-        cacheMaxAge: 36_000_000,
-        timeoutDuration: 10_000,
-      });
-      keySets.set(realm, keys);
-      return keys;
-    },
-  };
+  const fetchKeys = (realm: string) =>
+    jose.createRemoteJWKSet(new URL(`${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`), {
+      cooldownDuration: 30_000,
+      cacheMaxAge: 36_000_000,
+      timeoutDuration: 10_000,
+    });
+  const keySets = new LRUCache<string, jose.JWTVerifyGetKey>({ max: 5_000, memoMethod: fetchKeys });
+  return { ofRealm: (realm) => keySets.memo(realm) };
 }
 
-/** Whether verification failed for the token itself; whatever else fails is the access service's or the network's. */
+/** Whether the token itself is at fault; any other failure is that of the identity provider or the network. */
 export function isTokenFault(error: unknown): boolean {
-  const { errors } = jose;
-  if (!(error instanceof errors.JOSEError)) return false;
-  // jose answers with its base class when the keys' endpoint answers with anything but 200 and JSON.
-  return (
-    !(error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid) && error.code !== 'ERR_JOSE_GENERIC'
-  );
+  const { JOSEError, JWKSTimeout, JWKSInvalid } = jose.errors;
+  if (!(error instanceof JOSEError) || error instanceof JWKSTimeout || error instanceof JWKSInvalid) return false;
+  // The base class has this code: the response with the keys was not 200 and JSON.
+  return error.code !== 'ERR_JOSE_GENERIC';
 }

@@ -1,15 +1,14 @@
-// What a client of the token handler looks like in the configuration service: shared by the token handler, which reads
-// clients, and by the reconciler, which writes those of core. Pure; it says nothing of tenants and registrations.
+// Clients of the token handler in the configuration service. The token handler reads them, and the reconciler writes those of
+// core.
 import type { Urns } from '../urn.ts';
 
-/** Where clients stand, of core and of each tenant. */
+/** Namespace and name of the configuration of clients, in core and in each tenant. */
 export const clientsNamespace = 'platform';
 export const clientsName = 'token-handler';
 
-/** Of clients and of targets: also what the configuration service takes as part of a key. */
+/** Ids of clients and targets. The configuration service accepts the same characters in keys. */
 export const clientIdPattern = /^[A-Za-z0-9 _-]{1,50}$/;
 
-/** A client as the platform writes it. */
 export interface ClientEntry {
   id: string;
   name: string;
@@ -33,11 +32,11 @@ export function builderPreview(builderUrl: string, urns: Pick<Urns, 'service'>):
   };
 }
 
-const urnPart = '[A-Za-z0-9-]{1,50}';
-const servicePattern = new RegExp(`^${urnPart}$`);
-const upstreamPattern = new RegExp(`^:${urnPart}:${urnPart}(?::${urnPart})?$`);
+const urnElement = '[A-Za-z0-9-]{1,50}';
+const servicePattern = new RegExp(`^${urnElement}$`);
+const upstreamPattern = new RegExp(`^:${urnElement}:${urnElement}(?::${urnElement})?$`);
 
-/** The URN of an upstream: a service's or an API's, never a resource's; undefined for what is none of the prefix. */
+/** The URN of a service or an API; undefined for any other text or prefix. */
 export function upstreamUrn(text: string, prefix: string): string | undefined {
   if (servicePattern.test(text)) return `${prefix}:platform:${text}`;
   return text.startsWith(prefix) && upstreamPattern.test(text.slice(prefix.length)) ? text : undefined;

@@ -32,7 +32,7 @@ describe('a redirect URI', () => {
     'http://127.0.0.2/cb',
     'http://[::2]/cb',
     'http://0.0.0.0/cb',
-  ])('must not be http anywhere else, unless ALLOW_INSECURE_REDIRECT_URIS says so: %s', (uri) => {
+  ])('must not be http on another host, unless ALLOW_INSECURE_REDIRECT_URIS is set: %s', (uri) => {
     expect(redirectUriProblem(uri, strict)).toMatch(/must be https/);
     expect(redirectUriProblem(uri, { allowInsecure: true })).toBeUndefined();
   });
@@ -58,7 +58,7 @@ describe('a redirect URI', () => {
     'https://permits.example.org/cb\r\nSet-Cookie: x=1',
     'https://permits.exam\tple.org/cb',
     'https://[::1/cb',
-  ])('must be an absolute http or https URL, as it is written: %j', (uri) => {
+  ])('must be an absolute http or https URL: %j', (uri) => {
     expect(redirectUriProblem(uri, { allowInsecure: true })).toMatch(/absolute http or https/);
   });
 
@@ -74,11 +74,11 @@ describe('a redirect URI', () => {
     'https://user:password@permits.example.org/cb',
     'https://@permits.example.org/cb',
     'https://permits.example.org:443@evil.example/cb',
-  ])('must not hold credentials: %s', (uri) => {
+  ])('must not contain credentials: %s', (uri) => {
     expect(redirectUriProblem(uri, strict)).toMatch(/credentials/);
   });
 
-  it('that passes is parsed without a change of its host, and always has one', () => {
+  it('that is valid has a host, which parsing does not change', () => {
     fc.assert(
       fc.property(fc.oneof(fc.webUrl({ withQueryParameters: true }), fc.string()), (text) => {
         if (redirectUriProblem(text, { allowInsecure: true }) !== undefined) return;
@@ -91,7 +91,7 @@ describe('a redirect URI', () => {
   });
 });
 
-it('the roots of the hosts are what a logout may return to, each once', () => {
+it('a logout may return to the roots of the hosts', () => {
   const uris = [
     'https://permits.example.org/a/cb',
     'https://permits.example.org/b/cb',

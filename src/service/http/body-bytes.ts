@@ -1,5 +1,5 @@
-// Reads the bytes of a request's body, decompressed, and never more of them than the limit: not of a declared length,
-// not of chunks without one, not of a compressed body that unfolds. It does not look at what the bytes mean.
+// Reads and decompresses a request's body. It never holds more than the limit, whether the length is declared, the body is
+// chunked or it expands when it is decompressed.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -7,8 +7,8 @@ import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
 /**
- * The whole body, at most `limit` bytes before and after decompression. A larger one is refused as soon as that is
- * known; Node discards what the client still sends, so that it can read the answer. Throws Problems 400, 413 and 415.
+ * The whole body, at most `limit` bytes before and after decompression. Node discards the rest of a refused body, so that
+ * the client can read the response. Throws Problems 400, 413 and 415.
  */
 export async function readBodyBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   const decompress = decompressorOf(request.headers['content-encoding']);
@@ -30,17 +30,17 @@ function limited(method: (bytes: Buffer, options: { maxOutputLength: number }) =
   return (bytes, limit) =>
     method(bytes, { maxOutputLength: limit }).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
-      throw bodyProblem('invalid-request', 'is not compressed as Content-Encoding says', error);
+      throw bodyProblem('invalid-request', 'cannot be decompressed as its Content-Encoding states', error);
     });
 }
 
-// RFC 9110 section 8.4: codings may be listed; more than one on a request is nobody's practice.
+// RFC 9110 section 8.4 permits a list of codings; requests with more than one are not supported.
 function decompressorOf(contentEncoding: string | undefined): Decompress | undefined {
   if (contentEncoding === undefined) return undefined;
   const coding = contentEncoding.trim().toLowerCase();
   const decompress = decompressors.get(coding);
   if (decompress || coding === '' || coding === 'identity') return decompress;
-  // RFC 9110 section 12.5.3: a 415 for the coding says which ones are taken.
+  // RFC 9110 section 12.5.3: a 415 lists the supported codings.
   throw bodyProblem('unsupported-media-type', 'has an unsupported Content-Encoding', undefined, {
     'Accept-Encoding': 'gzip, deflate, br',
   });
@@ -76,7 +76,7 @@ function tooLarge(limit: number): Problem {
   return bodyProblem('body-too-large', `is larger than ${limit} bytes`);
 }
 
-/** A problem of the body as a whole: its pointer is the empty one (RFC 6901 section 5). */
+/** A problem of the body as a whole, with the empty pointer (RFC 6901 section 5). */
 export function bodyProblem(
   slug: ProblemSlug,
   detail: string,

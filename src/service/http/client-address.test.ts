@@ -36,7 +36,7 @@ describe('the network of an address', () => {
     expect(networkOf(address)).toBe(network);
   });
 
-  it('is the same in every spelling of an address, with a port or without', () => {
+  it('is the same for every notation of an address, with or without a port', () => {
     const address = fc.oneof(fc.ipV4(), fc.ipV6()).filter((text) => isIP(text) !== 0);
     const port = fc.integer({ min: 0, max: 65_535 });
     fc.assert(

@@ -1,5 +1,5 @@
-// The address of a client, as a socket or a proxy writes it, and the network that it counts as. The one place that reads
-// addresses: ports, brackets, zones and IPv4 mapped into IPv6 make no client another one.
+// Normalises the address of a client as a socket or a proxy writes it: without port, brackets and zone, and IPv4 where it is
+// mapped into IPv6.
 import { isIP } from 'node:net';
 
 /** `[IPv6]`, `[IPv6]:port` or `IPv4:port`. */
@@ -7,7 +7,7 @@ const withBracketsOrPort = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/;
 
 /**
  * The address alone, without port, brackets and zone; IPv4 where it is mapped into IPv6 (RFC 4291 section 2.5.5.2).
- * Undefined if it is no address.
+ * Undefined if the text is not an address.
  */
 export function addressOf(written: string): string | undefined {
   if (isIP(written) === 4) return written;
@@ -20,7 +20,7 @@ export function addressOf(written: string): string | undefined {
   return isMapped ? [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.') : address;
 }
 
-/** An IPv4 address as it is, an IPv6 address as its /64, which is what one household has. `unknown` for anything else. */
+/** An IPv4 address, or the /64 of an IPv6 address, which one household has; `unknown` for any other text. */
 export function networkOf(written: string): string {
   const address = addressOf(written);
   if (address === undefined) return 'unknown';
@@ -36,7 +36,7 @@ function groupsOf(address: string): number[] {
   return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after];
 }
 
-/** A dotted part stands for two groups. */
+/** A dotted IPv4 address stands for two groups. */
 function numbersOf(group: string): number[] {
   if (group === '') return [];
   if (!group.includes('.')) return [Number.parseInt(group, 16)];

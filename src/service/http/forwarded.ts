@@ -1,5 +1,5 @@
-// Reads where a request came from: the client's address, and the host and protocol that the client used. It believes
-// X-Forwarded-* headers only as far as the operator trusts the proxies that wrote them, exactly as Express does.
+// Finds the client's address and the host and protocol that it used. Like Express, it reads only those X-Forwarded-* headers
+// that trusted proxies wrote.
 import type { IncomingMessage } from 'node:http';
 import { addressOf } from './client-address.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';

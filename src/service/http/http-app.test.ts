@@ -62,7 +62,7 @@ const json = { 'Content-Type': 'application/json' };
 const uuid = '0198c8a8-7d1c-7000-8000-000000000001';
 
 describe('the order of a request', () => {
-  it('asks the guards before it looks at the body: 401 comes before 400, 413 and 415', async () => {
+  it('checks the guards before the body: 401 precedes 400, 413 and 415', async () => {
     const { url } = await start([withBody([refuse('unauthenticated')])], { bodyLimit: 1_024 });
     for (const [body, headers] of [
       ['{', json],
@@ -72,13 +72,13 @@ describe('the order of a request', () => {
       expect((await fetch(`${url}/things/no-uuid?top=x`, { method: 'PUT', body, headers })).status).toBe(401);
   });
 
-  it('answers 401 without waiting for a body that never comes', async () => {
+  it('returns 401 without waiting for a body that never arrives', async () => {
     const { port } = await start([withBody([refuse('unauthenticated')])]);
     const head = `PUT /things/1 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`;
     expect((await sendRaw(port, head)).status).toBe(401);
   });
 
-  it('asks the guards one after the other and stops at the first that refuses', async () => {
+  it('checks the guards in order and stops at the first that rejects the request', async () => {
     const asked: string[] = [];
     const note = (name: string): Guard => ({
       name,
@@ -94,7 +94,7 @@ describe('the order of a request', () => {
     expect(asked).toEqual(['first', 'second']);
   });
 
-  it('answers one 400 with every failing place of params, query and body', async () => {
+  it('returns one 400 that lists every invalid field of params, query and body', async () => {
     const { url } = await start([withBody([anonymous])]);
     const body = JSON.stringify({ name: 1, more: true });
     const response = await fetch(`${url}/things/no-uuid?top=200&bottom=1`, { method: 'PUT', headers: json, body });
@@ -109,21 +109,21 @@ describe('the order of a request', () => {
     ]);
   });
 
-  it('hands the handler what the schemas made of params, query and body', async () => {
+  it('passes the parsed params, query and body to the handler', async () => {
     const { url } = await start([withBody([anonymous])]);
     const response = await fetch(`${url}/things/${uuid}?top=7`, { method: 'PUT', headers: json, body: '{"name":"a"}' });
     expect(await response.json()).toEqual({ params: { id: uuid }, query: { top: 7 }, body: { name: 'a' } });
   });
 });
 
-describe('an address', () => {
-  it('that is unknown is answered 404 for every method', async () => {
+describe('a URL', () => {
+  it('without a route gets 404 for every method', async () => {
     const { url } = await start([plain()]);
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
       expect((await fetch(`${url}/nothing`, { method })).status).toBe(404);
   });
 
-  it('that does not take the method is answered 405 with Allow', async () => {
+  it('gets 405 with Allow for a method that it does not support', async () => {
     const { url } = await start([plain(), plain({ method: 'put' })]);
     for (const method of ['POST', 'DELETE', 'PATCH']) {
       const response = await fetch(`${url}/things/1`, { method });
@@ -132,20 +132,20 @@ describe('an address', () => {
     }
   });
 
-  it('answers HEAD as GET without a body, and 405 where there is no GET', async () => {
+  it('gets HEAD like GET without a body, and 405 if there is no GET', async () => {
     const { url } = await start([plain(), plain({ method: 'put', path: '/other' })]);
     const head = await fetch(`${url}/things/1`, { method: 'HEAD' });
     expect([head.status, await head.text(), head.headers.get('content-length')]).toEqual([200, '', '10']);
     expect((await fetch(`${url}/other`, { method: 'HEAD' })).status).toBe(405);
   });
 
-  it('answers OPTIONS with Allow', async () => {
+  it('returns Allow for OPTIONS', async () => {
     const { url } = await start([plain(), plain({ method: 'delete' })], { corsOrigins: ['*'] });
     const response = await fetch(`${url}/things/1`, { method: 'OPTIONS' });
     expect([response.status, response.headers.get('allow')]).toEqual([204, 'GET, DELETE, HEAD, OPTIONS']);
   });
 
-  it('with a malformed percent-encoding is answered 400', async () => {
+  it('with a malformed percent-encoding gets 400', async () => {
     const { port } = await start([plain()]);
     for (const path of ['/things/%', '/things/%zz', '/things/%ff', '/things/%c0%af']) {
       const { status, body } = await sendRaw(port, `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -154,13 +154,13 @@ describe('an address', () => {
     }
   });
 
-  it('that holds a NUL, in path or query, is answered 400', async () => {
+  it('with a NUL in path or query gets 400', async () => {
     const { url } = await start([plain()]);
     expect((await fetch(`${url}/things/a%00b`)).status).toBe(400);
     expect((await fetch(`${url}/things/a?b=%00`)).status).toBe(400);
   });
 
-  it('with a repeated query parameter is answered 400 with its pointer', async () => {
+  it('with a repeated query parameter gets 400 with its pointer', async () => {
     const { url } = await start([withBody([anonymous])]);
     const response = await fetch(`${url}/things/${uuid}?top=1&top=2`, {
       method: 'PUT',
@@ -170,7 +170,7 @@ describe('an address', () => {
     expect([response.status, await response.json()]).toMatchObject([400, { errors: [{ pointer: '/query/top' }] }]);
   });
 
-  it('never becomes a 500, however its target is written', async () => {
+  it('never causes a 500, whatever its request target', async () => {
     const { port } = await start([plain()]);
     for (const target of [
       '*',
@@ -204,7 +204,7 @@ describe('a problem', () => {
     });
   });
 
-  it('is a bare 500 for an error that nobody expected, with the cause only in the log', async () => {
+  it('is a bare 500 for an unexpected error, with the cause only in the log', async () => {
     const handle = () => {
       throw new TypeError('canary of the inside', { cause: new Error('the root of it') });
     };
@@ -227,14 +227,14 @@ describe('a problem', () => {
     });
   });
 
-  it('is a 500 also for what is thrown and is no error', async () => {
+  it('is a 500 if a value is thrown that is not an Error', async () => {
     const thrown: unknown[] = [undefined, null, 'text', 0, {}];
     const handle = () => Promise.reject(thrown.shift());
     const { url } = await start([plain({ handle })]);
     for (let count = 0; count < 5; count += 1) expect((await fetch(`${url}/things/1`)).status).toBe(500);
   });
 
-  it('after the answer has begun cuts the connection and is logged as 500', async () => {
+  it('closes the connection if the response has begun, and is logged as 500', async () => {
     const handle: Route['handle'] = async (_input, _request, response) => {
       response.write('half');
       await delay(20);
@@ -247,8 +247,8 @@ describe('a problem', () => {
   });
 });
 
-describe('every answer', () => {
-  it('carries the X-Request-Id of the request if it is a plain one, else a new one', async () => {
+describe('every response', () => {
+  it('has the X-Request-Id of the request if that is valid, else a new one', async () => {
     const { url, requestLines } = await start([plain()]);
     const ask = async (id?: string) =>
       (await fetch(`${url}/things/1`, { headers: id ? { 'X-Request-Id': id } : {} })).headers.get('x-request-id');
@@ -258,7 +258,7 @@ describe('every answer', () => {
     expect((await requestLines(4)).map(({ requestId }) => requestId)).toEqual(['abc-123_x.y', ...made]);
   });
 
-  it('carries it on 404 and 500 as well, and may not be stored or sniffed', async () => {
+  it('has the id on 404 and 500 too, and forbids storing and sniffing', async () => {
     const handle = () => {
       throw new Error('x');
     };
@@ -307,19 +307,19 @@ describe('the client address', () => {
     expect(await addressSeen(parseTrustedProxies('9'), list)).toBe('https 203.0.113.9');
   });
 
-  it('is the first from the right that no trusted CIDR holds', async () => {
+  it('is the first from the right outside the trusted CIDRs', async () => {
     const list = '203.0.113.9, 198.51.100.7, 10.0.0.3';
     expect(await addressSeen(parseTrustedProxies('loopback, 10.0.0.0/8'), list)).toBe('https 198.51.100.7');
     expect(await addressSeen(parseTrustedProxies('loopback'), list)).toBe('https 10.0.0.3');
     expect(await addressSeen(parseTrustedProxies('127.0.0.1,10.0.0.0/8,198.51.100.7'), list)).toBe('https 203.0.113.9');
   });
 
-  it('is that of the connection where the peer is not trusted, and X-Forwarded-Proto counts for nothing', async () => {
+  it('is that of the connection if the peer is not trusted, and X-Forwarded-Proto is ignored', async () => {
     expect(await addressSeen(parseTrustedProxies('0'), '203.0.113.9')).toBe('http 127.0.0.1');
     expect(await addressSeen(parseTrustedProxies('10.0.0.0/8,fd00::/8'), '203.0.113.9')).toBe('http 127.0.0.1');
   });
 
-  it('every setting that the configuration accepts, the app accepts', async () => {
+  it('the app accepts every setting that the configuration accepts', async () => {
     const texts = [
       '0',
       '1',
@@ -373,7 +373,7 @@ describe('cross-origin calls', () => {
     expect(denied.headers.has('access-control-allow-origin')).toBe(false);
   });
 
-  it('are announced by a preflight that needs no token', async () => {
+  it('have a preflight that needs no token', async () => {
     const { url } = await start([plain({ method: 'put', guards: [refuse('unauthenticated')] })], {
       corsOrigins: ['*'],
     });
@@ -385,13 +385,13 @@ describe('cross-origin calls', () => {
     expect(response.headers.has('access-control-allow-credentials')).toBe(false);
   });
 
-  it('are allowed on refusals too, so that a page can read why', async () => {
+  it('are allowed on errors too, so that a page can read the reason', async () => {
     const { url } = await start([plain({ guards: [refuse('unauthenticated')] })], { corsOrigins: ['*'] });
     const response = await fetch(`${url}/things/1`, { headers: { Origin: 'https://forms.example.org' } });
     expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, '*']);
   });
 
-  it('are not allowed where no origin is configured', async () => {
+  it('are not allowed if no origin is configured', async () => {
     const { url } = await start([plain()]);
     const response = await fetch(`${url}/things/1`, { method: 'OPTIONS', headers: preflight });
     expect(response.headers.has('access-control-allow-origin')).toBe(false);
@@ -410,7 +410,7 @@ describe('the record of a request', () => {
     expect(text).not.toContain('canary');
   });
 
-  it('is 499 when the client goes away before the answer', async () => {
+  it('is 499 if the client disconnects before the response', async () => {
     const handle: Route['handle'] = async (_input, _request, response) => {
       await delay(200);
       response.json('late');
@@ -421,7 +421,7 @@ describe('the record of a request', () => {
     expect(await metrics.registry.metrics()).toContain('status="499"');
   });
 
-  it('takes an unknown method for no route of its own', async () => {
+  it('counts an unknown method without a route', async () => {
     const { url, requestLines } = await start([plain()]);
     await fetch(`${url}/things/1`, { method: 'PROPFIND' });
     expect((await requestLines(1))[0]).toMatchObject({ method: 'PROPFIND', route: 'unmatched', status: 405 });
@@ -429,7 +429,7 @@ describe('the record of a request', () => {
 });
 
 describe('a route', () => {
-  it('without a guard that admits, such as a bearer or anonymous, is found to be unguarded', () => {
+  it('is unguarded without a guard that admits callers, such as bearer or anonymous', () => {
     const check = () => undefined;
     expect(isGuarded(plain({ guards: [] }))).toBe(false);
     expect(isGuarded(plain({ guards: [{ name: 'role(x)', check }] }))).toBe(false);
@@ -437,9 +437,9 @@ describe('a route', () => {
     expect(isGuarded(plain({ guards: [anonymous] }))).toBe(true);
   });
 
-  it('that is unguarded keeps an app from being made', async () => {
+  it('that is unguarded prevents the creation of the app', async () => {
     await expect(start([plain(), plain({ method: 'put', guards: [] })])).rejects.toThrow(
-      'nothing says who may call PUT /things/:id',
+      'no guard admits callers to PUT /things/:id',
     );
   });
 });

@@ -1,5 +1,5 @@
-// Builds an Express app from a route table. A route says what it is, who may call it, what it takes and what it
-// answers; nothing is reachable that is not in the table, and no route runs before its guards have passed.
+// Builds an Express app from a route table. A route declares its guards, inputs and responses. Only routes of the table
+// are reachable, and no route runs before its guards have passed.
 import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
@@ -17,10 +17,10 @@ import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
 
-/** Lets a request pass or throws the Problem that refuses it. May leave what it learnt in `response.locals`. */
+/** Throws a Problem to reject a request. It may store what it learnt in `response.locals`. */
 export interface Guard {
   name: string;
-  /** Settles who may call at all: any one of these credentials, `none` for a call without one. See `isGuarded`. */
+  /** Credentials with which a caller passes; `none` admits calls without one. See `isGuarded`. */
   admits?: readonly Credential[];
   check(request: Request, response: Response): void | Promise<void>;
 }
@@ -35,10 +35,10 @@ export interface SyncGuard extends PlainGuard {
   check(request: IncomingMessage, response: HttpResponse): undefined;
 }
 
-/** Says on a route's line that anybody may call it. */
+/** Declares that everybody may call a route. */
 export const anonymous: Guard = { name: 'anonymous', admits: ['none'], check: () => undefined };
 
-/** Whether a route says who may call it. One that does not is a mistake: nothing is open by omission. */
+/** Whether a route has a guard that admits callers. */
 export function isGuarded(item: { guards: readonly Guard[] }): boolean {
   return item.guards.some(({ admits = [] }) => admits.length > 0);
 }
@@ -46,7 +46,7 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
 export interface Answer {
   description: string;
   schema?: z.ZodType;
-  /** Header name to description. */
+  /** Descriptions by header name. */
   headers?: Record<string, string>;
 }
 
@@ -64,7 +64,7 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
   /** `all` is for routes of a listener beside the app. */
   method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
-  /** As Express writes it: `/form/v1/forms/:formId`. */
+  /** In the syntax of Express: `/form/v1/forms/:formId`. */
   path: string;
   summary: string;
   description?: string;
@@ -72,9 +72,9 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   params?: P;
   query?: Q;
   body?: B;
-  /** Largest body in bytes, where it is smaller than the app's: a caller's rights may depend on what is in it. */
+  /** Largest body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
-  /** Request headers with a meaning here: name to description. */
+  /** Descriptions of request headers by name. */
   headers?: Record<string, string>;
   answers: Record<number, Answer>;
   handle(input: RouteInput<P, Q, B>, request: Request, response: Response): void | Promise<void>;
@@ -89,8 +89,8 @@ export type Route = Omit<ErasedDefinition, 'handle'> & {
 };
 
 /**
- * Declares a route. Per request: guards in order, then the body is read, then params, query and body are validated
- * together (one 400 names every failing place), then `handle`.
+ * Declares a route. A request passes the guards in order; then the body is read; then params, query and body are validated
+ * together, so that one 400 lists every invalid field; then `handle` runs.
  */
 export function route<P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
   definition: RouteDefinition<P, Q, B>,
@@ -108,16 +108,16 @@ export interface HttpAppOptions {
   metrics: Metrics;
   routes: Route[];
   trustedProxies: TrustedProxies;
-  /** Origins whose scripts may call; `*` for any. Never with credentials. */
+  /** Origins whose scripts may call without credentials; `*` for any. */
   corsOrigins: string[];
   /** Largest body in bytes. */
   bodyLimit: number;
 }
 
-/** Throws for a route that no guard admits callers to, so that a forgotten guard stops the start. */
+/** Throws if a route has no guard that admits callers. */
 export function createHttpApp(options: HttpAppOptions): Express {
   const open = options.routes.find((item) => !isGuarded(item));
-  if (open) throw new Error(`nothing says who may call ${open.method.toUpperCase()} ${open.path}`);
+  if (open) throw new Error(`no guard admits callers to ${open.method.toUpperCase()} ${open.path}`);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -139,13 +139,13 @@ export function createHttpApp(options: HttpAppOptions): Express {
   // One layer: `app.all` would make one for each of the 35 methods that Node knows.
   for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
   app.use(() => {
-    throw new Problem('not-found', 'There is nothing at this address.');
+    throw new Problem('not-found', 'No resource has this path.');
   });
   app.use(problemHandler(options.metrics));
   return app;
 }
 
-/** What a script of another origin may read of an answer (Fetch standard, section 3.2.3). */
+/** Response headers that scripts of other origins may read (Fetch standard, section 3.2.3). */
 const exposedHeaders = [
   'ETag',
   'Location',
@@ -156,7 +156,7 @@ const exposedHeaders = [
   'X-Request-Id',
 ];
 
-// Never with credentials: only bearer tokens, which a page has to add itself.
+// Never with credentials: pages of other origins must add a bearer token themselves.
 function allowOrigins(origins: string[]): RequestHandler {
   if (origins.length === 0) return (_request, _response, next) => next();
   const anyOrigin = origins.includes('*');
@@ -164,7 +164,7 @@ function allowOrigins(origins: string[]): RequestHandler {
   const preflight = cors({ origin: anyOrigin ? '*' : origins, maxAge: 600 });
   return (request, response, next) => {
     const { origin } = request.headers;
-    // Fetch standard, section 3.2.2: any other OPTIONS is a request of its own, and is answered by its route.
+    // Any other OPTIONS is not a preflight (Fetch standard, section 3.2.2).
     if (request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined)
       return preflight(request, response, next);
     if (!anyOrigin) response.setHeader('Vary', 'Origin');
@@ -181,19 +181,19 @@ function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
     response.locals.route = item.path;
     for (const guard of item.guards) await guard.check(request, response);
     const body = item.body ? await readBody(request) : noBody;
-    // Not awaited: to wait here would keep what was parsed alive for as long as the database takes.
+    // Not awaited: that would keep the parsed body in memory while the handler waits for the database.
     return item.handle?.(validate(item, request, body), request, response);
   };
 }
 
-const inPlainWords = { error: issueMessage };
+const messages = { error: issueMessage };
 
 function validate(item: Route, request: Request, body: JsonBody): RouteInput<Schema, Schema, Schema> {
-  // Postgres stores no NUL; in a body, the reader refuses it.
-  if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the address holds a NUL character' }]);
-  const params = item.params?.safeParse(request.params, inPlainWords);
-  const query = item.query?.safeParse(queryOf(request), inPlainWords);
-  const parsedBody = item.body?.safeParse(body.value, inPlainWords);
+  // Postgres cannot store NUL. The body reader rejects it in bodies.
+  if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the URL contains a NUL character' }]);
+  const params = item.params?.safeParse(request.params, messages);
+  const query = item.query?.safeParse(queryOf(request), messages);
+  const parsedBody = item.body?.safeParse(body.value, messages);
   if (params?.success === false || query?.success === false || parsedBody?.success === false) {
     const errors = [
       ...(params?.error ? fieldErrors(params.error, ['params']) : []),
@@ -215,7 +215,7 @@ function methodsByPath(routes: Route[]): Map<string, string[]> {
   return methods;
 }
 
-// RFC 9110 section 15.5.6: a 405 names what is allowed.
+// RFC 9110 section 15.5.6: a 405 lists the allowed methods.
 function refuseMethod(methods: string[]): RequestHandler {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
   return (request, response) => {
@@ -223,6 +223,6 @@ function refuseMethod(methods: string[]): RequestHandler {
       response.set('Allow', allow).status(204).end();
       return;
     }
-    throw new Problem('method-not-allowed', `This address takes ${allow}.`, { headers: { Allow: allow } });
+    throw new Problem('method-not-allowed', `This resource supports ${allow}.`, { headers: { Allow: allow } });
   };
 }

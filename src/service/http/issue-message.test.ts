@@ -6,7 +6,7 @@ import { issueMessage } from './issue-message.ts';
 const messages = (schema: z.ZodType, value: unknown) =>
   schema.safeParse(value, { error: issueMessage }).error?.issues.map(({ message }) => message);
 
-describe('What is wrong with a value', () => {
+describe('the message about an invalid value', () => {
   const channel = z.discriminatedUnion('channel', [
     z.object({ channel: z.literal('email') }),
     z.object({ channel: z.literal('sms') }),
@@ -33,11 +33,11 @@ describe('What is wrong with a value', () => {
     ['none of several shapes', z.union([z.string(), z.number()]), true, 'is not valid'],
   ];
 
-  it.each(cases)('is said in plain words: %s', (_what, schema, value, message) => {
+  it.each(cases)('is in plain words: %s', (_what, schema, value, message) => {
     expect(messages(schema, value)).toEqual([message]);
   });
 
-  it('is said by the schema where that has words of its own', () => {
+  it('is the message of the schema if it has one', () => {
     expect(messages(z.string().regex(/^a$/, 'must be the letter a'), 'b')).toEqual(['must be the letter a']);
   });
 

@@ -1,5 +1,4 @@
-// Says in plain words what is wrong with a value, for whoever sent it. It never quotes the value: that may be an answer,
-// a code or an address.
+// Describes in plain words why a value is invalid. It never quotes the value, which may be form data, a code or an address.
 import type { z } from 'zod';
 
 const kinds: Record<string, string> = {
@@ -14,7 +13,7 @@ const kinds: Record<string, string> = {
 
 const units: Record<string, string> = { string: 'characters', array: 'items' };
 
-/** For zod's `error` of a parse. Undefined where zod's own words are kept; what a schema says itself comes before both. */
+/** For the option `error` of zod. Undefined keeps zod's message; a message of the schema takes precedence. */
 export function issueMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':

@@ -204,7 +204,7 @@ const cases: Refused[] = [
   unsupported('two content encodings', { 'Content-Encoding': 'gzip, gzip' }, gzipSync(gzipSync('{}'))),
 ];
 
-describe('a body that is refused', () => {
+describe('a rejected body', () => {
   it.each(cases)(
     '$kind is answered $status with the pointer $pointer',
     async ({ body, headers, status, slug, pointer }) => {
@@ -218,21 +218,21 @@ describe('a body that is refused', () => {
     },
   );
 
-  it('damaged gzip is answered 400 with the pointer of the whole body', async () => {
+  it('of damaged gzip gets 400 with the pointer of the whole body', async () => {
     const damaged = Buffer.from(gzipSync('{"a":1}'));
     damaged.fill(0xff, 10);
     const { status, json } = await put(damaged, { 'Content-Encoding': 'gzip' });
     expect([status, json.errors?.[0]?.pointer]).toEqual([400, '']);
   });
 
-  it('a declared length beyond the limit is answered before any of the body is sent', async () => {
+  it('with a declared length beyond the limit gets a response before it is sent', async () => {
     const head = `PUT /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${limit + 1}\r\n\r\n`;
     const { status, body } = await sendRaw(app.port, head);
     expect(status).toBe(413);
     expect(JSON.parse(body)).toMatchObject({ errors: [{ pointer: '', detail: `is larger than ${limit} bytes` }] });
   });
 
-  it('chunks without end are answered 413 as soon as they exceed the limit', async () => {
+  it('of endless chunks gets 413 as soon as it exceeds the limit', async () => {
     const head =
       'PUT /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
     const chunk = `${(16_384).toString(16)}\r\n${'['.repeat(16_384)}\r\n`;
@@ -241,7 +241,7 @@ describe('a body that is refused', () => {
     expect(JSON.parse(body)).toMatchObject({ errors: [{ pointer: '' }] });
   });
 
-  it('a body cut by the client is answered 400 and never handled', async () => {
+  it('that the client cuts off gets 400 and is not handled', async () => {
     const before = handled;
     const head = 'PUT /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n';
     const { status } = await sendRaw(app.port, `${head}{"a":1`, { cut: true });
@@ -249,7 +249,7 @@ describe('a body that is refused', () => {
     expect(handled).toBe(before);
   });
 
-  it('chunked framing that is broken is answered 400 and never handled', async () => {
+  it('with broken chunked framing gets 400 and is not handled', async () => {
     const before = handled;
     const head =
       'PUT /echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -259,21 +259,21 @@ describe('a body that is refused', () => {
     expect(handled).toBe(before);
   });
 
-  it('lists at most a hundred failing places and counts the others', async () => {
+  it('gets at most a hundred errors and the number of the others', async () => {
     const { json } = await put(`[${Array(1_000).fill('"\\u0000"').join()}]`);
     expect(json.errors).toHaveLength(100);
-    expect(json.detail).toBe('/0: holds a NUL character (and 999 more)');
+    expect(json.detail).toBe('/0: contains a NUL character (and 999 more)');
     const wrong = await put(`{"list":[${Array(1_000).fill('"a"').join()}]}`, {}, '/strict');
     expect([wrong.status, wrong.json.errors?.length]).toEqual([400, 100]);
   });
 
-  it('does not quote the text that could not be parsed, in the answer or in the log', async () => {
+  it('is not quoted in the response or in the log', async () => {
     const { json } = await put('{"email":"canary@example.org" oops');
     expect(JSON.stringify(json)).not.toContain('canary');
     expect(app.text()).not.toContain('canary');
   });
 
-  it('a body of the wrong shape is answered 400 with a pointer for each failing place', async () => {
+  it('of the wrong shape gets 400 with a pointer for each invalid field', async () => {
     const answer = await put('{"list":[1,"2",null],"extra":true}', {}, '/strict');
     expect(answer.status).toBe(400);
     expect(answer.json.errors?.map(({ pointer }) => pointer)).toEqual(['/list/1', '/list/2', '/extra']);
@@ -283,7 +283,7 @@ describe('a body that is refused', () => {
     }
   });
 
-  it('a missing body is answered 400 with the pointer of the whole body, however it is missing', async () => {
+  it('that is missing gets 400 with the pointer of the whole body', async () => {
     for (const framing of ['', 'Content-Length: 0\r\n', 'Transfer-Encoding: chunked\r\n']) {
       const chunks = framing.startsWith('Transfer') ? '0\r\n\r\n' : '';
       const text = `PUT /strict HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${framing}\r\n${chunks}`;
@@ -294,7 +294,7 @@ describe('a body that is refused', () => {
   });
 });
 
-describe('a body that is taken', () => {
+describe('an accepted body', () => {
   it.each([
     ['a scalar', '42', 42],
     ['null', 'null', null],
@@ -331,7 +331,7 @@ describe('a body that is taken', () => {
       expect((await put(body, { 'Content-Encoding': coding })).json.body).toEqual(JSON.parse(text));
   });
 
-  it('a body of exactly the limit is taken, declared and in chunks', async () => {
+  it('may have exactly the size of the limit, declared or in chunks', async () => {
     const text = `"${'a'.repeat(limit - 2)}"`;
     expect((await put(text)).status).toBe(200);
     const head =
@@ -356,12 +356,12 @@ describe('a body that is taken', () => {
     '123456789012345670000',
     '1180591620717411303424',
     '0.12345678901234567',
-  ])('a number that a double holds, or that JavaScript wrote, goes through: %s', async (text) => {
+  ])('keeps a number that a double holds or that JavaScript wrote: %s', async (text) => {
     const { status, json } = await put(text);
     expect([status, json.body]).toEqual([200, Number(text)]);
   });
 
-  it('any value that JSON can hold and Postgres can store goes through unchanged', async () => {
+  it('keeps every value that JSON can express and Postgres can store', async () => {
     const storable = fc
       .json({ maxDepth: 6, stringUnit: 'binary' })
       .filter((text) => !/\\u0000|\\ud[89a-f]/i.test(text) && !text.includes('__proto__'));
@@ -375,7 +375,7 @@ describe('a body that is taken', () => {
     );
   });
 
-  it('any bytes at all are answered 200, 400 or 413, never 500', async () => {
+  it('gets 200, 400 or 413, but never 500, for random bytes', async () => {
     const noise = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
       fc.string({ unit: fc.constantFrom(...'{}[]":,\\u0e19-. "\0'), maxLength: 60 }).map((text) => Buffer.from(text)),
@@ -393,7 +393,7 @@ describe('a body that is taken', () => {
 describe('the text of a member', () => {
   const textsOf = async (body: Body) => (await put(body, {}, '/texts')).json as unknown;
 
-  it('is what was sent, to the last digit and escape, whatever stands around it', async () => {
+  it('is the text that was sent, with every digit and escape', async () => {
     const body =
       '\r\n{ "a": {"first": 0},\t"fi\\u0072st" : { "n": 1.0, "d":0.10000000000000000555 } ,"second":"\\u00e9 ,}é" }\n';
     expect(await textsOf(body)).toEqual({
@@ -402,12 +402,12 @@ describe('the text of a member', () => {
     });
   });
 
-  it('is missing where the member is, in a list and without a body', async () => {
+  it('is undefined without the member, in a list and without a body', async () => {
     expect(await textsOf('{"second":[]}')).toEqual({ second: '[]' });
     expect([await textsOf('[{"first":1}]'), await textsOf('""'), await textsOf('')]).toEqual([{}, {}, {}]);
   });
 
-  it('is that of any JSON: parsed, it is the member', async () => {
+  it('equals the member when it is parsed, for random JSON', async () => {
     await fc.assert(
       fc.asyncProperty(fc.json(), fc.jsonValue(), fc.constantFrom('', ' ', '\n\t'), async (text, other, space) => {
         const body = `{${space}"x"${space}:${JSON.stringify(other)},"first"${space}:${space}${text}${space}}`;

@@ -1,20 +1,19 @@
-// Reads a request's JSON body and refuses what JSON.parse lets through but nothing after it can hold or agree on: text
-// that is not UTF-8, NUL and lone surrogates (Postgres stores neither), numbers beyond a double and integers that one
-// would round (RFC 7493 section 2.2), nesting without end, the same name twice in an object (section 2.3), and names
-// that reach a prototype. All of it is judged by the bytes that are stored, not by what a parser made of them.
+// Reads a request's JSON body. Unlike JSON.parse it rejects text that is not UTF-8, NUL and lone surrogates (Postgres cannot
+// store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep nesting, repeated names in an object
+// (section 2.3), and names that reach a prototype. It judges the bytes that are stored, not the parsed value.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { inspectJson } from './json-parser.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
-/** Deeper than any form that a person fills in, far below what exhausts a stack here or in Postgres. */
+/** Deeper than any form, and far below the depth that exhausts a stack here or in Postgres. */
 export const maxDepth = 100;
 
 export interface JsonBody {
-  /** Undefined when the request has no body. */
+  /** Undefined if the request has no body. */
   value: unknown;
-  /** The text of a member of the outermost object as it was sent, undefined when there is none. */
+  /** The text of a member of the outermost object as it was sent; undefined if there is none. */
   textOf(name: string): string | undefined;
 }
 
@@ -33,7 +32,7 @@ export function createJsonBodyReader(limit: number): JsonBodyReader {
 
 export const noBody: JsonBody = { value: undefined, textOf: () => undefined };
 
-// RFC 9112 section 6: a request has a body when it says how long it is or that it is chunked.
+// RFC 9112 section 6: a request with a body has a length or a transfer coding.
 function hasBody(request: Request): boolean {
   const length = request.headers['content-length'];
   return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
@@ -51,14 +50,14 @@ function requireJson(contentType: string | undefined): void {
   if (given !== 'utf-8' && given !== 'utf8') throw bodyProblem('unsupported-media-type', 'must be JSON in UTF-8');
 }
 
-/** Throws Problems with status 400 and the pointers of what is refused. */
+/** Throws Problems with status 400 that list the invalid values. */
 function parseJsonBytes(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw bodyProblem('malformed-json', 'is not UTF-8');
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
   const text = bytes.toString('utf8');
   const value = parse(text, outline);
-  // ASCII is cut from the text, which copies nothing.
+  // Slices of the text, unlike those of the bytes, need no copy.
   const isAscii = text.length === bytes.length;
   const slice: Slice = (start, end) => (isAscii ? text.slice(start, end) : bytes.toString('utf8', start, end));
   return { value, textOf: (name) => memberText(slice, outline.members, name) };
@@ -70,7 +69,7 @@ function parse(text: string, { isPlain, names }: Outline): unknown {
     const value: unknown = JSON.parse(text);
     if (countNames(value) === names) return value;
   } catch (error) {
-    // The parser's message quotes the text, so it is not kept as the cause.
+    // Without the cause, because the parser's message quotes the text.
     throw error instanceof Problem ? error : bodyProblem('malformed-json', 'is not well-formed JSON');
   }
   throw repeatedName();
@@ -84,7 +83,7 @@ function parseInspected(text: string): unknown {
 }
 
 function repeatedName(): Problem {
-  return bodyProblem('invalid-request', 'gives the same name twice in an object');
+  return bodyProblem('invalid-request', 'repeats a name in an object');
 }
 
 /** Text by offsets in bytes. */
@@ -94,7 +93,7 @@ function memberText(slice: Slice, members: Member[], name: string): string | und
   const index = members.findIndex((one) => JSON.parse(slice(one.nameStart, one.colon)) === name);
   const member = members[index];
   if (!member) return undefined;
-  // After the value comes a comma or, at the end, a bracket, either with white space on both sides.
+  // A comma or a bracket follows the value, with white space around it.
   return slice(member.colon + 1, members[index + 1]?.nameStart)
     .trimEnd()
     .slice(0, -1)
@@ -103,14 +102,14 @@ function memberText(slice: Slice, members: Member[], name: string): string | und
 
 interface Outline {
   depth: number;
-  /** Members of all objects, were it well-formed: the colons outside strings. */
+  /** Number of colons outside strings, which is that of all members if the text is well-formed. */
   names: number;
   /**
-   * Whether nothing in it has to be inspected: no name with an escape, no \\u, no number that a double may round, no name
-   * that reaches a prototype.
+   * Whether JSON.parse is enough: no name with an escape, no \\u, no number that a double may round, no name that reaches a
+   * prototype.
    */
   isPlain: boolean;
-  /** Of the outermost object, where the text is one. */
+  /** Of the outermost object. */
   members: Member[];
 }
 
@@ -131,12 +130,12 @@ const zero = 0x30;
 const nine = 0x39;
 const letterE = 0x65;
 const letterU = 0x75;
-/** Set, it makes an ASCII letter lower case. */
+/** The bit that makes an ASCII letter lower case. */
 const lowerCase = 0x20;
-/** Fewer digits in a row than this, without an exponent, are an integer that a double holds (2 ** 53 has sixteen). */
+/** A double holds integers of fewer digits exactly (2 ** 53 has sixteen). */
 const manyDigits = 16;
 
-/** One pass over the bytes, before anything is parsed. Of text that is no JSON it answers anything. */
+/** One pass over the bytes. The result means nothing for text that is not JSON. */
 function outlineOf(bytes: Buffer): Outline {
   let level = 0;
   let depth = 0;
@@ -177,7 +176,7 @@ function outlineOf(bytes: Buffer): Outline {
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
 
-/** Whether a string begins like a name that reaches a prototype, written without an escape. */
+/** Whether a string begins like a name that reaches a prototype. */
 function beginsName(bytes: Buffer, start: number): boolean {
   const first = bytes[start];
   if ((first !== 0x5f && first !== 0x63) || start + 4 > bytes.length) return false;
@@ -189,7 +188,7 @@ function countNames(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let names = 0;
   if (Array.isArray(value)) for (const item of value) names += countNames(item);
-  // Object.values would make an array of every object.
+  // Object.values would create an array for every object.
   else
     for (const name in value)
       if (Object.hasOwn(value, name)) names += 1 + countNames((value as Record<string, unknown>)[name]);

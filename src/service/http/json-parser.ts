@@ -1,27 +1,26 @@
-// Parses JSON with the names and numbers that the text says. JSON.parse of Node 26 may return another name than the one in
-// the text: after {"q":1,"\\":2} it reads the name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names
-// that are written with an escape are affected, so every other text still goes through JSON.parse.
+// Parses JSON with exact names and numbers. JSON.parse of Node 26 may return a wrong name: after {"q":1,"\\":2} it reads the
+// name in {"q":1,"\u0000":2} as a backslash (nodejs/node#63785). Only names with an escape are affected, so JSON.parse still
+// parses every other text.
 import { type FieldError, jsonPointer } from './problem.ts';
 
-/** As JSON.parse, with the names that the text says. Throws SyntaxError. */
+/** Like JSON.parse, with correct names. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
   return hasEscapedName(text) ? inspectJson(text).value : JSON.parse(text);
 }
 
 export interface InspectedJson {
   value: unknown;
-  /** What Postgres cannot store, a double would round, or reaches a prototype. In the order of the text. */
+  /** Values that Postgres cannot store or a double would round, and names that reach a prototype; in the order of the text. */
   errors: FieldError[];
   /** RFC 7493 section 2.3: names in an object are unique. The value holds the last member of that name. */
   repeatsName: boolean;
 }
 
-/** Parses and judges names, strings and numbers by their text. Slower than JSON.parse. Throws SyntaxError. */
+/** Parses JSON and checks names, strings and numbers by their text. Slower than JSON.parse. Throws SyntaxError. */
 export function inspectJson(text: string): InspectedJson {
   return new JsonParser(text).parse();
 }
 
-/** Of JSON; any other text is for the parser to refuse. */
 function hasEscapedName(text: string): boolean {
   for (let index = text.indexOf('\\'); index !== -1; index = text.indexOf('\\', index)) {
     while (index < text.length && text[index] !== '"') index += text[index] === '\\' ? 2 : 1;
@@ -32,7 +31,7 @@ function hasEscapedName(text: string): boolean {
   return false;
 }
 
-/** Far from the end of the stack. */
+/** Far below the depth that exhausts the stack. */
 const deepest = 1_000;
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const literals = new Map<string, [text: string, value: unknown]>([
@@ -103,7 +102,7 @@ class JsonParser {
     return array;
   }
 
-  /** What stands between brackets, with commas between. */
+  /** Reads members between brackets, separated by commas. */
   #members(close: string, readOne: () => void): void {
     if (this.#path.length >= deepest) throw malformed();
     this.#at += 1;
@@ -135,7 +134,7 @@ class JsonParser {
       end += 1;
     }
     this.#at = end + 1;
-    // A string by itself is no name, so JSON.parse reads it as it is written.
+    // A string alone is not a name, so JSON.parse reads it correctly.
     return isEscaped ? (JSON.parse(text.slice(start, this.#at)) as string) : text.slice(start + 1, end);
   }
 
@@ -149,7 +148,7 @@ class JsonParser {
     return value;
   }
 
-  /** The next character that is no white space, which is not consumed. Empty at the end. */
+  /** Skips white space and returns the next character without consuming it; empty at the end. */
   #peek(): string {
     while (isSpace(this.#text.charCodeAt(this.#at))) this.#at += 1;
     return this.#text[this.#at] ?? '';
@@ -157,7 +156,7 @@ class JsonParser {
 
   #report(detail: string | undefined): void {
     if (detail === undefined) return;
-    const path = this.#path.map((part) => (typeof part === 'string' ? part.toWellFormed() : part));
+    const path = this.#path.map((key) => (typeof key === 'string' ? key.toWellFormed() : key));
     this.#errors.push({ pointer: jsonPointer(path), detail });
   }
 }
@@ -171,29 +170,29 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
-/** It does not quote the text, which may hold form data. */
+/** Does not quote the text, which may contain form data. */
 function malformed(): SyntaxError {
   return new SyntaxError('the text is not JSON');
 }
 
-// Postgres stores neither.
+// Postgres cannot store these.
 function unstorable(text: string): string | undefined {
-  if (text.includes('\0')) return 'holds a NUL character';
-  return text.isWellFormed() ? undefined : 'holds a lone surrogate';
+  if (text.includes('\0')) return 'contains a NUL character';
+  return text.isWellFormed() ? undefined : 'contains a lone surrogate';
 }
 
-/** Through value.constructor.prototype, as through __proto__, a careless merge reaches every object. */
+/** Through these names, a careless merge of objects changes the prototype of every object. */
 function forbidden(name: string, parent: PropertyKey | undefined): string | undefined {
   if (name === '__proto__' || (name === 'prototype' && parent === 'constructor')) return 'is a forbidden name';
   return unstorable(name);
 }
 
-// RFC 7493 section 2.2. Postgres's numeric, which jsonb is made of, ends at 16383 digits after the point.
+// RFC 7493 section 2.2. Numbers in jsonb have at most 16383 digits after the decimal point.
 function inexact(source: string, value: number): string | undefined {
   if (!Number.isFinite(value)) return 'is too large a number';
-  if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number of too many digits';
+  if (source.length > 1_000 || /e[+-]?0*[1-9]\d{3}/i.test(source)) return 'is a number with too many digits';
   if (Number.isSafeInteger(value) || !/^-?\d+$/.test(source)) return undefined;
-  // What a JavaScript client writes for a large double reads back as that double, though its digits are not exact.
+  // JavaScript writes a large double with digits that read back as the same double.
   const isKept = source === String(value) || BigInt(source) === BigInt(value);
   return isKept ? undefined : 'is an integer that would be rounded; send it as a string';
 }

@@ -82,7 +82,7 @@ describe('JSON bodies', () => {
     expect(rows).toEqual([]);
   }
 
-  it('are stored byte for byte as they were validated, or refused, whatever was parsed before', {
+  it('are stored byte for byte as they were validated, or rejected, whatever was parsed before', {
     timeout: 30_000 + bodies,
   }, async () => {
     const next = createBodyFuzzer(seed);

@@ -39,7 +39,7 @@ const lastLine = async () => {
 };
 
 describe('a plain listener', () => {
-  it('passes any method and address on as they were written', async () => {
+  it('passes any method and URL on unchanged', async () => {
     const port = await start(async ({ method, url }, response) => void response.end(`${method} ${url}`));
     for (const line of [
       'PROPFIND /things/a/../b%2f%zz%00?c',
@@ -94,7 +94,7 @@ describe('a plain listener', () => {
     expect(await lastLine()).toMatchObject({ level: 'error', status: 500, err: { message: 'the pool is empty' } });
   });
 
-  it('cuts a response that fails after it has begun', async () => {
+  it('closes the connection of a response that fails after it has begun', async () => {
     const port = await start(async (_request, response) => {
       response.write('half');
       await new Promise((resolve) => setImmediate(resolve));
@@ -124,7 +124,7 @@ describe('a plain listener', () => {
     [0, '127.0.0.1'],
     [1, '203.0.113.9'],
     [2, '198.51.100.7'],
-  ])('takes the client address as %i trusted proxies tell', async (hops, expected) => {
+  ])('finds the client address behind %i trusted proxies', async (hops, expected) => {
     const port = await start(
       async (_request, response) => void response.end(JSON.stringify(response.locals.forwarded)),
       hops,

@@ -68,7 +68,7 @@ export const problemTypes = {
   },
   'not-found': {
     status: 404,
-    title: 'There is no such resource',
+    title: 'The resource does not exist',
     meaning: 'The path or the resource does not exist, or the resource belongs to another tenant.',
     action: 'Check the path, the identifier and the tenant.',
   },
@@ -203,7 +203,7 @@ export const problemTypes = {
   },
   'dependency-timeout': {
     status: 504,
-    title: 'A service that this one depends on did not answer in time',
+    title: 'A service that this one depends on did not respond in time',
     meaning:
       'A platform service, the identity provider or an upstream did not respond in time. It may still have processed the request.',
     action: 'Check the outcome, then retry with backoff.',

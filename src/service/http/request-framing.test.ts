@@ -33,7 +33,7 @@ const ask = (line: string, ...lines: string[]) =>
   sendRaw(running.port, Buffer.from(`${[line, ...lines, 'Connection: close'].join('\r\n')}\r\n\r\n`, 'latin1'));
 
 describe('a request', () => {
-  it.each(['/plain', '/raw/x'])('to %s needs one Host line with a valid host', async (path) => {
+  it.each(['/plain', '/raw/x'])('to %s needs one Host header with a valid host', async (path) => {
     for (const host of ['a', 'a.example:8080', 'a:', '[::1]:80', '127.0.0.1'])
       expect((await ask(`GET ${path} HTTP/1.1`, `Host: ${host}`)).body).toBe('served');
     for (const host of ['', 'a b', 'a/b', 'user@a', 'a,b', 'a:x', '[::1', '\u00e9', '<a>']) {
@@ -53,11 +53,11 @@ describe('a request', () => {
     expect((await ask(`GET ${path} HTTP/1.0`)).body).toBe('served');
   });
 
-  it('of HTTP/1.0 with a transfer coding is refused, for its framing is faulty', async () => {
+  it('of HTTP/1.0 with a transfer coding is rejected', async () => {
     expect((await ask('GET /plain HTTP/1.0', 'Transfer-Encoding: chunked')).status).toBe(400);
   });
 
-  it('with the method CONNECT is answered 405, with an id and a log line, and the connection closes', async () => {
+  it('with the method CONNECT gets 405, an id and a log line, and the connection closes', async () => {
     for (const target of ['example.org:443', '/plain', '/raw/x', '*']) {
       const { status, headers, body } = await ask(`CONNECT ${target} HTTP/1.1`, 'Host: a');
       expect([target, status, headers.get('connection')]).toEqual([target, 405, 'close']);

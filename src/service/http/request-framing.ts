@@ -1,5 +1,5 @@
-// Refuses requests that HTTP/1.1 does not allow and that Node's parser lets through: pure. Two readers of such a request
-// could disagree about its host or its length.
+// Rejects requests that HTTP/1.1 forbids and Node's parser accepts. Two servers could disagree about the host or the length
+// of such a request.
 import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.ts';
 
@@ -7,23 +7,23 @@ type Framed = Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'httpV
 
 const allowed = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
-/** A name or an IPv4 address, or an IPv6 address in brackets; perhaps a port (RFC 3986 section 3.2). */
+/** A name, an IPv4 address or an IPv6 address in brackets, with an optional port (RFC 3986 section 3.2). */
 const hostForm = /^(?:[\w.~-]+|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 
 /** Throws Problem `invalid-request`, or `method-not-allowed` for CONNECT. */
 export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: Framed): void {
   if (method === 'CONNECT')
-    throw new Problem('method-not-allowed', 'This service is no tunnel.', { headers: { Allow: allowed } });
+    throw new Problem('method-not-allowed', 'This service does not support CONNECT.', { headers: { Allow: allowed } });
   const { host } = headers;
-  // Node answers a request of HTTP/1.1 without a Host line by itself.
+  // Node itself rejects a request of HTTP/1.1 without a Host header.
   if (host !== undefined && (!hostForm.test(host) || hasTwoHosts(rawHeaders)))
     throw new Problem('invalid-request', 'The request needs exactly one Host header with a valid host.');
-  // RFC 9112 section 6.1: the framing of such a message is faulty.
+  // RFC 9112 section 6.1: such a message has faulty framing.
   if (httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined)
     throw new Problem('invalid-request', 'A request of HTTP/1.0 cannot have a transfer coding.');
 }
 
-/** Node keeps the first of several Host lines (RFC 9112 section 3.2 demands 400). */
+/** Node keeps the first of several Host headers; RFC 9112 section 3.2 requires a 400. */
 function hasTwoHosts(rawHeaders: readonly string[]): boolean {
   let isSecond = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {

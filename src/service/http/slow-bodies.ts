@@ -1,12 +1,12 @@
-// For a server that relays bodies and so has no limit of Node's on how long a request may take to come: lets nobody else
-// hold a connection by sending a body for ever, a byte at a time. It cuts no body that is being relayed.
+// Limits the time in which a body must arrive, for a server without Node's own limit because it proxies bodies of any size.
+// Bodies of proxied requests have no limit here.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /** Milliseconds */
 export interface Patience {
-  /** For a whole body that is not relayed. Node's own limit, where it has one. */
+  /** For the whole body of a request that is not proxied. */
   arrival: number;
-  /** For the rest of a body, after the answer to its request. */
+  /** For the rest of a body after the response. */
   rest: number;
 }
 
@@ -14,13 +14,13 @@ const usual: Patience = { arrival: 300_000, rest: 5_000 };
 
 export function limitBodies(
   server: Server,
-  isRelayed: (request: IncomingMessage) => boolean,
+  isProxied: (request: IncomingMessage) => boolean,
   { arrival, rest }: Patience = usual,
 ): void {
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
     if (coding === undefined && length === '0') return;
-    if (!isRelayed(request)) cutAfter(arrival, request);
+    if (!isProxied(request)) cutAfter(arrival, request);
     response.once('finish', () => cutAfter(rest, request));
   });
 }

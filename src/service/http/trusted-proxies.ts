@@ -1,5 +1,5 @@
-// Parses TRUSTED_PROXIES into what Express' "trust proxy" takes. Express then reads X-Forwarded-For from the right and
-// takes the first untrusted address as the client.
+// Parses TRUSTED_PROXIES and decides which proxies are trusted. The client is the first untrusted address from the right of
+// X-Forwarded-For.
 import { BlockList, isIP } from 'node:net';
 import { addressOf } from './client-address.ts';
 
@@ -19,8 +19,8 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
 }
 
 /**
- * Whether a proxy is trusted, by its address and its distance in hops. Proxies that write their port, as Azure's do, are
- * trusted by their address.
+ * Whether a proxy is trusted, by its address and its distance in hops. A port in the address, as Azure's proxies write it, is
+ * ignored.
  */
 export function createTrust(proxies: TrustedProxies): (written: string, hop: number) => boolean {
   if (typeof proxies === 'number') return (_written, hop) => hop < proxies;
@@ -29,7 +29,7 @@ export function createTrust(proxies: TrustedProxies): (written: string, hop: num
     const [written = '', bits] = item.split('/');
     const address = addressOf(written) ?? '';
     const longest = isIP(address) === 4 ? 32 : 128;
-    // An IPv4 network may be written as mapped into IPv6.
+    // An IPv4 network may be mapped into IPv6.
     const length = bits === undefined ? longest : Number(bits) - (isIP(written) === 6 && longest === 32 ? 96 : 0);
     trusted.addSubnet(address, Math.max(length, 1), familyOf(address));
   }
@@ -47,7 +47,7 @@ function isProxy(item: string): boolean {
   if (Object.hasOwn(ranges, item)) return true;
   const [address = '', bits, ...rest] = item.split('/');
   const version = isIP(address);
-  // A zone (fe80::1%eth0) means nothing off this machine, and /0 would trust everybody.
+  // A zone (fe80::1%eth0) is valid on one machine only, and /0 would trust everybody.
   if (version === 0 || address.includes('%') || rest.length > 0) return false;
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }

@@ -74,14 +74,14 @@ describe('a WebSocket handshake', () => {
     expect(log.lines().find(({ msg }) => msg === 'request')).toMatchObject({ route: '/socket', status: 101 });
   });
 
-  it('that is not taken is answered like any request, and the connection closes', async () => {
+  it('that the route does not take gets a normal response, and the connection closes', async () => {
     const { status, body, headers } = await handshake('/refuse');
     expect([status, body, headers.get('connection')]).toEqual([200, '"refused"', 'close']);
     expect((await handshake('/refuse/nothing')).status).toBe(404);
     expect(log.lines().filter(({ msg }) => msg === 'request')).toHaveLength(2);
   });
 
-  it('is none where the address may not upgrade, with another protocol, method or version, or with a body', async () => {
+  it('is ignored on other URLs, with another protocol, method or version, or with a body', async () => {
     expect((await handshake('/plain')).body).toBe('"no upgrade"');
     for (const protocol of ['h2c', 'websocket, h2c', 'foo']) {
       expect((await handshake('/socket', [`Upgrade: ${protocol}`, 'Connection: close'])).body).toBe('"no upgrade"');
@@ -95,7 +95,7 @@ describe('a WebSocket handshake', () => {
     expect(old.body).toBe('"no upgrade"');
   });
 
-  it('survives a client that is gone before its answer', async () => {
+  it('survives a client that disconnects before the response', async () => {
     for (let index = 0; index < 20; index += 1) {
       const socket = connect(running.port, '127.0.0.1');
       socket.write('GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
@@ -107,7 +107,7 @@ describe('a WebSocket handshake', () => {
   });
 });
 
-it('an upgraded connection ends at the drain deadline, and does not hold up the stop', async () => {
+it('an upgraded connection ends at the drain deadline and does not delay the stop', async () => {
   const socket = connect(running.port, '127.0.0.1');
   const closed = new Promise((resolve) => socket.once('close', resolve));
   socket.on('error', () => undefined).resume();

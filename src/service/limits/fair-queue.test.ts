@@ -42,7 +42,7 @@ describe('a fair queue', () => {
     ).toEqual(['busy/a', 'quiet/b', 'busy/a', 'busy/a']);
   });
 
-  it('serves the members of a tenant in turn', async () => {
+  it('serves the members of a tenant round-robin', async () => {
     expect(
       await orderOf([
         ['t', 'a'],
@@ -91,7 +91,7 @@ describe('a fair queue', () => {
     expect(queue).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  it('frees one slot when a holder gives it back twice', async () => {
+  it('frees one slot if it is released twice', async () => {
     const queue = queueOf();
     const release = await queue.take(claim('t'));
     await queue.take(claim('t'));
@@ -114,7 +114,7 @@ describe('a fair queue', () => {
     expect(queue.running).toBe(1);
   });
 
-  it('never exceeds a share and never leaves a slot idle that a waiting claim may have', async () => {
+  it('never exceeds a share, and never leaves a slot idle that a waiting claim could use', async () => {
     const step = fc.record({
       tenant: fc.constantFrom('a', 'b', 'c'),
       member: fc.constantFrom('1', '2', '3'),

@@ -1,9 +1,9 @@
-// Shares the slots of a limited resource (connections, workers) between tenants and their members. Nobody holds more
-// than their share; free slots go round the waiting tenants in turn, and within a tenant round its members.
-// Queues are bounded, and a claim that waits too long is refused. It knows this process only.
+// Shares the slots of a limited resource (connections, workers) of this process between tenants and their members. No one
+// holds more than a share; free slots go round-robin to waiting tenants, and within a tenant to its members. Queues are
+// bounded, and a claim that waits too long is refused.
 import { Problem } from '../http/problem.ts';
 
-/** Who asks. A member is what a tenant's share is divided between: a person, a form, a register. */
+/** Who needs a slot. A member shares the slots of its tenant with other members: a person, a form, a register. */
 export interface Claim {
   tenant: string;
   member: string;
@@ -12,11 +12,11 @@ export interface Claim {
 export interface FairQueueOptions {
   /** Slots in all, and how many of them one tenant and one member may hold at the same time. */
   slots: { total: number; perTenant: number; perMember: number };
-  /** Claims that may wait: in all, of one tenant and of one member. 0 refuses at once. */
+  /** Claims that may wait: in all, of one tenant and of one member. 0 refuses a claim without waiting. */
   waiting: { total: number; perTenant: number; perMember: number };
   /** Longest wait in milliseconds. */
   waitMs: number;
-  /** Detail of the problem `busy`, for people: what is busy, and what to do. */
+  /** Detail of the problem `busy`: what is busy, and what to do. */
   detail: string;
   /** Sent as Retry-After. */
   retryAfterSeconds: number;
@@ -24,23 +24,11 @@ export interface FairQueueOptions {
   onRefused?(reason: RefusalReason): void;
 }
 
-/** `full`: the queue has no room. `late`: no slot was free within `waitMs`. */
+/** `full`: the queue is full. `late`: no slot was free within `waitMs`. */
 export type RefusalReason = 'full' | 'late';
 
 /** Gives the slot back. Further calls do nothing. */
 export type ReleaseSlot = () => void;
-
-export interface FairQueue {
-  readonly running: number;
-  readonly waiting: number;
-  /** A slot that is free now and within the shares of the claim, else undefined. Never waits. */
-  tryTake(claim: Claim): ReleaseSlot | undefined;
-  /**
-   * Waits for a slot. Rejects with Problem `busy` (503, Retry-After) when the queue is full or the wait too long, and
-   * with the signal's reason when it aborts.
-   */
-  take(claim: Claim, signal?: AbortSignal): Promise<ReleaseSlot>;
-}
 
 interface Waiting {
   claim: Claim;
@@ -51,10 +39,10 @@ interface Waiting {
 type WaitingClaims = Map<string, Map<string, Set<Waiting>>>;
 
 export function createFairQueue(options: FairQueueOptions): FairQueue {
-  return new RoundRobinQueue(options);
+  return new FairQueue(options);
 }
 
-class RoundRobinQueue implements FairQueue {
+export class FairQueue {
   readonly #options: FairQueueOptions;
   readonly #running = new Counts();
   readonly #waiting = new Counts();
@@ -72,10 +60,12 @@ class RoundRobinQueue implements FairQueue {
     return this.#waiting.total;
   }
 
+  /** A slot that is free now and within the shares of the claim, else undefined. Never waits. */
   tryTake(claim: Claim): ReleaseSlot | undefined {
     return this.#running.isBelow(claim, this.#options.slots) ? this.#start(claim) : undefined;
   }
 
+  /** Waits for a slot. Rejects with Problem `busy` (503, Retry-After), or with the reason of the aborted signal. */
   take(claim: Claim, signal?: AbortSignal): Promise<ReleaseSlot> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const release = this.tryTake(claim);
@@ -166,10 +156,10 @@ interface TenantCounts {
   members: Map<string, number>;
 }
 
-/** Tenants and members without a slot that are kept, so that a busy service does not make their entries anew each time. */
+/** Entries of tenants and members without a slot that are kept, so that a busy service need not create them again. */
 const idleKeys = 1_000;
 
-/** How many there are: in all, of each tenant and of each member. */
+/** Counts in all, by tenant and by member. */
 class Counts {
   total = 0;
   readonly #tenants = new Map<string, TenantCounts>();
@@ -197,7 +187,7 @@ class Counts {
     if (ofMember === 0) this.#noteIdle();
   }
 
-  /** Counts how often a member became idle: an upper bound of how many are. */
+  /** Counts how often a member became idle, which is an upper bound of the idle members. */
   #noteIdle(): void {
     this.#idle += 1;
     if (this.#idle < idleKeys) return;

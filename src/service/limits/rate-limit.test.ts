@@ -56,7 +56,7 @@ async function start(options: { most: number; window?: number; redis?: Redis; tr
 }
 
 describe('a rate limit', () => {
-  it('says in the headers of draft 7 what is left, and answers 429 with Retry-After over it', async () => {
+  it('sends the headers of draft 7, and 429 with Retry-After over the limit', async () => {
     const call = await start({ most: 2 });
     const first = await call();
     expect(first.headers.get('ratelimit-policy')).toBe('2;w=60');
@@ -69,7 +69,7 @@ describe('a rate limit', () => {
     expect(await refused.json()).toMatchObject({ type: 'urn:formgate:problem:too-many-requests', status: 429 });
   });
 
-  it('begins anew when its window ends, by whatever store it is counted', async () => {
+  it('starts again when its window ends, in Redis and in memory', async () => {
     for (const redis of [undefined, await connect()]) {
       const call = await start({ most: 1, ...(redis && { redis }) });
       expect([(await call()).status, (await call()).status]).toEqual([200, 429]);
@@ -79,7 +79,7 @@ describe('a rate limit', () => {
     }
   });
 
-  it('counts what it refuses, by limit and never by address', async () => {
+  it('counts refused requests by limit and not by address', async () => {
     const call = await start({ most: 1, name: 'refusals' });
     for (let calls = 0; calls < 3; calls += 1) await call();
     const { values } = await metrics.rateLimited.get();
@@ -88,7 +88,7 @@ describe('a rate limit', () => {
     ]);
   });
 
-  it('takes an address with a port, whichever, for one client', async () => {
+  it('counts an address with different ports as one client', async () => {
     const call = await start({ most: 1 });
     expect((await call('192.0.2.1:1234')).status).toBe(200);
     expect((await call('192.0.2.1:5678')).status).toBe(429);
@@ -103,7 +103,7 @@ describe('a rate limit', () => {
     expect((await call('203.0.113.2, [::ffff:10.1.2.3]:4002')).status).toBe(429);
   });
 
-  it('is exact among replicas: of 100 parallel calls on two, as many pass as may', async () => {
+  it('is exact across replicas: of 100 concurrent calls on two, no more than the limit pass', async () => {
     const name = 'shared';
     const calls = [
       await start({ most: 30, redis: await connect(), name }),
@@ -113,7 +113,7 @@ describe('a rate limit', () => {
     expect(answers.filter((answer) => answer?.status === 200)).toHaveLength(30);
   });
 
-  it('counts each client address by itself', async () => {
+  it('counts each client address separately', async () => {
     const call = await start({ most: 1 });
     expect([(await call('192.0.2.1')).status, (await call('192.0.2.2')).status]).toEqual([200, 200]);
     expect((await call('192.0.2.1')).status).toBe(429);
@@ -126,7 +126,7 @@ describe('a rate limit', () => {
     expect((await call('2001:db8:0:2::1')).status).toBe(200);
   });
 
-  it('reads forwarded addresses from the right, and believes trusted proxies only', async () => {
+  it('reads forwarded addresses from the right, and only from trusted proxies', async () => {
     const trusting = await start({ most: 1 });
     expect((await trusting('203.0.113.1, 192.0.2.9')).status).toBe(200);
     expect((await trusting('203.0.113.2, 192.0.2.9')).status).toBe(429);
@@ -135,7 +135,7 @@ describe('a rate limit', () => {
     expect((await distrusting('203.0.113.2')).status).toBe(429);
   });
 
-  it('counts in memory while Redis is away', async () => {
+  it('counts in memory while Redis is down', async () => {
     const redis = await connect();
     const call = await start({ most: 2, redis });
     server.pause();

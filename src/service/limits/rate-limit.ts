@@ -1,6 +1,5 @@
-// Limits how often something may be done in a window of time. The one rate limiter of all processes, in two kinds: `exact`
-// asks Redis before each decision; `local` decides in this process and tells the others once a second. Without Redis, and
-// while it is away, each process counts alone.
+// The rate limiter of all processes, in two kinds: `exact` asks Redis before each decision; `local` decides in this process
+// and exchanges counts with other processes once a second. While there is no Redis, each process counts alone.
 import type { Clock } from '../clock.ts';
 import { networkOf } from '../http/client-address.ts';
 import type { PlainGuard, SyncGuard } from '../http/http-app.ts';
@@ -13,7 +12,7 @@ import { addToShared, SharedCounts, sharedKey } from './shared-counts.ts';
 import { WindowCounts, windowAt } from './window-counts.ts';
 
 export interface RateLimit {
-  /** Names the count in the store, in metrics and in the route table. Routes that share a limiter share the limit. */
+  /** Name in the store, in metrics and in the route table. Routes that share a limiter share the limit. */
   name: string;
   /** Requests in a window. */
   most: number;
@@ -33,36 +32,35 @@ export interface RateLimiter extends RateLimit {
   count(key: string): Counted | Promise<Counted>;
 }
 
-/** Decides at once. */
 export interface LocalRateLimiter extends RateLimiter {
   count(key: string): Counted;
 }
 
 export interface RateLimits {
-  /** Every request of every process counts before the next decision. */
+  /** Counts each request of every process before the next decision. */
   exact(limit: RateLimit): RateLimiter;
-  /** No request waits for a store: processes together may let a second's worth of requests too many pass. */
+  /** No request waits for a store; together, processes may exceed the limit by the requests of one second. */
   local(limit: RateLimit): LocalRateLimiter;
   close(): void;
 }
 
 export interface RateLimitsOptions {
-  /** Absent where there is one process only, or where each counts alone. */
+  /** Absent if each process counts alone. */
   redis?: Pick<Redis, 'run'> | undefined;
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'rateLimited'>;
 }
 
-/** Milliseconds between tellings. */
-const tellInterval = 1_000;
+/** Milliseconds between exchanges of counts. */
+const exchangeInterval = 1_000;
 
 export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptions): RateLimits {
   const shared: SharedCounts[] = [];
-  const tell = async () => {
-    // The connection has logged why.
-    await Promise.all(shared.map((counts) => counts.tell())).catch((error: unknown) =>
-      log.debug({ err: error }, 'request counts were not told'),
+  const exchange = async () => {
+    // The connection has logged the reason.
+    await Promise.all(shared.map((counts) => counts.exchange())).catch((error: unknown) =>
+      log.debug({ err: error }, 'exchange of request counts failed'),
     );
   };
   let timer: NodeJS.Timeout | undefined;
@@ -76,20 +74,20 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
   function local(given: RateLimit, isShared = true): LocalRateLimiter {
     const limit = withSeconds(given);
     const counts = new WindowCounts(limit.window);
-    const told = redis && isShared ? new SharedCounts(limit, redis) : undefined;
-    if (told) {
-      shared.push(told);
-      timer ??= setInterval(() => void tell(), tellInterval).unref();
+    const exchanged = redis && isShared ? new SharedCounts(limit, redis) : undefined;
+    if (exchanged) {
+      shared.push(exchanged);
+      timer ??= setInterval(() => void exchange(), exchangeInterval).unref();
     }
     const count = (key: string): Counted => {
       const now = clock().getTime();
       const { index, secondsLeft } = windowAt(now, limit.window);
       const counted = counts.at(index, key);
-      const used = counted.own + counted.told + 1;
+      const used = counted.own + counted.total + 1;
       // Refused requests do not count: the key is over its limit anyway.
       if (used <= limit.most) {
         counted.own += 1;
-        told?.changed(index, key, counted);
+        exchanged?.changed(index, key, counted);
       }
       return judge(limit, used, secondsLeft);
     };
@@ -104,8 +102,8 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
       if (!redis) return alone;
       const count = async (key: string): Promise<Counted> => {
         const { index, secondsLeft } = windowAt(clock().getTime(), limit.window);
-        const place = sharedKey(limit.name, index, key);
-        const used = await addToShared(redis, [place], limit.window, [1]).catch((error: unknown) => {
+        const storeKey = sharedKey(limit.name, index, key);
+        const used = await addToShared(redis, [storeKey], limit.window, [1]).catch((error: unknown) => {
           if (error instanceof Problem && error.slug === 'unavailable') return undefined;
           throw error;
         });
@@ -117,14 +115,14 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
   };
 }
 
-/** A window is told in seconds. */
+/** A window lasts at least a second, because headers state seconds. */
 function withSeconds(limit: RateLimit): RateLimit {
   return { ...limit, window: Math.max(1_000, limit.window) };
 }
 
 /**
- * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. The response says
- * how many requests are left, in the headers of draft-ietf-httpapi-ratelimit-headers-07; of several limits, the last one.
+ * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. The response has the
+ * headers of draft-ietf-httpapi-ratelimit-headers-07; with several limits, those of the last one.
  */
 export function rateLimit(limiter: LocalRateLimiter, keyOf: KeyOf): SyncGuard;
 export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard;
@@ -150,7 +148,7 @@ export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard {
 
 type KeyOf = (response: HttpResponse) => string;
 
-/** 429 for an address, or an IPv6 network, with more requests than it may make. */
+/** A limit by client address; IPv6 addresses count by network. */
 export function addressLimit(limiter: LocalRateLimiter): SyncGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard {

@@ -48,7 +48,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     }
   };
 
-  it('is shared within a second of the next request, each key and name by itself', async () => {
+  it('is shared within a second of the next request, separately for each key and name', async () => {
     const [one, other] = [replica(), replica()];
     expect(count(one, 'a', 60)).toBe(60);
     expect(count(other, 'a', 30)).toBe(30);
@@ -71,7 +71,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     other.close();
   });
 
-  it('is kept in Redis for two windows at most', async () => {
+  it('is kept in Redis for at most two windows', async () => {
     const one = replica();
     one.session.count('kept');
     await untilTold('kept', 1);
@@ -80,7 +80,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     one.close();
   });
 
-  it('is told only of keys that have used a hundredth of it, so that a flood of keys fills no store', async ({
+  it('is shared only for keys that used a hundredth of it, so that a flood of keys does not fill Redis', async ({
     onTestFinished,
   }) => {
     const server = await startTestRedis();
@@ -101,7 +101,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     connection.close();
   });
 
-  it('tells thousands of keys at once', async () => {
+  it('shares thousands of keys together', async () => {
     const [one, other] = [replica(), replica()];
     const some = Array.from({ length: 30 }, (_, index) => `key ${index * 100}`);
     for (let index = 0; index < 3_000; index += 1) count(one, `key ${index}`, 2);
@@ -114,7 +114,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     other.close();
   });
 
-  it('goes on in memory while Redis is away, and is told when it is back', async ({ onTestFinished }) => {
+  it('counts in memory while Redis is down, and is shared when Redis is back', async ({ onTestFinished }) => {
     const paused = await startTestRedis();
     onTestFinished(() => paused.close());
     const [one, other] = [replica(paused), replica(paused)];

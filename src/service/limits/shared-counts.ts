@@ -1,5 +1,5 @@
-// Tells the counts of one process to Redis, and learns the sums of all processes. It tells only keys that have used a
-// hundredth of their limit: a flood of keys that are used once reaches no store.
+// Adds the counts of one process to Redis and reads the totals of all processes. It sends only keys that have used a
+// hundredth of their limit, so that a flood of keys that are used once does not reach Redis.
 import { defineScript, type Redis } from '../redis/redis.ts';
 import type { WindowCount } from './window-counts.ts';
 
@@ -17,7 +17,7 @@ for i, key in ipairs(KEYS) do
 end
 return totals`);
 
-/** The sums after adding `amounts`, kept for two windows. Throws Problem `unavailable`. */
+/** The totals after adding `amounts`, kept for two windows. Throws Problem `unavailable`. */
 export async function addToShared(
   redis: Pick<Redis, 'run'>,
   keys: string[],
@@ -36,16 +36,16 @@ export class SharedCounts {
   readonly #redis: Pick<Redis, 'run'>;
   readonly #name: string;
   readonly #window: number;
-  readonly #worthTelling: number;
+  readonly #threshold: number;
   #index = 0;
   #changed = new Map<string, WindowCount>();
-  #isTelling = false;
+  #isExchanging = false;
 
   constructor(limit: { name: string; most: number; window: number }, redis: Pick<Redis, 'run'>) {
     this.#redis = redis;
     this.#name = limit.name;
     this.#window = limit.window;
-    this.#worthTelling = limit.most / 100;
+    this.#threshold = limit.most / 100;
   }
 
   /** Notes a count that has grown in the window `index`. */
@@ -54,33 +54,33 @@ export class SharedCounts {
       this.#index = index;
       this.#changed = new Map();
     }
-    if (count.own + count.told >= this.#worthTelling) this.#changed.set(key, count);
+    if (count.own + count.total >= this.#threshold) this.#changed.set(key, count);
   }
 
   /** Throws Problem `unavailable`. */
-  async tell(): Promise<void> {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  async exchange(): Promise<void> {
+    if (this.#isExchanging) return;
+    this.#isExchanging = true;
     try {
       const byShard = Map.groupBy(this.#changed, ([key]) => shardOf(key));
       const calls: Promise<void>[] = [];
       for (const counts of byShard.values())
         for (let start = 0; start < counts.length; start += batch)
-          calls.push(this.#tellBatch(counts.slice(start, start + batch)));
+          calls.push(this.#exchangeBatch(counts.slice(start, start + batch)));
       await Promise.all(calls);
     } finally {
-      this.#isTelling = false;
+      this.#isExchanging = false;
     }
   }
 
-  async #tellBatch(counts: [string, WindowCount][]): Promise<void> {
+  async #exchangeBatch(counts: [string, WindowCount][]): Promise<void> {
     const changed = this.#changed;
     const keys = counts.map(([key]) => sharedKey(this.#name, this.#index, key));
     const amounts = counts.map(([, { own }]) => own);
     const totals = await addToShared(this.#redis, keys, this.#window, amounts);
-    counts.forEach(([key, count], place) => {
-      count.own -= amounts[place] ?? 0;
-      count.told = totals[place] ?? 0;
+    counts.forEach(([key, count], at) => {
+      count.own -= amounts[at] ?? 0;
+      count.total = totals[at] ?? 0;
       if (count.own === 0) changed.delete(key);
     });
   }

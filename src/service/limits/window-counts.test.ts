@@ -24,14 +24,14 @@ describe('counts in a window', () => {
     expect([counts.at(1, 'a').own, counts.at(2, 'a').own, counts.size]).toEqual([3, 0, 1]);
   });
 
-  it('are bounded: beyond that, the oldest key is forgotten', () => {
+  it('are bounded: the oldest key is forgotten first', () => {
     const counts = new WindowCounts(minute, 100);
     for (let index = 0; index < 150; index += 1) use(counts, `key ${index}`);
     expect(counts.size).toBe(100);
     expect([counts.at(1, 'key 149').own, counts.at(1, 'key 49').own]).toEqual([1, 0]);
   });
 
-  it('of those who use much are kept in a flood of keys that are used once', () => {
+  it('of frequent users are kept during a flood of keys that are used once', () => {
     const counts = new WindowCounts(minute, 1_000);
     for (let person = 0; person < 200; person += 1) use(counts, `person ${person}`, 50);
     for (let index = 0; index < 100_000; index += 1) use(counts, `flood ${index}`);
@@ -48,7 +48,7 @@ describe('a rate limit in memory', () => {
       ...{ name: 'test', most: 1_000_000, window: minute },
     });
 
-  it('takes about as long for a decision with a million keys as with a hundred, and keeps its memory bounded', () => {
+  it('decides as fast with a million keys as with a hundred, in bounded memory', () => {
     const limiter = create();
     const used = () => {
       collect();

@@ -1,15 +1,15 @@
 // Counts by key in fixed windows of time. A lookup takes constant time, and a flood of keys cannot exceed the bound on
 // memory: the least used of the oldest keys is forgotten, so that a flood costs more requests than it resets.
 export interface WindowCount {
-  /** Counted in this process and not yet told to the others. */
+  /** Counted in this process since the last exchange. */
   own: number;
-  /** The sum of all processes when it was last told. */
-  told: number;
+  /** The total of all processes at the last exchange. */
+  total: number;
 }
 
 /** About 20 MiB. A Map of this size, a power of two, is rebuilt least often while keys come and go. */
 const mostKeys = 131_072;
-/** Keys of which the least used is forgotten. */
+/** Number of oldest keys of which the least used is forgotten. */
 const candidates = 8;
 
 export class WindowCounts {
@@ -18,8 +18,8 @@ export class WindowCounts {
   #index = -1;
   #counts = new Map<string, WindowCount>();
   /**
-   * Walks the keys from the oldest. One iterator for all: a new one would pass every key that was forgotten before, which
-   * took 86 microseconds for each key of a flood.
+   * Walks the keys from the oldest. It is kept, because a new iterator would pass every forgotten key again, which took
+   * 86 microseconds for each key of a flood.
    */
   #oldest = this.#counts.entries();
   #end: NodeJS.Timeout | undefined;
@@ -40,7 +40,7 @@ export class WindowCounts {
     const known = this.#counts.get(key);
     if (known) return known;
     if (this.#counts.size >= this.#most) this.#forgetOne();
-    const count = { own: 0, told: 0 };
+    const count = { own: 0, total: 0 };
     this.#counts.set(key, count);
     return count;
   }
@@ -54,7 +54,7 @@ export class WindowCounts {
     if (index !== -1) this.#end = setTimeout(() => this.#begin(-1), this.#length).unref();
   }
 
-  /** The keys that are spared become the newest, so that the next ones are looked at after them. */
+  /** The keys that are kept become the newest, so that the next call looks at others. */
   #forgetOne(): void {
     let least: [string, WindowCount] | undefined;
     for (let looked = 0; looked < candidates; looked += 1) {
@@ -72,12 +72,12 @@ export class WindowCounts {
   }
 }
 
-/** The window that a moment is in, and the seconds until it ends: at least 1. All in milliseconds but those. */
+/** The window of a moment, and the seconds until it ends, at least 1. Arguments are in milliseconds. */
 export function windowAt(now: number, length: number): { index: number; secondsLeft: number } {
   const index = Math.floor(now / length);
   return { index, secondsLeft: Math.max(1, Math.ceil(((index + 1) * length - now) / 1_000)) };
 }
 
-function used({ own, told }: WindowCount): number {
-  return own + told;
+function used({ own, total }: WindowCount): number {
+  return own + total;
 }

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { anonymous, type Route, route } from '../http/http-app.ts';
+import { within } from '../time-limit.ts';
 
 export interface AboutOptions {
   name: string;
@@ -79,13 +80,9 @@ function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promi
 
 /** Whether a check resolves with true in time. */
 async function passes(check: () => Promise<boolean>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), checkLimit);
   try {
-    return await Promise.race([check(), late]);
+    return await within(check(), checkLimit, false);
   } catch {
     return false;
-  } finally {
-    clearTimeout(timer);
   }
 }

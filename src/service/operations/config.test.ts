@@ -48,7 +48,7 @@ const needed = {
 };
 
 describe('the configuration', () => {
-  it('is complete with the variables that have no default', () => {
+  it('is complete with the required variables', () => {
     expect(parseConfig(everything, needed)).toMatchObject({
       HOST: '0.0.0.0',
       PORT: 8080,
@@ -63,7 +63,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('reports every problem at once, each under the name of its variable', () => {
+  it('reports all problems together, each with the name of its variable', () => {
     const problems = problemsOf(everything, {
       PORT: 'eighty',
       URN_PREFIX: 'example',
@@ -86,7 +86,7 @@ describe('the configuration', () => {
     expect(problems).toMatchObject({ DATABASE_URL: 'is required', PORT: 'must be a whole number from 0 to 65535' });
   });
 
-  it('shows no value in its message, not of a secret and not of anything else', () => {
+  it('shows no value in its message', () => {
     const env = {
       PORT: 'canary-port',
       DATABASE_URL: 'mysql://canary-user:canary-password@host/',
@@ -108,26 +108,26 @@ describe('the configuration', () => {
     }
   });
 
-  it('takes the value of NAME from the file that NAME_FILE names, without its last line break', () => {
+  it('reads the value of NAME from the file that NAME_FILE names, without its last line break', () => {
     const env = { ...needed, CLIENT_SECRET: undefined, CLIENT_SECRET_FILE: file('secret', 'mounted-by-kubernetes\n') };
     expect(parseConfig(everything, env).CLIENT_SECRET).toBe('mounted-by-kubernetes');
   });
 
-  it('refuses a variable that is given both by itself and by file', () => {
+  it('rejects a variable that is also given by file', () => {
     const env = { ...needed, CLIENT_SECRET_FILE: file('other', 'another-long-secret-value') };
     expect(problemsOf(everything, env)).toEqual({
       CLIENT_SECRET: 'is set more than once: CLIENT_SECRET, CLIENT_SECRET_FILE',
     });
   });
 
-  it('refuses a file that is missing or empty, and says which variable named it', () => {
+  it('rejects a file that is missing or empty, and names its variable', () => {
     const missing = { ...needed, CLIENT_SECRET: undefined, CLIENT_SECRET_FILE: join(folder, 'nowhere') };
     expect(problemsOf(everything, missing)).toEqual({ CLIENT_SECRET: 'CLIENT_SECRET_FILE cannot be read (ENOENT)' });
     const empty = { ...needed, CLIENT_SECRET: undefined, CLIENT_SECRET_FILE: file('empty', '\n') };
     expect(problemsOf(everything, empty)).toEqual({ CLIENT_SECRET: 'CLIENT_SECRET_FILE names an empty file' });
   });
 
-  it('counts an empty variable as absent', () => {
+  it('treats an empty variable as not set', () => {
     expect(problemsOf(everything, { ...needed, CLIENT_SECRET: '' })).toEqual({ CLIENT_SECRET: 'is required' });
     expect(parseConfig(everything, { ...needed, PORT: '', CLIENT_SECRET_FILE: '' }).PORT).toBe(8080);
   });
@@ -145,11 +145,11 @@ describe('settings that contradict each other', () => {
     [{ PORT: '9090' }, { METRICS_PORT: 'must differ from PORT' }],
     [{ CORS_ORIGINS: '*, forms.example.org' }, { CORS_ORIGINS: expect.stringContaining('such as https://') }],
     [{ CORS_ORIGINS: 'https://forms.example.org/' }, { CORS_ORIGINS: expect.stringContaining('such as https://') }],
-  ])('are refused: %j', (settings, problems) => {
+  ])('are rejected: %j', (settings, problems) => {
     expect(problemsOf(ruled, { ...needed, ...settings })).toEqual(problems);
   });
 
-  it('are reported together with all other problems, where each of them is valid by itself', () => {
+  it('are reported together with other problems if each of them is valid by itself', () => {
     const env = { DRAIN_DELAY: 'PT30S', PORT: '9090', METRICS_PORT: 'x', DATABASE_URL: needed.DATABASE_URL };
     expect(problemsOf(ruled, env)).toEqual({
       DRAIN_DELAY: 'must be shorter than DRAIN_DEADLINE',
@@ -159,7 +159,7 @@ describe('settings that contradict each other', () => {
     });
   });
 
-  it('are no others: free ports, equal durations where they make sense, many origins', () => {
+  it('do not include free ports, equal durations where allowed, and several origins', () => {
     const settings = {
       PORT: '0',
       METRICS_PORT: '0',
@@ -184,7 +184,7 @@ describe('a duration', () => {
     ]);
   });
 
-  it('is refused without a unit, with years or months, negative, in another order, or beyond a century', () => {
+  it('is rejected without a unit, with years or months, negative, in another order, or beyond a century', () => {
     const refused = [
       '',
       'P',
@@ -214,7 +214,7 @@ describe('a duration', () => {
     );
   });
 
-  it('has a longest value where a timer needs one', () => {
+  it('may have a maximum', () => {
     const schema = z.object({ WAIT: isoDuration('PT1S', { max: 'PT1H' }) });
     expect(parseConfig(schema, { WAIT: 'PT60M' }).WAIT).toBe(3_600_000);
     expect(problemsOf(schema, { WAIT: 'PT61M' })).toEqual({ WAIT: 'must be at most PT1H' });
@@ -245,7 +245,7 @@ describe('a field', () => {
       expect(problemsOf(schema, { A: text }).A).toBe('must be a whole number from 1 to 20');
   });
 
-  it('that is a flag is true or false and nothing else', () => {
+  it('that is a flag is true or false', () => {
     const schema = z.object({ A: flag(false) });
     expect([parseConfig(schema, {}).A, parseConfig(schema, { A: 'true' }).A]).toEqual([false, true]);
     expect(problemsOf(schema, { A: 'yes' }).A).toContain('"true"|"false"');

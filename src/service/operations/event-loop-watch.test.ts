@@ -4,7 +4,7 @@ import { watchEventLoop } from './event-loop-watch.ts';
 
 const block = (milliseconds: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
-it('a blocked event loop is a problem as soon as anybody can ask, and for a while afterwards', async () => {
+it('a blocked event loop is reported immediately and for a while afterwards', async () => {
   const watch = watchEventLoop({ beat: 20, longestDelay: 400, memory: 600 });
   await delay(50);
   expect(watch.problem()).toBeUndefined();

@@ -1,8 +1,8 @@
-// Notices that the event loop was blocked, by a heartbeat that comes late. A single long block is remembered for some
-// seconds: a pod that blocks again and again answers its probes in between.
+// Detects a blocked event loop by a late heartbeat. A block counts for some seconds, because a pod that blocks repeatedly would
+// answer its probes in between.
 
 export interface EventLoopWatch {
-  /** Why the pod should get no requests; undefined while the event loop turns. */
+  /** Why the pod should get no requests; undefined while the event loop runs. */
   problem(): string | undefined;
   stop(): void;
 }
@@ -10,13 +10,13 @@ export interface EventLoopWatch {
 /** Times in milliseconds. */
 export interface EventLoopPace {
   beat: number;
-  /** By which a heartbeat may be late. A busy process is late by some hundreds. */
+  /** Longest tolerated delay of a heartbeat. On a busy process it is some hundreds. */
   longestDelay: number;
-  /** For which a block counts. */
+  /** Time for which a block counts. */
   memory: number;
 }
 
-/** Two probes of the chart fail after a block, which is what it takes to leave the load balancer. */
+/** After a block, two probes of the chart fail, so that the pod leaves the load balancer. */
 const usualPace: EventLoopPace = { beat: 500, longestDelay: 3_000, memory: 10_000 };
 
 export function watchEventLoop({ beat, longestDelay, memory } = usualPace): EventLoopWatch {

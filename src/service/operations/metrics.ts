@@ -1,14 +1,12 @@
-// What Prometheus reads: one registry per process object, never the library's global one.
+// The metrics of a process. Each process object has its own registry, so that tests can start several.
 import prom from 'prom-client';
 import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts';
 
 export interface Metrics {
   registry: prom.Registry;
-  /** Seconds of a request by method, route pattern (never the path: it holds ids) and status. */
+  /** Seconds by method, route pattern and status. The path is no label, because it contains ids. */
   requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
-  /** Failures of what this process depends on. */
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
-  /** Requests that a rate limit refused. */
   rateLimited: prom.Counter<'limit'>;
   postgresPools: PoolMetrics;
 }
@@ -27,7 +25,7 @@ export function createMetrics(): Metrics {
     }),
     dependencyFailures: new prom.Counter({
       name: 'dependency_failures_total',
-      help: 'Failed calls to what the service depends on, by kind of failure',
+      help: 'Failed calls to dependencies of the service, by kind of failure',
       labelNames: ['dependency', 'kind'],
       registers: [registry],
     }),

@@ -1,12 +1,11 @@
-// What the metrics port serves: /metrics, /livez and /readyz. Liveness asks nothing outside the process: a restart
-// cures none of what it depends on.
+// Serves /metrics, /livez and /readyz on the metrics port. Liveness checks nothing outside the process, because a restart
+// would not repair it.
 import express, { type Express } from 'express';
 import type { Metrics } from './metrics.ts';
 import type { ReadinessReport } from './readiness.ts';
 
 export interface OperationsOptions {
   metrics: Metrics;
-  /** Answers at once, whatever is down. */
   readiness(): Promise<ReadinessReport>;
 }
 

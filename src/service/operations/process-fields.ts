@@ -1,11 +1,11 @@
-// The configuration that every HTTP process shares. A process spreads what it needs into its own schema.
+// Settings that the processes share. Each process adds those that it needs to its own schema.
 import { z } from 'zod';
 import { parseTrustedProxies } from '../http/trusted-proxies.ts';
 import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
 
-/** As browsers send it: scheme, host and perhaps a port (RFC 6454 section 6.2). */
+/** Scheme, host and optional port, as browsers send it (RFC 6454 section 6.2). */
 function isOrigin(text: string): boolean {
   return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 }

@@ -1,5 +1,5 @@
-// The conditions of readiness that all processes share: the identity provider before the first readiness, the pool of
-// requests ever after.
+// The readiness conditions of all services: the identity provider before the first readiness, and the database pool at any
+// time.
 import type pg from 'pg';
 import {
   checkIdentityProvider,
@@ -13,7 +13,7 @@ export interface ProcessReadinessOptions extends Omit<IdentityProviderOptions, '
   config: IdentityProviderConfig & { DATABASE_URL: string };
   /** The pool that requests use. */
   pool: pg.Pool;
-  /** Times of the pool's watch, where they should differ. */
+  /** Overrides of the times of the pool's watch. */
   watch?: Partial<PoolWatchOptions> | undefined;
 }
 

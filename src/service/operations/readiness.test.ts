@@ -32,7 +32,7 @@ function start() {
   };
 }
 
-it('a pod is ready when each condition was met once, and what is lost afterwards does not end that', async () => {
+it('a pod becomes ready when each condition was met once, and stays ready afterwards', async () => {
   const { state, report, unready, messages } = start();
   expect(await report()).toEqual({
     ready: false,
@@ -50,7 +50,7 @@ it('a pod is ready when each condition was met once, and what is lost afterwards
   expect(messages()).toEqual(['became ready']);
 });
 
-it('a local failure ends readiness for as long as it lasts, and so does draining', async () => {
+it('a local failure ends readiness while it lasts, and so does draining', async () => {
   const { state, report, unready, drain, messages } = start();
   Object.assign(state, { provider: undefined, store: undefined });
   expect((await report()).ready).toBe(true);

@@ -1,23 +1,23 @@
-// Decides whether this pod gets requests. Readiness says whether the pod is worse than its siblings, not whether a shared
-// store is down: behind a Service, all pods would leave the load balancer at once, and callers would get its 404.
+// Decides whether this pod gets requests. A pod that is worse than its siblings is not ready. The outage of a shared store does
+// not count: all pods would leave the load balancer, and callers would get its 404.
 import prom from 'prom-client';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** What is wrong, in words for an operator; undefined if nothing is. It answers at once. */
+/** The problem, for an operator; undefined if there is none. It does not wait for other services. */
 export type Condition = () => string | undefined | Promise<string | undefined>;
 
 export interface Conditions {
-  /** Each must be met once, before the first readiness; nobody asks it again afterwards. */
+  /** Each must be met once, before the first readiness. */
   first?: Record<string, Condition>;
-  /** Each ends readiness whenever it is not met: failures of this pod alone. */
+  /** Each ends readiness while it is not met. */
   local?: Record<string, Condition>;
 }
 
 export interface ReadinessReport {
   ready: boolean;
   draining: boolean;
-  /** What the pod waits for, by name of the condition. */
+  /** Problems by name of the condition. */
   waitingFor: Record<string, string>;
 }
 

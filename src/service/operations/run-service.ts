@@ -27,7 +27,7 @@ export function runService<S extends Settings>(
  * Drains the service on SIGTERM, SIGINT and SIGHUP (its terminal or the reader of its log is gone), then exits with 0, or
  * with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the process immediately.
  */
-export function stopOnSignals(running: RunningService, log: Logger): void {
+function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, 'signal received');
     running.close().then(

@@ -1,11 +1,12 @@
-// Listens, and stops well: on a signal readiness goes off, no new connection is taken, what runs finishes, and at the
-// deadline whatever is left is cut.
+// Serves requests until the process stops. A stop first ends readiness and closes the listener; running requests finish, and
+// at the deadline their connections are closed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer } from '../http/node-http.ts';
 import { limitBodies } from '../http/slow-bodies.ts';
 import { isWebSocketHandshake, serveConnects, serveUpgrades } from '../http/upgrades.ts';
+import { within } from '../time-limit.ts';
 import { watchEventLoop } from './event-loop-watch.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
@@ -16,23 +17,23 @@ export interface ServeOptions {
   /** An Express app, or a listener that leads to one. */
   app: RequestListener;
   host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   port: number;
   metrics: Metrics;
   metricsPort: number;
-  /** When the pod gets requests, beside draining and a blocked event loop. Liveness asks none of it. */
+  /** Conditions of readiness in addition to draining and a blocked event loop. */
   readiness?: Conditions;
-  /** Milliseconds from the signal to the cut. */
+  /** Milliseconds from the signal to the closing of connections. */
   drainDeadline: number;
-  /** Milliseconds between readiness going off and the listener closing, for load balancers to notice. */
+  /** Milliseconds between the end of readiness and the closing of the listener, so that load balancers notice. */
   drainDelay?: number;
   log: Logger;
   /**
-   * For a process that relays bodies of any size. Of requests for which this is true, they may take any time as long as
-   * they keep coming, and these requests may switch to the WebSocket protocol.
+   * For a process that proxies bodies of any size: whether a request may upload for any time and switch to the WebSocket
+   * protocol.
    */
   mayUpgrade?(request: IncomingMessage): boolean;
-  /** Releases what the process holds, after the last request. It has 5 s. */
+  /** Releases resources after the last request, within 5 s. */
   close(): Promise<void>;
 }
 
@@ -46,9 +47,9 @@ export interface RunningService {
   longestStop: number;
 }
 
-/** Milliseconds that releasing may take, so that the whole stop has an end. */
+/** Milliseconds for the release of resources. */
 const longestRelease = 5_000;
-/** Milliseconds that a relayed connection may be silent: longer than any time-out of an upstream. */
+/** Milliseconds that a proxied connection may be silent: longer than any timeout of an upstream. */
 const longestSilence = 310_000;
 
 export async function serve(options: ServeOptions): Promise<RunningService> {
@@ -57,7 +58,7 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   const server = createMainServer(options);
   serveConnects(server, options.app);
   const drainConnections = prepareDrain(server);
-  // Longer than what proxies keep idle connections for (60 s is usual), so that they never write into a closed one.
+  // Longer than proxies keep idle connections (usually 60 s), so that they never write into a closed one.
   server.keepAliveTimeout = 65_000;
   const eventLoop = watchEventLoop();
   const { metrics, log } = options;
@@ -74,13 +75,14 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
 
   async function drain(): Promise<void> {
     draining = true;
-    options.log.info({ deadlineMs: options.drainDeadline }, 'stopping: finishing what runs');
+    options.log.info({ deadlineMs: options.drainDeadline }, 'stopping');
     const drainDelay = options.drainDelay ?? 0;
     await delay(drainDelay);
     if (!(await drainConnections(Math.max(options.drainDeadline - drainDelay, 0))))
       options.log.warn('requests were cut at the drain deadline');
     try {
-      await withDeadline(options.close(), longestRelease);
+      const late = new Error(`resources were not released in ${longestRelease} ms`);
+      await within(options.close(), longestRelease, late);
     } finally {
       eventLoop.stop();
       operations.closeAllConnections();
@@ -114,19 +116,19 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 }
 
 /**
- * Answers a function that closes the listener, waits for running requests, at most `deadline` milliseconds, and resolves
- * with whether all of them finished. Node alone would wait for kept-alive connections too: each is told
- * `Connection: close` with its last answer, or closed as soon as it is idle.
+ * Returns a function that closes the listener, waits at most `deadline` milliseconds for running requests, and resolves to
+ * whether all of them finished. Node alone would also wait for kept-alive connections: here each gets `Connection: close` with
+ * its last response, or is closed when it is idle.
  */
 function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
-  // By socket, not a set of responses: one that every request is put into and taken from is made anew all the time, and
-  // each old table of it keeps the next alive, with all that was in it, until the old generation is collected.
+  // By socket, because a set of responses would reallocate its table all the time, and old tables would keep responses in
+  // memory until a collection of the old generation.
   const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
   let closing = false;
   const announceClose = (response: ServerResponse) => {
     if (!response.headersSent) response.setHeader('Connection', 'close');
   };
-  // One for all responses: on the path of every request, a closure for each costs.
+  // One function for all responses: a closure for each request costs memory.
   function forget(this: ServerResponse): void {
     const connection = connections.get(this.req.socket);
     if (connection?.running === this) connection.running = undefined;
@@ -151,27 +153,14 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
     const clean = await Promise.race([finished, cut]);
     clearInterval(sweep);
     stop.abort();
-    // Node closes no connection that was upgraded, but waits for it all the same.
+    // Node waits for upgraded connections, but does not close them.
     for (const socket of connections.keys()) socket.destroy();
     await finished;
     return clean;
   };
 }
 
-async function withDeadline(work: Promise<void>, milliseconds: number): Promise<void> {
-  const stop = new AbortController();
-  const late = delay(milliseconds, undefined, { signal: stop.signal }).then(() => {
-    throw new Error(`what the process holds was not released in ${milliseconds} ms`);
-  });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    late.catch(() => undefined);
-    stop.abort();
-  }
-}
-
-/** All or none: a process that cannot have one of its ports lets go of the others. */
+/** Listens on all ports, or on none if one fails. */
 async function listenAll(wanted: [Server, string, number][]): Promise<void> {
   const results = await Promise.allSettled(wanted.map(([server, host, port]) => listen(server, host, port)));
   const failure = results.find((result) => result.status === 'rejected');

@@ -29,7 +29,7 @@ export interface StartupPace {
 }
 
 export interface StartupCheckOptions {
-  /** Name of the dependency for the log: `the identity provider`. */
+  /** The dependency in log messages: `the identity provider`. */
   what: string;
   /** Throws WrongSetting if a setting is proven wrong; any other error counts as an outage. */
   check(): Promise<void>;

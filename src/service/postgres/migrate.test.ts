@@ -66,7 +66,7 @@ describe('migrations', () => {
       { hostname: 'nowhere.invalid' },
       expect.stringMatching(/^the name of its host .*\(E\w+\)$/),
     ],
-  ])('of a Postgres that %s end with one line that says so', async (_what, change, why) => {
+  ])('fail with one line that names the reason if Postgres %s', async (_what, change, why) => {
     const url = Object.assign(new URL(database.url), change).href;
     const failure = await migrate({ url, directory, log: captured.log }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Error);
@@ -74,7 +74,7 @@ describe('migrations', () => {
     expect([beginning, end]).toEqual(['the database cannot be ', why]);
   });
 
-  it('are applied once when five processes start at once', async () => {
+  it('are applied once by five processes that start together', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int); SELECT pg_sleep(0.3);');
     write('002.do.fill.sql', 'INSERT INTO things VALUES (1);');
     const script = join(directory, 'main.mjs');
@@ -96,11 +96,11 @@ describe('migrations', () => {
     expect(await query('SELECT n FROM things')).toEqual([{ n: 1 }]);
   }, 60_000);
 
-  it('leave nothing behind when one of them fails', async () => {
+  it('leave nothing behind if one of them fails', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     write('002.do.fail.sql', 'CREATE TABLE others (n int); SELECT 1/0;');
     await expect(run()).rejects.toMatchObject({
-      message: 'the database cannot be migrated: it refuses what was asked for (22012)',
+      message: 'the database cannot be migrated: it rejected a statement (22012)',
       cause: { message: 'division by zero' },
     });
     expect([await tables(), applied()]).toEqual([[], 0]);
@@ -109,27 +109,27 @@ describe('migrations', () => {
     expect(await tables()).toEqual(['others', 'schema_migrations', 'things']);
   });
 
-  it('leave nothing behind when the connection breaks in the middle', async () => {
+  it('leave nothing behind if the connection breaks', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int); SELECT pg_terminate_backend(pg_backend_pid());');
     await expect(run()).rejects.toThrow();
     expect(await tables()).toEqual([]);
   });
 
-  it('that were changed after they ran are refused, also when none is pending', async () => {
+  it('that were changed after they ran are rejected, even if none is pending', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     await run();
     write('001.do.create.sql', 'CREATE TABLE things (n bigint);');
     await expect(run()).rejects.toThrow(
-      'it has the tables of another service, or migration 1 was changed; check DATABASE_URL',
+      'it belongs to another service, or migration 1 was changed; check DATABASE_URL',
     );
     write('002.do.more.sql', 'CREATE TABLE others (n int);');
     await expect(run()).rejects.toThrow(
-      'it has the tables of another service, or migration 1 was changed; check DATABASE_URL',
+      'it belongs to another service, or migration 1 was changed; check DATABASE_URL',
     );
     expect(await tables()).toEqual(['schema_migrations', 'things']);
   });
 
-  it('of a newer version in the database are accepted by an older version of the service', async () => {
+  it('of a newer version are accepted by an older version of the service', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     write('002.do.more.sql', 'CREATE TABLE others (n int);');
     await run();
@@ -141,14 +141,14 @@ describe('migrations', () => {
     ]);
   });
 
-  it('that are missing altogether are an error, not an empty schema', async () => {
-    await expect(run()).rejects.toThrow('there are no migrations');
+  it('that are missing are an error', async () => {
+    await expect(run()).rejects.toThrow('no migrations in');
     await expect(
       migrate({ url: database.url, directory: join(directory, 'nowhere'), log: captured.log }),
     ).rejects.toThrow();
   });
 
-  it('may wait and take longer than the limits of the role', async () => {
+  it('may take longer than the limits of the role', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     await run();
     await query(
@@ -161,7 +161,7 @@ describe('migrations', () => {
 });
 
 describe('the limits of the role', () => {
-  it('hold for each new connection to this database, and for no other database', async () => {
+  it('apply to new connections to this database only', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     await run();
     const shown = async () => ({
@@ -182,7 +182,7 @@ describe('the limits of the role', () => {
     expect((await client.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
   });
 
-  it('are written once: a second start finds them and writes nothing', async () => {
+  it('are written once, and not by the second start', async () => {
     write('001.do.create.sql', 'CREATE TABLE things (n int);');
     await run();
     const rowVersion =

@@ -1,5 +1,5 @@
-// Brings a database to the schema that this version needs, from plain SQL files. All pending files run in one
-// transaction under an advisory lock: several pods may start at once, and nothing is ever half migrated.
+// Migrates a database to the schema of this version, from plain SQL files. All pending files run in one transaction under an
+// advisory lock, so that several pods can start together and no migration stays half done.
 import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,23 +14,22 @@ const lockKey = 4_711_026;
  * Applies the pending `NNN.do.<name>.sql` files of `directory`, in order. Files only add (expand, later contract), so
  * that old and new pods run side by side. A file that was changed after it ran is an error.
  *
- * The lock is a transaction lock, because a session lock means nothing behind a transaction-pooling PgBouncer. Time
- * limits are set on the role for the same reason: statements 15 s, waits for
- * locks `lockTimeout`. They hold for connections made
- * afterwards; a pooler's older ones have none until it replaces them.
+ * The lock is a transaction lock, because session locks do not work behind a transaction-pooling PgBouncer. For the same
+ * reason time limits are set on the role: 15 s for statements, `lockTimeout` for locks. They apply to connections that are
+ * opened afterwards.
  *
- * Rejects with an Error that says why in one line, Postgres' own error as its cause.
+ * Throws StartupError.
  */
 export async function migrate(options: {
   url: string;
   directory: string;
-  /** Longest wait of a statement for a lock, as Postgres writes it; 5 s unless told. */
+  /** Longest wait of a statement for a lock in the syntax of Postgres; by default 5 s. */
   lockTimeout?: string | undefined;
   log: Logger;
 }): Promise<void> {
   const limits = roleLimits(options.lockTimeout);
   const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 10_000 });
-  client.on('error', (error) => options.log.warn({ err: error }, 'the migration connection broke'));
+  client.on('error', (error) => options.log.warn({ err: error }, 'connection for migrations broke'));
   try {
     await client.connect();
   } catch (error) {
@@ -62,16 +61,13 @@ const roleLimits = (lockTimeout = '5s') => [
 ];
 const undefinedTable = '42P01';
 
-/**
- * Whether all has been done, as it has at most starts: one question, without a lock and without the library. Files are
- * compared by its checksum.
- */
+/** Whether nothing has to be migrated, as at most starts: one query, without the lock and without loading Postgrator. */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql'));
   const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
-  const question = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
+  const query = `SELECT version, md5, (${presentLimits}) AS limits FROM schema_migrations`;
   try {
-    const { rows } = await client.query<{ version: string; md5: string; limits: string[] | null }>(question);
+    const { rows } = await client.query<{ version: string; md5: string; limits: string[] | null }>(query);
     const applied = new Set(rows.map(({ version, md5 }) => `${version} ${md5}`));
     const isApplied = names.every((name, at) =>
       applied.has(`${Number.parseInt(name, 10)} ${hash('md5', texts[at] ?? '')}`),
@@ -84,7 +80,7 @@ async function isUpToDate(client: pg.Client, directory: string, limits: string[]
 }
 
 async function applyPending(client: pg.Client, directory: string): Promise<string[]> {
-  // Not before it is needed: it takes a while to load.
+  // Loaded only when needed, because loading takes time.
   const { default: Postgrator } = await import('postgrator');
   const postgrator = new Postgrator({
     migrationPattern: join(directory, '*.sql'),
@@ -93,15 +89,15 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
     execQuery: (sql) => client.query(sql),
   });
   const migrations = await postgrator.getMigrations();
-  if (migrations.length === 0) throw new Error(`there are no migrations in ${directory}`);
-  // A pod of an older version finds a newer schema after a roll-back: schemas only grow, so it works as it is.
+  if (migrations.length === 0) throw new Error(`no migrations in ${directory}`);
+  // After a rollback, an older pod works with the newer schema, because migrations only add objects.
   if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
-  // Also with nothing to apply: it compares the files that ran with what they are now.
+  // Also if nothing is pending, because it compares the checksums of applied files.
   const applied = await postgrator.migrate();
   return applied.map(({ filename }) => filename ?? 'unnamed');
 }
 
-/** Only when they differ, so that a second pod writes nothing. */
+/** Writes only limits that differ. */
 async function setRoleLimits(client: pg.Client, limits: string[]): Promise<void> {
   const { rows } = await client.query<{ setconfig: string[] }>(presentLimits);
   const present = new Set(rows[0]?.setconfig ?? []);

@@ -2,7 +2,6 @@
 import prom from 'prom-client';
 import type { RefusalReason } from '../limits/fair-queue.ts';
 
-/** As pg.Pool counts. */
 export interface PoolCounts {
   readonly totalCount: number;
   readonly idleCount: number;
@@ -13,7 +12,7 @@ export interface PoolMetrics {
   addPool(name: string, pool: PoolCounts): void;
   /** A queue in front of a pool. */
   addQueue(name: string, queue: { readonly waiting: number }): void;
-  /** A statement had to wait for its turn. */
+  /** Records that a statement waited for a connection. */
   waited(name: string, seconds: number): void;
   refused(name: string, reason: RefusalReason): void;
 }
@@ -45,14 +44,14 @@ export function createPoolMetrics(registry: prom.Registry): PoolMetrics {
   });
   const waits = new prom.Histogram({
     name: 'formgate_postgres_pool_wait_seconds',
-    help: 'How long requests waited that had to wait for a connection and got one, by pool',
+    help: 'Wait of requests that waited for a connection and got one, by pool',
     labelNames: ['pool'],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30],
     registers,
   });
   const refusals = new prom.Counter({
     name: 'formgate_postgres_pool_refused_total',
-    help: 'Requests refused with 503 busy by pool and reason (full: no room in the queue, late: waited too long)',
+    help: 'Requests refused with 503 busy by pool and reason (full: the queue was full, late: waited too long)',
     labelNames: ['pool', 'reason'],
     registers,
   });

@@ -43,7 +43,7 @@ async function problemsDuring(milliseconds: number): Promise<(string | undefined
 }
 
 describe('a pool', () => {
-  it('whose connections hang while new ones work is broken, and heals as they are replaced', async () => {
+  it('whose connections hang while new ones work is broken until they are replaced', async () => {
     await start();
     expect(watch.problem()).toBeUndefined();
     gate.strand();
@@ -52,7 +52,7 @@ describe('a pool', () => {
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
   });
 
-  it('of which every connection waits for a lock, with more requests in the queue, is not broken', async () => {
+  it('with every connection waiting for a lock and a queue of requests is not broken', async () => {
     await start();
     await pool.query('CREATE TABLE things (n int)');
     const holder = await pool.connect();
@@ -72,7 +72,7 @@ describe('a pool', () => {
     await expect.poll(() => watch.problem()).toBeUndefined();
   });
 
-  it('that becomes full after hours without a request is not broken', async () => {
+  it('that becomes full after hours without requests is not broken', async () => {
     await start({ interval: 3_600_000, longestSilence: 500 });
     watch.stop();
     await delay(700);
@@ -82,7 +82,7 @@ describe('a pool', () => {
     for (const client of lent) client.release();
   });
 
-  it.each(['shut', 'freeze'] as const)('is not broken while Postgres itself is away: %s', async (fault) => {
+  it.each(['shut', 'freeze'] as const)('is not broken while Postgres is down: %s', async (fault) => {
     await start();
     await gate[fault]();
     expect(await problemsDuring(1_600)).toEqual([undefined]);

@@ -65,7 +65,7 @@ describe('a connection that falls silent', () => {
     await gate.close();
   });
 
-  it('is given up when a statement waits for it, in a transaction as well; the next one finds another', async () => {
+  it('is closed while a statement waits, also in a transaction; the next statement gets another', async () => {
     for (const ask of [
       () => gated.query('SELECT 1'),
       () => withTransaction(gated, (client) => client.query('SELECT 1')),
@@ -78,7 +78,7 @@ describe('a connection that falls silent', () => {
     }
   });
 
-  it('is kept while nobody asks it anything, between the statements of a transaction too, and during many of them', async () => {
+  it('is kept while it is idle, between the statements of a transaction, and during many of them', async () => {
     const pid = async () => (await gated.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
     const before = await pid();
     await delay(700);
@@ -104,7 +104,7 @@ describe('a transaction', () => {
     expect([failure.message, await names()]).toEqual(['changed my mind', ['kept']]);
   });
 
-  it('whose connection is terminated while it is idle fails as unavailable, and the process goes on', async () => {
+  it('whose connection is terminated while idle fails as unavailable, and the process continues', async () => {
     const work = withTransaction(pool, async (client) => {
       await client.query("INSERT INTO things VALUES ('lost')");
       await terminate(await pidOf(client));
@@ -130,7 +130,7 @@ describe('a transaction', () => {
     for (const client of clients) client.release();
   });
 
-  it('gives its connection back after success and after failure', async () => {
+  it('returns its connection after success and after failure', async () => {
     for (let attempt = 0; attempt < 20; attempt += 1)
       await withTransaction(pool, async (client) => {
         await client.query('SELECT 1');
@@ -141,7 +141,7 @@ describe('a transaction', () => {
 });
 
 describe('an idle connection that breaks', () => {
-  it('is replaced, counted and logged, and ends nothing', async () => {
+  it('is replaced, counted and logged', async () => {
     const client = await pool.connect();
     const pid = await pidOf(client);
     client.release();
@@ -151,22 +151,20 @@ describe('an idle connection that breaks', () => {
     expect(await metrics.registry.metrics()).toContain(
       'dependency_failures_total{dependency="postgres",kind="connection"}',
     );
-    expect(lines()).toContainEqual(
-      expect.objectContaining({ level: 'warn', msg: 'an idle Postgres connection broke' }),
-    );
+    expect(lines()).toContainEqual(expect.objectContaining({ level: 'warn', msg: 'idle Postgres connection broke' }));
   });
 });
 
 // Side by side: each of the first two waits for 5 s.
 describe.concurrent('a database error is to the client', () => {
-  it('503 where nothing listens', async () => {
+  it('503 if nothing listens', async () => {
     const nowhere = createPool({ url: 'postgres://a@127.0.0.1:1/a', log, metrics });
     onTestFinished(() => nowhere.end());
     expect((await problemOf(nowhere.query('SELECT 1')))?.status).toBe(503);
     expect(await isReachable(nowhere)).toBe(false);
   });
 
-  it('503 where the host is unknown, the role, the database or the password wrong', async () => {
+  it('503 if the host is unknown, or the role, the database or the password is wrong', async () => {
     const url = (change: (url: URL) => void) => {
       const changed = new URL(database.url);
       change(changed);
@@ -185,7 +183,7 @@ describe.concurrent('a database error is to the client', () => {
     }
   });
 
-  it('503 where the server takes connections and never answers', async () => {
+  it('503 if the server accepts connections and never responds', async () => {
     const silent = createServer((socket) => void socket.resume()).listen(0, '127.0.0.1');
     await new Promise((resolve) => silent.once('listening', resolve));
     const waiting = createPool({
@@ -198,7 +196,7 @@ describe.concurrent('a database error is to the client', () => {
     silent.close();
   });
 
-  it('503 where all connections are taken for 5 s', async () => {
+  it('503 if all connections are in use for 5 s', async () => {
     const small = createPool({ url: database.url, size: 1, log, metrics });
     const client = await small.connect();
     expect((await problemOf(small.query('SELECT 1')))?.status).toBe(503);
@@ -207,7 +205,7 @@ describe.concurrent('a database error is to the client', () => {
     expect((await problemOf(small.query('SELECT 1')))?.status).toBe(503);
   });
 
-  it('503 for a statement time-out, a lock time-out, a deadlock, and a standby', async () => {
+  it('503 for a statement timeout, a lock timeout, a deadlock and a standby', async () => {
     const client = await pool.connect();
     expect((await problemOf(client.query("SET statement_timeout = '50ms'; SELECT pg_sleep(2)")))?.status).toBe(503);
     await client.query('RESET statement_timeout');
@@ -241,7 +239,7 @@ describe.concurrent('a database error is to the client', () => {
       expect((await problemOf(pool.query(sql, [value])))?.status).toBe(400);
   });
 
-  it('none of these for a mistake of ours: a constraint, a missing table, a syntax error', async () => {
+  it('neither for an error of this code: a constraint, a missing table, a syntax error', async () => {
     await pool.query("INSERT INTO things VALUES ('taken')");
     for (const sql of [
       "INSERT INTO things VALUES ('taken')",
@@ -255,7 +253,7 @@ describe.concurrent('a database error is to the client', () => {
   });
 });
 
-it('a route whose database is stopped and started again answers 503 with Retry-After, counts it, and recovers by itself', async () => {
+it('a route returns 503 with Retry-After while its database is stopped, counts it, and recovers', async () => {
   const own = await createTestDatabase();
   onTestFinished(() => own.drop());
   const ownPool = createPool({ url: own.url, log, metrics });

@@ -1,5 +1,5 @@
-// Connections to Postgres: pool, transactions, and what a failed connection means to a client.
-// Nothing here keeps session state, so a transaction-pooling PgBouncer may stand in between.
+// Pools and transactions of Postgres, and the problems of database errors. It uses no session state, so that it works behind
+// a transaction-pooling PgBouncer.
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { parseJson } from '../http/json-parser.ts';
@@ -19,7 +19,7 @@ export function createPool(options: {
   size?: number | undefined;
   /** Label of its metrics; without a name it has none. */
   name?: string;
-  /** Milliseconds that Postgres may be silent while a statement waits for its answer. */
+  /** Milliseconds that Postgres may be silent during a statement. */
   longestSilence?: number;
   log: Logger;
   metrics: Metrics;
@@ -33,28 +33,28 @@ export function createPool(options: {
     types: jsonTypes,
   });
   if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
-  // Beyond what a statement may take (15 s): only a connection that is dead or held up on its way gets here.
+  // Longer than statements may take (15 s): only a dead or blocked connection reaches this limit.
   const longestSilence = options.longestSilence ?? 20_000;
   pool.on('connect', (client) => {
     endWhenSilent(client, longestSilence);
-    // One that breaks while it is lent out says so at its next statement; unheard, the event would end the process.
+    // Without a listener, the event would end the process. The next statement fails anyway.
     client.on('error', () => undefined);
   });
-  // An idle connection that breaks is replaced by the pool; unheard, the event would end the process.
+  // The pool replaces an idle connection that breaks; without a listener, the event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
-    options.log.warn({ err: error }, 'an idle Postgres connection broke');
+    options.log.warn({ err: error }, 'idle Postgres connection broke');
   });
   return pool;
 }
 
-// Form data that is read must have the names that were stored.
+// Form data must be read with the names that were stored (see json-parser.ts).
 const jsonTypes = new pg.TypeOverrides();
 for (const type of [pg.types.builtins.JSON, pg.types.builtins.JSONB]) jsonTypes.setTypeParser(type, parseJson);
 
 /**
- * In place of pg's `query_timeout`: what it makes for each statement kept whole requests alive until they had reached the
- * old generation, which was then collected for every thousand of them (decision 0013).
+ * Replaces pg's `query_timeout`, whose timers kept whole requests in memory until a collection of the old generation (decision
+ * 0013).
  */
 function endWhenSilent(client: pg.PoolClient, milliseconds: number): void {
   const { stream } = client.connection;
@@ -71,13 +71,13 @@ function endWhenSilent(client: pg.PoolClient, milliseconds: number): void {
 const silence = 'Postgres does not answer';
 
 /**
- * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks on the
- * way is not used again.
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. A connection that breaks is not used
+ * again.
  */
 export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
-  // The pool does not listen to a connection that is lent out; unheard, its break would end the process.
+  // The pool does not listen to a borrowed connection; without a listener, its error would end the process.
   const onBreak = (error: Error) => {
     broken = error;
   };
@@ -96,7 +96,6 @@ export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolCl
   }
 }
 
-/** Whether Postgres answers. */
 export async function isReachable(pool: pg.Pool): Promise<boolean> {
   return pool.query('SELECT 1').then(
     () => true,
@@ -105,12 +104,12 @@ export async function isReachable(pool: pg.Pool): Promise<boolean> {
 }
 
 const lockNotAvailable = '55P03';
-// Postgres, appendix A. 08: connection broken; 28, 3D: refused (a rotated password, a database that is being restored);
-// 53, 57P: too busy, shutting down, terminated; 25006: a primary that became a standby.
+// PostgreSQL, appendix A. 08: broken connection; 28, 3D: refused (a rotated password, a database that is being restored);
+// 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
-// Statement time-out, lock time-out, serialisation failure and deadlock: the same request may succeed in a moment.
+// Statement timeout, lock timeout, serialisation failure and deadlock: a retry of the request may succeed.
 const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
-// pg-pool, of a request that waited while all connections were in use. Postgres itself may be well.
+// Message of pg-pool for a request that waited while all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
 const unavailableCodes = new Set([
   'ECONNREFUSED',
@@ -122,19 +121,18 @@ const unavailableCodes = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
 ]);
-// What pg and pg-pool say without a code.
+// Messages of pg and pg-pool without a code.
 const unavailableMessages =
   /^(Connection terminated|timeout expired|Postgres does not answer|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/;
-// What Postgres' jsonb and text cannot hold. The checks of bodies and addresses refuse these first; they are a client's
-// mistake all the same.
+// Values that jsonb and text cannot hold. The checks of bodies and URLs reject most of them first.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
 
-/** The problem that a database error is to the client, undefined if it is none of the expected ones. */
+/** The problem of a database error; undefined for an unexpected error. */
 export function databaseProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (unstorableStates.has(code) && 'severity' in error)
-    return new Problem('invalid-request', 'The request holds a value that cannot be stored.', { cause: error });
+    return new Problem('invalid-request', 'The request contains a value that cannot be stored.', { cause: error });
   if (retryableStates.has(code) || error.message === fullPool)
     return new Problem('busy', 'The database is busy.', { cause: error, headers: { 'Retry-After': '1' } });
   const unavailable =
@@ -149,7 +147,6 @@ export function databaseProblem(error: unknown): Problem | undefined {
   });
 }
 
-/** Whether a statement gave up waiting for a lock. */
 export function isLockTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
 }

@@ -1,6 +1,5 @@
-// A pool of Postgres connections whose statements take fair shares of it: one member (a form) and one tenant can hold
-// only a part of the connections, and wait for more in a bounded queue. While its share is free, a statement starts at
-// once.
+// A pool of Postgres connections with fair shares: one member (a form) and one tenant can hold only some of the connections,
+// and wait for more in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
@@ -19,12 +18,12 @@ export interface SharedPoolOptions {
   size: number;
   /** Label of its metrics. */
   name: string;
-  /** Details of the problem `busy`: no share was free in time, and a row stayed locked. */
+  /** Details of the problem `busy` if no connection was free in time, and if a row stayed locked. */
   details: { busy: string; locked: string };
   metrics: Metrics;
 }
 
-/** Statements that may wait. Each keeps the body of its request in memory. */
+/** Statements that may wait. Each holds the body of its request in memory. */
 const waiting = { total: 400, perTenant: 200, perMember: 100 };
 /** Milliseconds, as long as `createPool` waits for a connection. */
 const longestWait = 5_000;
@@ -64,7 +63,7 @@ export function createSharedPool({ pool, size, name, details, metrics }: SharedP
       postgresPools.waited(name, (performance.now() - begun) / 1_000);
       return release;
     } catch (refusal) {
-      // Where Postgres does not answer, the queue is only the consequence.
+      // If Postgres is down, the full queue is only a consequence.
       const outage = databaseProblem(lastFailure);
       throw outage?.slug === 'unavailable' ? outage : refusal;
     }
@@ -82,7 +81,7 @@ export function createSharedPool({ pool, size, name, details, metrics }: SharedP
   };
 }
 
-/** The same interface without shares: for a pool that only one caller uses. */
+/** The same interface without shares, for a pool with a single user. */
 export function unsharedPool(pool: pg.Pool): SharedPool {
   return {
     query: (_claim, text, values) => pool.query(text, values),

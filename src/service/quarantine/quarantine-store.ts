@@ -1,6 +1,8 @@
-// The table `quarantine`, which has the same columns in every database that has one. What quarantine means for an item
-// (a walk passes over it, a row is not claimed) is up to its owner; how it is resumed on release comes as an argument.
+// The table `quarantine`, which is the same in every database that has one. The owner of an item skips it while it is
+// quarantined; `resume` makes it due again on release.
 import type pg from 'pg';
+import prom from 'prom-client';
+import type { Metrics } from '../operations/metrics.ts';
 import { productVersion } from '../operations/product-version.ts';
 import type { Queryable } from '../postgres/postgres.ts';
 import type { SharedPool } from '../postgres/shared-pool.ts';
@@ -13,7 +15,7 @@ export interface QuarantinePosition {
 }
 
 export interface QuarantineQuery {
-  /** Undefined for all tenants, and for what belongs to none. */
+  /** Undefined for all items, with and without a tenant. */
   tenantId?: string | undefined;
   kind?: string | undefined;
   reason?: string | undefined;
@@ -23,7 +25,7 @@ export interface QuarantineQuery {
 
 export interface QuarantinePage {
   items: QuarantineItem[];
-  /** Present when there are more. */
+  /** Present if there are more items. */
   next?: QuarantinePosition;
 }
 
@@ -39,7 +41,7 @@ export interface QuarantineCount {
 export type ReleasedItem = Pick<QuarantineItem, 'id' | 'kind' | 'item' | 'tenantId' | 'about'>;
 
 export interface ReleaseOutcome extends ReleasedItem {
-  /** False if the item was tried at once and stays in quarantine. */
+  /** False if the item was tried immediately and stays in quarantine. */
   released: boolean;
 }
 
@@ -64,7 +66,7 @@ ON CONFLICT (kind, item) DO UPDATE SET about = excluded.about, reason = excluded
   last_tried = excluded.last_tried, attempts = quarantine.attempts + excluded.attempts, version = excluded.version,
   released = false`;
 
-/** Quarantines items; those that are known keep the moment when they were first seen. `attempts`: since then, 1 unless told. */
+/** Quarantines items. A known item keeps its `firstSeen`. `attempts` since the last call is 1 by default. */
 export async function putInQuarantine(
   db: Queryable,
   items: readonly (NewQuarantineItem & { attempts?: number })[],
@@ -108,11 +110,26 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
   };
 }
 
-/** Operators share as one tenant: one without a name. */
+/** Operators share the pool as one tenant without a name. */
 const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {
   if (choice === 'all') return client.query(releaseSql('true'));
   if (choice === 'of other versions') return client.query(releaseSql('version <> $1'), [productVersion()]);
   return client.query(releaseSql('id = $1 AND ($2::text IS NULL OR tenant_id = $2)'), [choice.id, choice.tenantId]);
+}
+
+/** Counts at each scrape. Every pod reports the same numbers: aggregate with max, not sum. */
+export function registerQuarantineMetrics(metrics: Metrics, store: Pick<QuarantineStore, 'counts'>): void {
+  new prom.Gauge({
+    name: 'formgate_quarantined_items',
+    help: 'Items in quarantine by kind and reason',
+    labelNames: ['kind', 'reason'],
+    registers: [metrics.registry],
+    async collect() {
+      const counts = await store.counts().catch(() => undefined);
+      this.reset();
+      for (const { kind, reason, count } of counts ?? []) this.set({ kind, reason }, count);
+    },
+  });
 }

@@ -1,15 +1,15 @@
-// What is quarantined: an item that cannot be processed because of itself, while the services that it needs work. An
-// entry holds ids and a reason, never a value: error messages of Postgres and of services may quote content.
+// A quarantined item cannot be processed because of its own content. An entry contains ids and a reason, never a value, because
+// error messages of Postgres and of services may quote content.
 
 /** Stable: operators filter and alert on these. */
 export type QuarantineReason =
-  /** Postgres refuses a value of the row, or a constraint does; the detail is the SQLSTATE. */
+  /** Postgres rejects a value of the row; the detail is the SQLSTATE. */
   | 'database-refused'
-  /** A service refuses the request; the detail is the service and the HTTP status. */
+  /** A service rejects the request; the detail is the service and the HTTP status. */
   | 'service-refused'
-  /** The mail server refuses the message; the detail is the SMTP reply code. */
+  /** The mail server rejects the message; the detail is the SMTP reply code. */
   | 'mail-refused'
-  /** The request or the message cannot be made from what is stored; the detail is the class of the error. */
+  /** The request or the message cannot be created from the stored data; the detail is the class of the error. */
   | 'cannot-render'
   /** The secret that the item needs is sealed under a key that is no longer in the key ring. */
   | 'key-missing';
@@ -22,16 +22,16 @@ export interface QuarantineCause {
 
 /** An item to quarantine. */
 export interface NewQuarantineItem extends QuarantineCause {
-  /** What could not be done: `lock`, `form-locked`, `delivery` … */
+  /** The operation that failed: `lock`, `form-locked`, `delivery` … */
   kind: string;
   /** Identifies the item among those of its kind. */
   item: string;
-  /** URN or id; null for what belongs to no tenant. */
+  /** URN or id; null for an item without a tenant. */
   tenantId: string | null;
   about: QuarantineAbout;
 }
 
-/** Ids of what the item belongs to, and moments; never content. */
+/** Ids of related objects, and times; never content. */
 export interface QuarantineAbout {
   formId?: string;
   definitionId?: string;
@@ -45,7 +45,7 @@ export interface QuarantineItem extends NewQuarantineItem {
   attempts: number;
   /** The version of the product that tried it last. */
   version: string;
-  /** It is tried again soon. */
+  /** Released items are retried soon. */
   released: boolean;
 }
 
@@ -64,7 +64,7 @@ export function databaseRefusal(error: unknown): QuarantineCause | undefined {
   return { reason: 'database-refused', detail: `SQLSTATE ${code}` };
 }
 
-/** The class of an error that our own code threw over an item, such as `TypeError`. */
+/** The cause for an error of our own code, such as a TypeError. */
 export function renderingFailure(error: unknown): QuarantineCause {
   const name = error instanceof Error && /^[A-Za-z]{1,60}$/.test(error.name) ? error.name : 'unknown';
   return { reason: 'cannot-render', detail: name };

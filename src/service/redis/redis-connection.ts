@@ -1,5 +1,5 @@
-// One connection to Redis: a server, a Sentinel group or a Cluster. It connects and reconnects in the background, and
-// pings to know whether Redis answers. It queues no commands while disconnected.
+// One connection to Redis: a server, a Sentinel group or a Cluster. It connects and reconnects in the background and pings
+// Redis. It queues no commands while disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type BasicPooledClientSideCache,
@@ -100,7 +100,7 @@ export interface ConnectionWatch {
   /** Whether Redis answered the last ping in time. */
   readonly isUp: boolean;
   /** When the last answered ping was sent, by `performance.now()`. */
-  readonly lastAnswer: number;
+  readonly lastResponse: number;
   close(): void;
 }
 
@@ -111,7 +111,7 @@ export function watchConnection(
 ): ConnectionWatch {
   let isUp = false;
   let isClosed = false;
-  let lastAnswer = Number.NEGATIVE_INFINITY;
+  let lastResponse = Number.NEGATIVE_INFINITY;
   const set = (next: boolean, error?: unknown) => {
     if (isUp === next || isClosed) return;
     isUp = next;
@@ -120,13 +120,13 @@ export function watchConnection(
   const run = async () => {
     await connect(client, () => isClosed);
     while (!isClosed) {
-      // One at a time: a second ping would count as traffic and keep a dead socket from timing out.
+      // One ping at a time: a second one would count as traffic and keep a dead socket open.
       const asked = performance.now();
       const answer = ping();
-      const late = setTimeout(() => set(false, new Error(`no answer in ${socketTimeout} ms`)), socketTimeout);
+      const late = setTimeout(() => set(false, new Error(`no response in ${socketTimeout} ms`)), socketTimeout);
       await answer.then(
         () => {
-          lastAnswer = asked;
+          lastResponse = asked;
           set(true);
         },
         (error: unknown) => set(false, error),
@@ -140,8 +140,8 @@ export function watchConnection(
     get isUp() {
       return isUp;
     },
-    get lastAnswer() {
-      return lastAnswer;
+    get lastResponse() {
+      return lastResponse;
     },
     close() {
       isClosed = true;
@@ -151,7 +151,7 @@ export function watchConnection(
   };
 }
 
-/** The client of a single server retries by itself; the others fail when no node that they know answers. */
+/** The client of a single server retries by itself; the others fail if none of their nodes responds. */
 async function connect(client: RawClient, isClosed: () => boolean): Promise<void> {
   while (!isClosed()) {
     try {

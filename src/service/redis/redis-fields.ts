@@ -1,5 +1,4 @@
-// Where Redis is, from the environment: one server by URL, a group behind Sentinels, or a Cluster. It refuses two of
-// these at once. Secrets may come from files (`REDIS_PASSWORD_FILE`).
+// Settings of Redis: one server by URL, a group behind Sentinels, or a Cluster.
 import { z } from 'zod';
 import { ConfigError, csv, flag } from '../operations/config.ts';
 
@@ -17,7 +16,7 @@ export interface RedisSettings {
   topology: RedisTopology;
   username?: string;
   password?: string;
-  /** Of the Sentinels themselves. */
+  /** Credentials for the Sentinels. */
   sentinelUsername?: string;
   sentinelPassword?: string;
   /** `ca`: PEM, in place of the certificate authorities that Node knows. */
@@ -61,7 +60,7 @@ export const redisFields = {
 
 type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
 
-/** Undefined where none is configured. Throws ConfigError where more than one is. */
+/** Undefined if no Redis is configured. Throws ConfigError if several are. */
 export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
   const found: RedisTopology[] = [
@@ -71,7 +70,7 @@ export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   ];
   const [topology, second] = found;
   if (second) {
-    const problem = 'is one too many: only one of REDIS_URL, REDIS_SENTINELS and REDIS_CLUSTER_NODES may be given';
+    const problem = 'must not be set: set only one of REDIS_URL, REDIS_SENTINELS and REDIS_CLUSTER_NODES';
     throw new ConfigError([{ name: second.kind === 'cluster' ? 'REDIS_CLUSTER_NODES' : 'REDIS_SENTINELS', problem }]);
   }
   if (!topology) return undefined;

@@ -1,5 +1,5 @@
-// node-redis' client of one server with the commands that are used. `createClient` makes a class with all 800 of them, for
-// each protocol anew, which took a tenth of the time that a token handler needs to be ready.
+// The client of node-redis for one server, with only the commands that are used. `createClient` creates a class with all 800
+// commands for each protocol, which took a tenth of the token handler's time to start.
 import {
   RedisClient,
   type RedisFunctions,
@@ -14,7 +14,7 @@ interface ScriptOptions {
   arguments: string[];
 }
 
-/** What of node-redis is used, alike for its three kinds of client. */
+/** The used part of the three kinds of client of node-redis. */
 export interface RawClient {
   get(key: string): Promise<string | null>;
   hGetAll(key: string): Promise<Record<string, string>>;
@@ -36,7 +36,7 @@ export class ServerClient
     return this.#read(['GET', key]);
   }
 
-  /** RESP2 has names and values by turns. */
+  /** RESP2 returns names and values alternately. */
   async hGetAll(key: string): Promise<Record<string, string>> {
     const reply = await this.#read<string[] | Record<string, string>>(['HGETALL', key]);
     if (!Array.isArray(reply)) return reply;
@@ -65,7 +65,7 @@ export class ServerClient
     return this.sendCommand(['EVALSHA', sha1, String(keys.length), ...keys, ...args]);
   }
 
-  /** A broken connection takes its tracking with it; what is read over the next one is tracked anew. */
+  /** A broken connection loses its tracking, so everything that was read over it is invalid. */
   #read<T>(args: string[]): Promise<T> {
     if (!this.isReady) this.clientSideCache?.clear();
     return this.sendCommand<T>(args);

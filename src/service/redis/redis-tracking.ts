@@ -1,13 +1,11 @@
-// Tells when keys that were read over a connection have changed in Redis (RESP3 client tracking). It keeps no values:
-// what was made of them is their reader's to keep, and to drop when told.
+// Reports changes in Redis of keys that were read over a connection (RESP3 client tracking). It caches no values; readers do.
 import { BasicPooledClientSideCache } from '@redis/client';
 
 type CacheCall = Parameters<BasicPooledClientSideCache['handleCache']>;
 
 /**
- * Takes the place of node-redis' own cache, which copies a value at every hit. Works alike for one server, Sentinel and
- * Cluster. `onInvalid` gets the key that has changed, or null when any may have: a connection broke, or Redis gave up
- * keeping track.
+ * Replaces the cache of node-redis, which copies a value at every hit. `onInvalid` gets the changed key, or null if any key may
+ * have changed: a connection broke, or Redis stopped tracking.
  */
 export class Invalidations extends BasicPooledClientSideCache {
   readonly #onInvalid: (key: string | null) => void;
@@ -18,7 +16,7 @@ export class Invalidations extends BasicPooledClientSideCache {
   }
 
   override async handleCache(...[client, parser, send, transformReply, typeMapping]: CacheCall): Promise<unknown> {
-    // A broken connection takes its tracking with it; what is read over the next one is tracked anew.
+    // A broken connection loses its tracking.
     if (!client.isReady) this.#onInvalid(null);
     const reply = await send();
     return transformReply ? transformReply(reply, parser.preserve, typeMapping) : reply;

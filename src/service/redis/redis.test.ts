@@ -70,11 +70,11 @@ async function exercise(redis: Redis): Promise<void> {
 }
 
 describe('one server', () => {
-  it('serves commands, scripts, and tracked reads that tell of changes', async () => {
+  it('serves commands, scripts and tracked reads with their changes', async () => {
     await exercise(connect(byUrl(await serve())));
   });
 
-  it('takes an ACL user and a password', async () => {
+  it('accepts an ACL user and a password', async () => {
     const server = await serve({ password: 'the default password' });
     await server.command('ACL', 'SETUSER', 'handler', 'on', '>its password', '~*', '+@all');
     await exercise(connect({ ...byUrl(server), username: 'handler', password: 'its password' }));
@@ -84,7 +84,7 @@ describe('one server', () => {
     expect(JSON.stringify(log.lines())).not.toContain('its password');
   });
 
-  it('that is cut off without a word is noticed within 4 s, and nothing kept is trusted any more', async () => {
+  it('that is cut off silently is noticed within 4 s, and cached values are no longer trusted', async () => {
     const server = await serve();
     const redis = connect(byUrl(server));
     await exercise(redis);
@@ -102,7 +102,7 @@ describe('one server', () => {
     await exercise(redis);
   });
 
-  it('answers a command within 3 s, with 503 and Retry-After when Redis does not', async () => {
+  it('completes a command within 3 s, with 503 and Retry-After if Redis is down', async () => {
     const server = await serve();
     const redis = connect(byUrl(server));
     await exercise(redis);
@@ -114,7 +114,7 @@ describe('one server', () => {
     server.resume();
   });
 
-  it('that is not there at the start is waited for', async () => {
+  it('may start later than the process', async () => {
     const port = await findFreePort();
     const redis = connect({ topology: { kind: 'server', url: `redis://127.0.0.1:${port}` } });
     await delay(300);
@@ -123,7 +123,7 @@ describe('one server', () => {
     await exercise(redis);
   });
 
-  it('that restarts is found again, and knows its scripts again', async () => {
+  it('is used again after a restart, with its scripts', async () => {
     const first = await startTestRedis();
     const redis = connect(byUrl(first));
     await exercise(redis);
@@ -139,7 +139,7 @@ describe('one server', () => {
       { args: ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-client|tracking'] },
     ],
     ['that does not know HELLO, as before Redis 6', { args: ['--rename-command', 'HELLO', ''] }],
-  ])('%s is read plainly: nothing read may be kept', async (_what, options) => {
+  ])('%s serves reads that may not be cached', async (_what, options) => {
     const redis = connect(byUrl(await serve(options)));
     await until(() => redis.isReachable());
     await put(redis, 'a', '1');
@@ -156,7 +156,7 @@ describe('one server', () => {
     await expect(redis.commands.get('hash')).rejects.not.toHaveProperty('slug');
   });
 
-  it('is reached by TLS with a certificate authority of its own', async () => {
+  it('is reached by TLS with a private certificate authority', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'formgate-tls-'));
     const run = promisify(execFile);
     const file = (name: string) => join(folder, name);
@@ -188,7 +188,7 @@ describe('one server', () => {
 });
 
 describe('behind Sentinel', () => {
-  it('the primary is found, and its successor after a failover', async () => {
+  it('the primary is found, and the new primary after a failover', async () => {
     const primary = await serve();
     const replica = await serve({ args: ['--replicaof', '127.0.0.1', String(primary.port)] });
     await until(async () => String(await replica.command('INFO', 'replication')).includes('master_link_status:up'));
@@ -256,7 +256,7 @@ describe('the configuration', () => {
     expect(settings({ REDIS_URL: 'rediss://redis' })?.tls).toEqual({});
   });
 
-  it('refuses two of them, and what is no address', () => {
+  it('rejects two of them, and an invalid address', () => {
     expect(() => settings({ REDIS_URL: 'redis://one', REDIS_SENTINELS: 'two' })).toThrow(ConfigError);
     for (const env of [{ REDIS_URL: 'http://one' }, { REDIS_SENTINELS: 'a b' }, { REDIS_CLUSTER_NODES: 'redis://one' }])
       expect(() => settings(env)).toThrow(ConfigError);

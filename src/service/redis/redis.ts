@@ -1,17 +1,18 @@
-// Redis as the services use it: commands that fail within 2.5 s as a Problem `unavailable`, scripts, and tracked reads
-// whose values may be kept until told otherwise. It queues nothing while Redis is away, and never retries a command.
+// Commands, scripts and tracked reads of Redis. A command fails within 2.5 s with Problem `unavailable`. Commands are neither
+// queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
 import { hash } from 'node:crypto';
 import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
+import { within } from '../time-limit.ts';
 import { type ClientKind, type ConnectionWatch, createRawClient, watchConnection } from './redis-connection.ts';
 import type { RedisSettings } from './redis-fields.ts';
 import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
 
 export interface RedisScript {
-  /** Lua. All its keys in one slot of a Cluster. */
+  /** Lua. All keys must be in one slot of a Cluster. */
   lua: string;
   sha1: string;
 }
@@ -25,26 +26,25 @@ export interface RedisReads {
   hGetAll(key: string): Promise<Record<string, string>>;
 }
 
-/** Commands as node-redis writes them, for libraries; each fails with Problem `unavailable` when Redis cannot be had. */
+/** Commands with the signatures of node-redis, for libraries. Each throws Problem `unavailable` if Redis is down. */
 export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'expire' | 'del' | 'eval'>;
 
 export interface Redis {
   commands: RedisCommands;
-  /** Runs a script; its numbers come as numbers, its texts as texts, nil as null. */
+  /** Runs a script, which returns numbers, strings, arrays and null (nil). */
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
-   * For reads of which something is kept. While `isLive`, changes of the keys that were read this way are told to
-   * `onInvalid`; without it (Redis before 6, an ACL without CLIENT TRACKING, a broken connection) nothing may be kept.
+   * Reads whose values may be cached. While `isLive`, `onInvalid` reports changes of keys that were read this way. Otherwise
+   * (Redis before 6, an ACL without CLIENT TRACKING, a broken connection) no value may be cached.
    */
   tracked: {
     readonly isLive: boolean;
-    /** All changes until then have been told, by `performance.now()`. */
+    /** All changes until then were reported, by `performance.now()`. */
     readonly toldUntil: number;
     reads: RedisReads;
-    /** With null, any key may have changed. The function that it answers stops listening. */
+    /** The key is null if any key may have changed. Returns a function that stops listening. */
     onInvalid(listener: (key: string | null) => void): () => void;
   };
-  /** Whether Redis answers now. */
   isReachable(): Promise<boolean>;
   close(): void;
 }
@@ -70,8 +70,8 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   const open = (kind: ClientKind, name: string, onChange: (isUp: boolean) => void = () => undefined) => {
     kind.client.on('error', () => metrics.dependencyFailures.inc({ dependency: 'redis', kind: 'connection' }));
     return watchConnection(kind, (isUp, error) => {
-      if (isUp) log.info({ connection: name }, 'Redis answers');
-      else log.error({ connection: name, err: error }, 'Redis does not answer');
+      if (isUp) log.info({ connection: name }, 'Redis is reachable');
+      else log.error({ connection: name, err: error }, 'Redis is unreachable');
       onChange(isUp);
     });
   };
@@ -82,7 +82,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
 
   async function startTracking(): Promise<void> {
     if (!(await canTrack(main))) {
-      log.warn('Redis has no client tracking for this user: sessions are read from Redis at every request');
+      log.warn('Redis allows no client tracking for this user; every request reads its session from Redis');
       return;
     }
     if (isClosed || tracking) return;
@@ -110,7 +110,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
         return tracking?.watch.isUp ?? false;
       },
       get toldUntil() {
-        return tracking?.watch.lastAnswer ?? Number.NEGATIVE_INFINITY;
+        return tracking?.watch.lastResponse ?? Number.NEGATIVE_INFINITY;
       },
       get reads() {
         return tracking?.watch.isUp ? tracking.reads : commands;
@@ -129,7 +129,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   };
 }
 
-/** Redis 6 knows both commands; an ACL may deny the second. */
+/** Redis 6 supports both commands; an ACL may deny the second. */
 async function canTrack({ send }: ClientKind): Promise<boolean> {
   try {
     await send(['HELLO']);
@@ -154,18 +154,14 @@ function guard(client: RawClient, isUp: () => boolean, metrics: Metrics): RedisC
 }
 
 async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, metrics: Metrics): Promise<T> {
-  if (!isUp()) throw unavailable(new Error('Redis does not answer'));
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer in ${commandDeadline} ms`)), commandDeadline);
+  if (!isUp()) throw unavailable(new Error('Redis is unreachable'));
   try {
-    return await Promise.race([work(), late]);
+    return await within(work(), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
   } catch (error) {
-    // Our own mistake, not an outage.
+    // An error of this code, not an outage.
     if (error instanceof ErrorReply && /^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) throw error;
     metrics.dependencyFailures.inc({ dependency: 'redis', kind: 'command' });
     throw unavailable(error);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -1,15 +1,15 @@
-// The side of a limited worker that runs what tenants wrote: it takes one job after another over the IPC channel and
-// ends when its parent is gone. limited-workers.ts starts it without environment, network or write access.
+// The worker process of limited-workers.ts: runs one job after another and ends when its parent does. It has no
+// environment, network or write access.
 import vm from 'node:vm';
 
 export interface JobTools<A> {
-  /** Sends an answer that counts if the job exceeds its limits from here on. */
+  /** Sends a partial result, which is used if the job exceeds its limits afterwards. */
   report(partial: A): void;
   /** Runs the work, undefined if it takes longer. It interrupts loops and regular expressions. */
   within<T>(milliseconds: number, work: () => T): T | undefined;
 }
 
-/** `failed` is the message of an error that the job threw; `exceeded` says that it took longer than its limit. */
+/** `failed`: the message of an error that the job threw. */
 export type WorkerMessage<A> = 'ready' | { partial: A } | { done: A } | { failed: string } | { exceeded: 'time' };
 
 export interface WorkerJob<Q> {
@@ -17,17 +17,17 @@ export interface WorkerJob<Q> {
   limitMs: number;
 }
 
-/** Answers jobs with `handle` until the parent disconnects. */
+/** Handles jobs until the parent disconnects. */
 export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A): void {
-  // Imported elsewhere, a worker's module does nothing.
+  // In any other process the module of a worker does nothing.
   if (!process.send) return;
   const send = (message: WorkerMessage<A>) => void process.send?.(message);
   const tools: JobTools<A> = { report: (partial) => send({ partial }), within };
   process.on('disconnect', () => process.exit());
   process.on('message', ({ question, limitMs }: WorkerJob<Q>) => {
     try {
-      const answer = within(limitMs, () => ({ done: handle(question, tools) }));
-      send(answer ?? { exceeded: 'time' });
+      const outcome = within(limitMs, () => ({ done: handle(question, tools) }));
+      send(outcome ?? { exceeded: 'time' });
     } catch (error) {
       send({ failed: error instanceof Error ? error.message : String(error) });
     }
@@ -35,7 +35,7 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
   send('ready');
 }
 
-/** On a busy machine, work that had the processor for less than half of its time is repeated with four times the limit. */
+/** Repeats work that got less than half of the CPU time, because the machine is busy, with four times the limit. */
 function within<T>(milliseconds: number, work: () => T): T | undefined {
   const before = process.cpuUsage();
   const first = runWithin(milliseconds, work);

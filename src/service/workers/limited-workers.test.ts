@@ -2,14 +2,14 @@ import { constants } from 'node:os';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Deed } from '../../../test/support/naughty-worker.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
-import { createLimitedWorkers, type LimitedWorkers, type LimitedWorkersOptions } from './limited-workers.ts';
+import { LimitedWorkers, type LimitedWorkersOptions } from './limited-workers.ts';
 
 const open: LimitedWorkers<Deed, unknown>[] = [];
 afterEach(() => Promise.all(open.splice(0).map((workers) => workers.close())));
 
 function start(options: Partial<LimitedWorkersOptions> = {}) {
   const metrics: Metrics = createMetrics();
-  const workers = createLimitedWorkers<Deed, unknown>({
+  const workers = new LimitedWorkers<Deed, unknown>({
     script: new URL('../../../test/support/naughty-worker.ts', import.meta.url),
     name: 'naughty',
     busy: 'The workers are busy.',

@@ -1,6 +1,6 @@
-// Runs what tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory, shared
-// fairly by tenant: one tenant never holds all of them, and nobody waits for long. A job that exceeds its limits costs
-// its worker only. Workers start when they are needed and end when they are idle.
+// Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory. One
+// tenant never holds all of them. A job that exceeds its limits ends only its worker. Workers start on demand and end when
+// idle.
 import prom from 'prom-client';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue } from '../limits/fair-queue.ts';
@@ -8,16 +8,16 @@ import type { Metrics } from '../operations/metrics.ts';
 import { type JobReply, WorkerProcess } from './worker-process.ts';
 
 export interface LimitedWorkersOptions {
-  /** Module that calls `serveJobs`, as import.meta.resolve or a URL gives it. */
+  /** The module that calls `serveJobs`. */
   script: URL;
   /** Label of its metrics. */
   name: string;
   metrics: Metrics;
   /** Detail of the problem `busy`. */
   busy: string;
-  /** Worker processes at most; one tenant gets all but one of them. */
+  /** Most worker processes; one tenant gets all but one of them. */
   workers?: number;
-  /** Milliseconds that a job may run, and that it may wait before: together they are its deadline. */
+  /** Milliseconds that a job may run, and that it may wait before it runs. */
   jobMs?: number;
   waitMs?: number;
   memoryMb?: number;
@@ -25,22 +25,9 @@ export interface LimitedWorkersOptions {
   idleMs?: number;
 }
 
-export interface LimitedWorkers<Q, A> {
-  /**
-   * The outcome of a job. `onTurn` is called when its turn has come and may refuse it by throwing. Throws Problem `busy`
-   * when too many wait or the wait is too long, `unavailable` when no worker can be started.
-   */
-  run(claim: Claim, question: Q, onTurn?: () => void): Promise<JobReply<A>>;
-  close(): Promise<void>;
-}
-
 const waiting = { total: 400, perTenant: 200, perMember: 200 };
 
-export function createLimitedWorkers<Q, A>(options: LimitedWorkersOptions): LimitedWorkers<Q, A> {
-  return new Pool<Q, A>(options);
-}
-
-class Pool<Q, A> implements LimitedWorkers<Q, A> {
+export class LimitedWorkers<Q, A> {
   readonly #options: Required<LimitedWorkersOptions>;
   readonly #queue: FairQueue;
   readonly #idle = new Map<WorkerProcess<Q, A>, NodeJS.Timeout>();
@@ -63,14 +50,18 @@ class Pool<Q, A> implements LimitedWorkers<Q, A> {
     });
   }
 
-  async run(claim: Claim, question: Q, onTurn?: () => void): Promise<JobReply<A>> {
+  /**
+   * The outcome of a job. `onStart` is called before the job starts and may refuse it by throwing. Throws Problem `busy` if
+   * the queue is full or the wait too long, `unavailable` if no worker can be started.
+   */
+  async run(claim: Claim, question: Q, onStart?: () => void): Promise<JobReply<A>> {
     const { name } = this.#options;
     const asked = performance.now();
     const release = await this.#queue.take(claim);
     this.#metrics.wait.observe({ worker: name }, (performance.now() - asked) / 1_000);
     try {
-      onTurn?.();
-      const reply = await this.#runAgainIfUsed(question);
+      onStart?.();
+      const reply = await this.#runWithRetry(question);
       this.#metrics.jobs.inc({ worker: name, outcome: outcomeOf(reply) });
       return reply;
     } finally {
@@ -84,11 +75,11 @@ class Pool<Q, A> implements LimitedWorkers<Q, A> {
     await Promise.all([...this.#all].map((worker) => worker.end()));
   }
 
-  /** A worker that has run other jobs may be out of memory because of them: then the job has a second try in a new one. */
-  async #runAgainIfUsed(question: Q): Promise<JobReply<A>> {
+  /** Retries a job once if its worker ran out of memory after other jobs, which may have caused it. */
+  async #runWithRetry(question: Q): Promise<JobReply<A>> {
     const [reply, jobs] = await this.#runOnce(question);
-    const isInnocent = 'exceeded' in reply && reply.exceeded === 'memory' && jobs > 1;
-    return isInnocent ? (await this.#runOnce(question))[0] : reply;
+    const mayBeInnocent = 'exceeded' in reply && reply.exceeded === 'memory' && jobs > 1;
+    return mayBeInnocent ? (await this.#runOnce(question))[0] : reply;
   }
 
   async #runOnce(question: Q): Promise<[reply: JobReply<A>, jobs: number]> {

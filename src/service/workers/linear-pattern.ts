@@ -26,9 +26,9 @@ export function compilePattern(source: string, isStrict: boolean): Pattern {
   };
 }
 
-/** For Ajv's option `code.regExp`. */
+/** For the option `code.regExp` of Ajv. */
 export function schemaPatterns(isStrict: boolean): ((source: string) => Pattern) & { code: string } {
-  // The code is for schemas that are written to a file, which none is.
+  // Ajv uses `code` only for schemas that are written to a file.
   return Object.assign((source: string) => compilePattern(source, isStrict), { code: '' });
 }
 
@@ -65,7 +65,7 @@ const lineEnds: CodePoints = [
   [0x0d, 0x0d],
   [0x2028, 0x2029],
 ];
-/** Members of `\p{…}` by name, as the native engine knows them: RE2 follows another version of Unicode. */
+/** Members of `\p{…}` by name in the native engine, because RE2 implements another version of Unicode. */
 const properties = new Map<string, CodePoints>();
 
 /**
@@ -75,15 +75,15 @@ const properties = new Map<string, CodePoints>();
 export function translatePattern(source: string, isUnicode: boolean): string | undefined {
   let translated = '';
   for (let at = 0; at < source.length; ) {
-    const part = readOperator(source, at) ?? readSet(source, at, isUnicode);
-    if (!part) return undefined;
-    translated += part.text;
-    at = part.end;
+    const fragment = readOperator(source, at) ?? readSet(source, at, isUnicode);
+    if (!fragment) return undefined;
+    translated += fragment.text;
+    at = fragment.end;
   }
   return translated;
 }
 
-interface Part {
+interface Fragment {
   text: string;
   end: number;
 }
@@ -91,18 +91,18 @@ interface Part {
 const operator =
   /(?<start>\^)|(?<stop>\$)|(?<boundary>\\[bB])|(?<quantifier>[*+?]|\{\d{1,4}(?:,\d{0,4})?\})\??|(?<group>\((?:\?:|\?<[A-Za-z_$][\w$]*>|(?!\?)))|(?<syntax>[|)])/y;
 
-function readOperator(source: string, at: number): Part | undefined {
+function readOperator(source: string, at: number): Fragment | undefined {
   operator.lastIndex = at;
   const found = operator.exec(source)?.groups;
   if (!found) return undefined;
   const { start, stop, boundary, quantifier, group, syntax } = found;
-  // Lazy or greedy, captured or not: it is the same for the question whether a text matches.
+  // Laziness and capturing do not change whether a text matches.
   const text = (start && '\\A') ?? (stop && '\\z') ?? boundary ?? quantifier ?? (group && '(?:') ?? syntax ?? '';
   return { text, end: operator.lastIndex };
 }
 
 /** A dot, a class, an escape or a literal. */
-function readSet(source: string, at: number, isUnicode: boolean): Part | undefined {
+function readSet(source: string, at: number, isUnicode: boolean): Fragment | undefined {
   if (source[at] === '.') return { text: writeClass(complement(lineEnds)), end: at + 1 };
   if (source[at] === '[') return readClass(source, at + 1, isUnicode);
   const atom = readAtom(source, at, isUnicode, false);
@@ -114,8 +114,8 @@ interface Atom {
   end: number;
 }
 
-/** From behind the bracket that opens it to behind the one that closes it. */
-function readClass(source: string, start: number, isUnicode: boolean): Part | undefined {
+/** `start` is behind the opening bracket, `end` behind the closing one. */
+function readClass(source: string, start: number, isUnicode: boolean): Fragment | undefined {
   const isNegated = source[start] === '^';
   const set: Range[] = [];
   let at = isNegated ? start + 1 : start;
@@ -128,7 +128,7 @@ function readClass(source: string, start: number, isUnicode: boolean): Part | un
       const last = readAtom(source, at + 1, isUnicode, true);
       const from = only(first.set);
       const to = last && only(last.set);
-      // `[\w-x]`, which only the older syntax has.
+      // `[\w-x]` is older syntax.
       if (from === undefined || to === undefined) return undefined;
       set.push([from, to]);
       at = last?.end ?? at;
@@ -151,7 +151,7 @@ function readAtom(source: string, at: number, isUnicode: boolean, inClass: boole
   const point = source.codePointAt(at);
   if (point === undefined || isSurrogate(point)) return undefined;
   const character = String.fromCodePoint(point);
-  // Brackets and braces that stand for themselves are older syntax.
+  // Unescaped brackets and braces are older syntax.
   if (!inClass && '^$.*+?()[]{}|'.includes(character)) return undefined;
   return { set: [[point, point]], end: at + character.length };
 }
@@ -185,7 +185,7 @@ function setOfLetter(letter: string): CodePoints {
   return lower === letter ? set : complement(set);
 }
 
-/** Asks the native engine about each code point, once for each name: some 50 ms. */
+/** Tests each code point in the native engine, which takes about 50 ms for each name. */
 function setOfProperty(name: string): CodePoints {
   const known = properties.get(name);
   if (known) return known;
@@ -213,7 +213,7 @@ function complement(set: CodePoints): CodePoints {
 }
 
 function writeClass(set: CodePoints): string {
-  // RE2 has no way to write an empty class.
+  // RE2 has no syntax for an empty class.
   if (set.length === 0) return `[^\\x{0}-\\x{${lastCodePoint.toString(16)}}]`;
   return `[${set.map(([from, to]) => `\\x{${from.toString(16)}}-\\x{${to.toString(16)}}`).join('')}]`;
 }

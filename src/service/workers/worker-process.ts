@@ -1,7 +1,6 @@
-// One child process that runs jobs with limits of time and memory. A thread would not do: a single allocation beyond the
-// limits of a thread ends the whole process (V8 aborts), and one beyond those of a child ends the child only.
-// The child has no network, no environment but the path of the compile cache, reads nothing but the program, and can
-// neither write nor start processes.
+// One child process that runs jobs with limits of time and memory. It is not a thread, because V8 aborts the whole process
+// when an allocation exceeds the limits of a thread. The child has no network and no environment but the path of the compile
+// cache, reads only the program, and can neither write files nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
@@ -13,17 +12,17 @@ export interface WorkerProcessOptions {
   script: string;
   /** Megabytes of its heap. */
   memoryMb: number;
-  /** Milliseconds that one job may run on a machine that is not busy. */
+  /** Milliseconds that one job may run; four times that on a busy machine. */
   jobMs: number;
 }
 
-/** Which limit a job exceeded; `partial` is what it had found by then. */
+/** Which limit a job exceeded; `partial` is the last partial result. */
 export type Exceeded<A> = { exceeded: 'time' | 'memory'; partial: A | undefined };
 export type JobReply<A> = { done: A } | { failed: string } | Exceeded<A>;
 
-/** Milliseconds for a start, on a machine that is busy. */
+/** Milliseconds for a start on a busy machine. */
 const startMs = 20_000;
-/** Milliseconds after its limit that a worker may take to say that a job exceeded it. */
+/** Milliseconds that a worker may take to report that a job exceeded its limit. */
 const graceMs = 500;
 
 const root = join(import.meta.dirname, '../../..');
@@ -35,7 +34,7 @@ export class WorkerProcess<Q, A> {
   #settle: ((reply: JobReply<A> | 'ready') => void) | undefined;
   #partial: A | undefined;
   #isKilled = false;
-  /** Jobs that it has begun. */
+  /** Jobs that it has started. */
   jobs = 0;
   isAlive = true;
 
@@ -51,11 +50,11 @@ export class WorkerProcess<Q, A> {
       env: compileCache(),
       cwd: root,
       serialization: 'advanced',
-      // V8 writes a page about a lack of memory, which is no JSON line.
+      // Out of memory, V8 writes a report, which is not a JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     yieldToRequests(this.#child);
-    // It must not keep the process alive; a running job is waited for by its request.
+    // The child must not keep this process alive.
     this.#child.unref();
     this.#child.channel?.unref();
     this.#child.on('message', (message: WorkerMessage<A>) => this.#receive(message));
@@ -63,11 +62,11 @@ export class WorkerProcess<Q, A> {
     this.#ended = promise;
     const end = () => {
       this.isAlive = false;
-      this.#answer({ exceeded: this.#isKilled ? 'time' : 'memory', partial: this.#partial });
+      this.#settleWith({ exceeded: this.#isKilled ? 'time' : 'memory', partial: this.#partial });
       resolve();
     };
     this.#child.on('exit', end);
-    // It could not be started, or a message could not be sent to it.
+    // The child could not be started, or a message could not be sent.
     this.#child.on('error', () => {
       if (this.#child.pid === undefined) end();
       else this.#kill();
@@ -83,7 +82,7 @@ export class WorkerProcess<Q, A> {
     throw new Error(`The worker ${options.script} did not start.`);
   }
 
-  /** Resolves when the job is done or, if it exceeded its limits, when that is certain: a killed process has ended. */
+  /** Resolves when the job is done, or when a process that exceeded its limits has ended. */
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
@@ -108,13 +107,13 @@ export class WorkerProcess<Q, A> {
   }
 
   #receive(message: WorkerMessage<A>): void {
-    if (message === 'ready') this.#answer(message);
+    if (message === 'ready') this.#settleWith(message);
     else if ('partial' in message) this.#partial = message.partial;
-    else if ('exceeded' in message) this.#answer({ exceeded: message.exceeded, partial: this.#partial });
-    else this.#answer(message);
+    else if ('exceeded' in message) this.#settleWith({ exceeded: message.exceeded, partial: this.#partial });
+    else this.#settleWith(message);
   }
 
-  #answer(reply: JobReply<A> | 'ready'): void {
+  #settleWith(reply: JobReply<A> | 'ready'): void {
     const settle = this.#settle;
     this.#settle = undefined;
     settle?.(reply);
@@ -132,12 +131,12 @@ function compileCache(): Record<string, string> {
   return folder ? { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_READONLY: '1' } : {};
 }
 
-/** On a busy machine what tenants wrote gets a tenth of a processor: the process that serves people comes first. */
+/** Gives code of tenants about a tenth of a busy processor, so that requests come first. */
 function yieldToRequests({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
     setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // It has ended already, which its events tell.
+    // The child has already ended.
   }
 }

@@ -5,7 +5,7 @@ import type { Platform } from '../../platform/platform.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-metrics.ts';
+import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
 import type { Urns } from '../../service/urn.ts';
 import type { AccessAddresses } from '../access-addresses.ts';
 import type { TokenHandlerConfig } from '../config.ts';
