@@ -54,7 +54,6 @@ export class WorkerProcess<Q, A> {
       // V8 writes a page about a lack of memory, which is no JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
-    yieldToRequests(this.#child);
     // It must not keep the process alive; a running job is waited for by its request.
     this.#child.unref();
     this.#child.channel?.unref();
@@ -108,8 +107,10 @@ export class WorkerProcess<Q, A> {
   }
 
   #receive(message: WorkerMessage<A>): void {
-    if (message === 'ready') this.#answer(message);
-    else if ('partial' in message) this.#partial = message.partial;
+    if (message === 'ready') {
+      yieldToRequests(this.#child);
+      this.#answer(message);
+    } else if ('partial' in message) this.#partial = message.partial;
     else if ('exceeded' in message) this.#answer({ exceeded: message.exceeded, partial: this.#partial });
     else this.#answer(message);
   }
@@ -132,7 +133,10 @@ function compileCache(): Record<string, string> {
   return folder ? { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_READONLY: '1' } : {};
 }
 
-/** On a busy machine what tenants wrote gets a tenth of a processor: the process that serves people comes first. */
+/**
+ * On a busy machine what tenants wrote gets a tenth of a processor: the process that serves people comes first. The start
+ * of the worker runs the product's code, and requests wait for it.
+ */
 function yieldToRequests({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
