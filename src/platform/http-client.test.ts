@@ -354,7 +354,8 @@ describe('the circuit', () => {
     await Promise.allSettled(Array.from({ length: 6 }, () => get()));
     const started = performance.now();
     await expect(get()).rejects.toMatchObject({ kind: 'open' });
-    expect(performance.now() - started).toBeLessThan(200);
+    // A call that waits takes its timeout, 400 ms.
+    expect(performance.now() - started).toBeLessThan(400);
   });
 
   it('opens on refused connections', async () => {

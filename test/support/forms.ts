@@ -222,7 +222,7 @@ export async function configure(
 async function untilRegistered({ access, tenant, url }: TestPlatform): Promise<void> {
   const token = await roleToken(access, { 'notification-service': ['subscription-admin'] }, { realm: 'core' });
   const type = `${url}/subscription/v1/types/form-status-updates?tenantId=${encodeURIComponent(tenant.id)}`;
-  for (let attempt = 0; attempt < 200; attempt += 1) {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
     if ((await call(type, { token })).status === 200) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -55,6 +55,7 @@ describe('parseIfMatch', () => {
     const started = performance.now();
     parseIfMatch(`${'"x",'.repeat(20_000)}x`);
     parseIfMatch(`${' '.repeat(50_000)}x`);
-    expect(performance.now() - started).toBeLessThan(200);
+    // In quadratic time they would take a minute.
+    expect(performance.now() - started).toBeLessThan(2_000);
   });
 });

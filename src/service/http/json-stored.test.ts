@@ -83,7 +83,7 @@ describe('JSON bodies', () => {
   }
 
   it('are stored byte for byte as they were validated, or rejected, whatever was parsed before', {
-    timeout: 30_000 + bodies,
+    timeout: 120_000 + bodies,
   }, async () => {
     const next = createBodyFuzzer(seed);
     let acceptedInAll = 0;

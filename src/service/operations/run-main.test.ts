@@ -27,7 +27,9 @@ describe('a process', () => {
     );
     const zod = `import { z } from '${join(import.meta.dirname, '../../../node_modules/zod/index.js')}';`;
     writeFileSync(path, [...lines, zod, body].join('\n'));
-    const child = spawn(process.execPath, [path], { env: { PATH: process.env.PATH, ...env } });
+    const child = spawn(process.execPath, [path], {
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+    });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
     const exited = once(child, 'close').then(([code]) => ({ code: code as number | null, output }));

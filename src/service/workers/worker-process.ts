@@ -53,7 +53,6 @@ export class WorkerProcess<Q, A> {
       // Out of memory, V8 writes a report, which is not a JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
-    yieldToRequests(this.#child);
     // The child must not keep this process alive.
     this.#child.unref();
     this.#child.channel?.unref();
@@ -107,8 +106,10 @@ export class WorkerProcess<Q, A> {
   }
 
   #receive(message: WorkerMessage<A>): void {
-    if (message === 'ready') this.#settleWith(message);
-    else if ('partial' in message) this.#partial = message.partial;
+    if (message === 'ready') {
+      yieldToRequests(this.#child);
+      this.#settleWith(message);
+    } else if ('partial' in message) this.#partial = message.partial;
     else if ('exceeded' in message) this.#settleWith({ exceeded: message.exceeded, partial: this.#partial });
     else this.#settleWith(message);
   }
@@ -131,7 +132,10 @@ function compileCache(): Record<string, string> {
   return folder ? { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_READONLY: '1' } : {};
 }
 
-/** Gives code of tenants about a tenth of a busy processor, so that requests come first. */
+/**
+ * Gives code of tenants about a tenth of a busy processor, so that requests come first. Call it after the start of the child,
+ * which runs only our code, and for which requests wait.
+ */
 function yieldToRequests({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {

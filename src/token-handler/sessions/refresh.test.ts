@@ -67,10 +67,10 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     const replica = await one();
     const { cookie, tokens } = await replica.open();
     pass(245);
-    door.set(300);
+    door.set(2_000);
     const started = performance.now();
     expect(await replica.call(cookie)).toBe(tokens.accessToken);
-    expect(performance.now() - started).toBeLessThan(200);
+    expect(performance.now() - started).toBeLessThan(2_000);
     await until(async () => (await replica.call(cookie)) !== tokens.accessToken);
     expect(door.presented).toEqual([tokens.refreshToken]);
     expect(await replica.call(cookie)).not.toBe('refused');

@@ -108,7 +108,8 @@ describe('a revoked session', () => {
     expect(await one.call(cookie)).toBe('refused');
     const started = performance.now();
     await until(async () => (await two.call(cookie)) === 'refused');
-    expect(performance.now() - started).toBeLessThan(100);
+    // A replica that is told nothing finds out after 4 s.
+    expect(performance.now() - started).toBeLessThan(3_000);
   });
 
   it('is rejected within 4 s by a replica without Redis, which responds with 503 to all sessions', async () => {
