@@ -90,14 +90,14 @@ async function demo(): Promise<{ code: number | null; output: string }> {
 describe('npm start', { timeout: 2 * longestStart }, () => {
   it('starts from nothing, prints where everything is, leads a draft through its whole life, and a person through a sign-in', async () => {
     const started = await start();
-    for (const told of [
+    for (const text of [
       `http://localhost:${port}/docs`,
       'alice@example.com',
       'demo-intake-secret',
       'Token handler',
       'npm run demo',
     ]) {
-      expect(started.output()).toContain(told);
+      expect(started.output()).toContain(text);
     }
     expect((await ask('/health')).status).toBe(200);
     const { code, output } = await demo();

@@ -8,7 +8,7 @@ import { startTestRelay, type TestRelay, type TestRelayOptions } from '../suppor
 const patience = 30_000;
 let database: OutboxDatabase;
 let sink: Sink;
-let relay: TestRelay | undefined;
+let dispatcher: TestRelay | undefined;
 let moved = 0;
 const clock = () => new Date(Date.now() + moved);
 beforeEach(async () => {
@@ -16,15 +16,15 @@ beforeEach(async () => {
   [database, sink] = await Promise.all([createOutboxDatabase(), startSink()]);
 });
 afterEach(async () => {
-  await relay?.stop();
-  relay = undefined;
+  await dispatcher?.stop();
+  dispatcher = undefined;
   await sink.close();
   await database.close();
 });
 
 function start(options: Partial<TestRelayOptions> = {}): TestRelay {
-  relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
-  return relay;
+  dispatcher = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
+  return dispatcher;
 }
 const refuse = (status: number, when: (path: string) => boolean) =>
   sink.answer(({ path }) => (when(path) ? { status } : undefined) as undefined);
@@ -35,7 +35,7 @@ const delivered = () =>
   vi.waitFor(async () => expect(await undelivered()).toBe(0), { timeout: patience, interval: 20 });
 const removals = () => sink.received.filter(({ method, path }) => method === 'DELETE' && isNotification(path));
 const metric = async (name: string, kind: string) => {
-  const text = (await relay?.metrics.registry.metrics()) ?? '';
+  const text = (await dispatcher?.metrics.registry.metrics()) ?? '';
   return Number(new RegExp(`^${name}\\{kind="${kind}"\\} (.*)$`, 'm').exec(text)?.[1]);
 };
 
