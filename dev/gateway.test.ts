@@ -40,8 +40,8 @@ beforeEach(async () => {
 afterEach(() => Promise.all([forms.close(), tokenHandler.close(), gateway.close()]));
 
 const open = async (path: string, headers: Record<string, string> = {}) => {
-  const { statusCode, headers: answered, body } = await request(`http://127.0.0.1:${gateway.port}${path}`, { headers });
-  return { status: statusCode, headers: answered, text: await body.text() };
+  const { statusCode, headers: received, body } = await request(`http://127.0.0.1:${gateway.port}${path}`, { headers });
+  return { status: statusCode, headers: received, text: await body.text() };
 };
 
 function upgrade(path: string, host: string) {
@@ -49,7 +49,7 @@ function upgrade(path: string, host: string) {
   let text = '';
   socket.on('data', (chunk: Buffer) => (text += chunk.toString())).on('error', () => undefined);
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
-  return { socket, answered: () => text };
+  return { socket, received: () => text };
 }
 
 it('a request keeps its path and query, and names its origin in X-Forwarded-For', async () => {
@@ -97,10 +97,10 @@ it('upgrades reach the token handler rewritten, go both ways, and end with the g
     socket.write(req.url ?? '');
     socket.pipe(socket);
   });
-  const { socket, answered } = upgrade('/token-handler/targets/a/ws?b=c', 'localhost');
-  await expect.poll(answered).toMatch(/^HTTP\/1\.1 101 .*\/token-handler\/v1\/targets\/a\/ws\?b=c$/s);
+  const { socket, received } = upgrade('/token-handler/targets/a/ws?b=c', 'localhost');
+  await expect.poll(received).toMatch(/^HTTP\/1\.1 101 .*\/token-handler\/v1\/targets\/a\/ws\?b=c$/s);
   socket.write(' and back');
-  await expect.poll(answered).toMatch(/ and back$/);
+  await expect.poll(received).toMatch(/ and back$/);
   const ended = once(socket, 'close');
   await gateway.close();
   await ended;
@@ -111,9 +111,9 @@ it.each([
   ['to a path that only begins like the token handler', '/token-handlers/ws', 'localhost'],
   ['for a host name that does not always mean this machine', '/token-handler/targets/a/ws', 'evil.example.org'],
 ])('an upgrade %s is refused', async (_, path, host) => {
-  const { socket, answered } = upgrade(path, host);
+  const { socket, received } = upgrade(path, host);
   await once(socket, 'close');
-  expect(answered()).toMatch(/^HTTP\/1\.1 404 /);
+  expect(received()).toMatch(/^HTTP\/1\.1 404 /);
 });
 
 it('a path that only begins like the path of a service is not routed to that service', async () => {

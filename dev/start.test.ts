@@ -110,14 +110,14 @@ const exitsIn = ({ output }: Started) => output().match(/The [a-z ]+ exited \([^
 describe('npm start', { timeout: 2 * longestStart }, () => {
   it('starts from nothing, prints where everything is, leads a draft through its whole life, a person through a sign-in, and a reconciler through a run', async () => {
     const started = await start();
-    for (const told of [
+    for (const text of [
       `http://localhost:${port}/docs`,
       'alice@example.com',
       'demo-intake-secret',
       'Token handler',
       'npm run demo',
     ]) {
-      expect(started.output()).toContain(told);
+      expect(started.output()).toContain(text);
     }
     expect((await ask('/health')).status).toBe(200);
     const { code, output } = await demo();

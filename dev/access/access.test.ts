@@ -12,8 +12,8 @@ afterAll(() => access.close());
 const requestToken = async (form: Record<string, string>, realm = 'demo') => {
   const body = new URLSearchParams(form);
   const response = await fetch(`${access.issuer(realm)}/protocol/openid-connect/token`, { method: 'POST', body });
-  const answer: Record<string, unknown> = JSON.parse(await response.text());
-  return { status: response.status, answer };
+  const json: Record<string, unknown> = JSON.parse(await response.text());
+  return { status: response.status, json };
 };
 
 describe('access tokens', () => {
@@ -89,22 +89,22 @@ describe('access tokens', () => {
 describe('the token endpoint', () => {
   it('refuses a wrong client secret, a wrong password and an unknown client', async () => {
     const wrongSecret = { grant_type: 'client_credentials', client_id: 'demo-intake', client_secret: 'wrong' };
-    expect(await requestToken(wrongSecret)).toMatchObject({ status: 401, answer: { error: 'invalid_client' } });
+    expect(await requestToken(wrongSecret)).toMatchObject({ status: 401, json: { error: 'invalid_client' } });
     const wrongPassword = {
       grant_type: 'password',
       client_id: 'demo-cli',
       username: 'alice@example.com',
       password: 'x',
     };
-    expect(await requestToken(wrongPassword)).toMatchObject({ status: 400, answer: { error: 'invalid_grant' } });
+    expect(await requestToken(wrongPassword)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } });
     const unknown = { grant_type: 'client_credentials', client_id: 'nobody', client_secret: 'x' };
-    expect(await requestToken(unknown)).toMatchObject({ status: 401, answer: { error: 'invalid_client' } });
+    expect(await requestToken(unknown)).toMatchObject({ status: 401, json: { error: 'invalid_client' } });
   });
 
   it('allows the password grant to demo-cli only', async () => {
     const form = { grant_type: 'password', username: 'alice@example.com', password: 'alice' };
     const refused = await requestToken({ ...form, client_id: 'demo-intake', client_secret: 'demo-intake-secret' });
-    expect(refused).toMatchObject({ status: 400, answer: { error: 'invalid_request' } });
+    expect(refused).toMatchObject({ status: 400, json: { error: 'invalid_request' } });
   });
 
   it('accepts client credentials in the form and as HTTP Basic', async () => {
@@ -118,33 +118,33 @@ describe('the token endpoint', () => {
     expect((await requestToken(form)).status).toBe(200);
   });
 
-  it('answers a refresh with new tokens and refresh_expires_in, and refuses a refresh token that was used', async () => {
+  it('responds to a refresh with new tokens and refresh_expires_in, and rejects a refresh token that was used', async () => {
     const form = { grant_type: 'password', client_id: 'demo-cli', username: 'alice@example.com', password: 'alice' };
     const first = await requestToken(form);
-    expect(first.answer).toMatchObject({ expires_in: 300, refresh_expires_in: 1800, token_type: 'Bearer' });
+    expect(first.json).toMatchObject({ expires_in: 300, refresh_expires_in: 1800, token_type: 'Bearer' });
     const refresh = {
       grant_type: 'refresh_token',
       client_id: 'demo-cli',
-      refresh_token: String(first.answer.refresh_token),
+      refresh_token: String(first.json.refresh_token),
     };
     const second = await requestToken(refresh);
-    expect(second).toMatchObject({ status: 200, answer: { expires_in: 300, refresh_expires_in: 1800 } });
-    expect(second.answer.refresh_token).not.toBe(first.answer.refresh_token);
-    expect(decodeJwt(String(second.answer.access_token)).email).toBe('alice@example.com');
-    expect(await requestToken(refresh)).toMatchObject({ status: 400, answer: { error: 'invalid_grant' } });
+    expect(second).toMatchObject({ status: 200, json: { expires_in: 300, refresh_expires_in: 1800 } });
+    expect(second.json.refresh_token).not.toBe(first.json.refresh_token);
+    expect(decodeJwt(String(second.json.access_token)).email).toBe('alice@example.com');
+    expect(await requestToken(refresh)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } });
   });
 
   it('keeps the refresh token in a realm that does not rotate, with the lifetimes of that realm', async () => {
     await access.addRealm('steady', { rotateRefreshTokens: false, accessTokenLifetime: 60, refreshTokenLifetime: 600 });
     const form = { grant_type: 'password', client_id: 'demo-cli', username: 'alice@example.com', password: 'alice' };
     const first = await requestToken(form, 'steady');
-    expect(first.answer).toMatchObject({ expires_in: 60, refresh_expires_in: 600 });
+    expect(first.json).toMatchObject({ expires_in: 60, refresh_expires_in: 600 });
     const refresh = {
       grant_type: 'refresh_token',
       client_id: 'demo-cli',
-      refresh_token: String(first.answer.refresh_token),
+      refresh_token: String(first.json.refresh_token),
     };
-    expect((await requestToken(refresh, 'steady')).answer.refresh_token).toBe(first.answer.refresh_token);
+    expect((await requestToken(refresh, 'steady')).json.refresh_token).toBe(first.json.refresh_token);
     expect((await requestToken(refresh, 'steady')).status).toBe(200);
   });
 });
@@ -154,8 +154,8 @@ it('userinfo returns the person of the token, and 401 without a valid token', as
     fetch(`${access.issuer('demo')}/protocol/openid-connect/userinfo`, {
       headers: { Authorization: `Bearer ${token}` },
     });
-  const answered = await ask(await access.userToken('demo', 'alice@example.com'));
-  expect(await answered.json()).toMatchObject({ email: 'alice@example.com', name: 'Alice Applicant' });
+  const response = await ask(await access.userToken('demo', 'alice@example.com'));
+  expect(await response.json()).toMatchObject({ email: 'alice@example.com', name: 'Alice Applicant' });
   const refused = await Promise.all(
     [await access.foreignToken({}, { key: 'unknown' }), await access.foreignToken({ exp: 1 }), ''].map(ask),
   );

@@ -10,7 +10,7 @@ import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 export function askToLogOut(ctx: KoaContextWithOIDC, form: string): void {
   const isProven = ctx.oidc.entities.IdTokenHint !== undefined;
   const submit = "document.getElementById('yes').click();";
-  answer(ctx, {
+  sendPage(ctx, {
     title: 'Sign out',
     width: 'narrow',
     body: html`<main class="card">
@@ -26,7 +26,7 @@ ${!isProven && html`<button type="submit" form="op.logoutForm">Stay signed in</b
 }
 
 export function confirmLogOut(ctx: KoaContextWithOIDC): void {
-  answer(ctx, {
+  sendPage(ctx, {
     title: 'Signed out',
     width: 'narrow',
     body: html`<main class="card"><h1>You are signed out</h1><p class="quiet">You can close this page.</p></main>`,
@@ -35,7 +35,7 @@ export function confirmLogOut(ctx: KoaContextWithOIDC): void {
 
 /** Shows an error that cannot be sent to the client, because the redirect URI is not known to be the client's. */
 export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
-  answer(ctx, {
+  sendPage(ctx, {
     title: 'Sign-in is not possible',
     width: 'narrow',
     body: html`<main class="card"><h1>Sign-in is not possible</h1>
@@ -44,7 +44,7 @@ export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
   });
 }
 
-function answer(ctx: KoaContextWithOIDC, page: Page): void {
+function sendPage(ctx: KoaContextWithOIDC, page: Page): void {
   ctx.set(pageHeaders(page));
   ctx.type = 'html';
   ctx.body = renderPage(page);

@@ -32,20 +32,20 @@ async function call(method: string, url: string, token: string, body?: object) {
     ...(body && { body: JSON.stringify(body) }),
   });
   const isJson = response.headers.get('Content-Type')?.includes('json');
-  return { status: response.status, answer: (isJson ? await response.json() : {}) as Registration };
+  return { status: response.status, json: (isJson ? await response.json() : {}) as Registration };
 }
 
 const register = (body: object = asked, token = 'demo-registration-token', realm = 'demo') =>
   call('POST', `${access.issuer(realm)}/clients-registrations/openid-connect`, token, body);
 
 it('a client registers with the initial access token and gets id, secret, management address and token', async () => {
-  const { status, answer } = await register();
+  const { status, json } = await register();
   expect(status).toBe(201);
-  expect(answer).toMatchObject({ ...asked, client_id: expect.any(String), client_secret: expect.any(String) });
-  expect(answer.registration_client_uri).toBe(
-    `${access.issuer('demo')}/clients-registrations/openid-connect/${answer.client_id}`,
+  expect(json).toMatchObject({ ...asked, client_id: expect.any(String), client_secret: expect.any(String) });
+  expect(json.registration_client_uri).toBe(
+    `${access.issuer('demo')}/clients-registrations/openid-connect/${json.client_id}`,
   );
-  expect(answer.registration_access_token).toEqual(expect.any(String));
+  expect(json.registration_access_token).toEqual(expect.any(String));
 });
 
 it('a wrong initial access token gets 401, and a realm without registration 404', async () => {
@@ -58,16 +58,16 @@ it('a client without redirect URIs is registered, and can be given some later', 
     { ...asked, redirect_uris: [] },
     { ...asked, redirect_uris: undefined },
   ]) {
-    const { status, answer } = await register(body);
+    const { status, json } = await register(body);
     expect(status).toBe(201);
-    expect(answer.redirect_uris).toEqual([]);
-    const updated = await call('PUT', answer.registration_client_uri, answer.registration_access_token, {
+    expect(json.redirect_uris).toEqual([]);
+    const updated = await call('PUT', json.registration_client_uri, json.registration_access_token, {
       ...asked,
-      client_id: answer.client_id,
+      client_id: json.client_id,
     });
     expect(updated).toMatchObject({
       status: 200,
-      answer: { redirect_uris: asked.redirect_uris, client_secret: answer.client_secret },
+      json: { redirect_uris: asked.redirect_uris, client_secret: json.client_secret },
     });
   }
 });
@@ -77,16 +77,16 @@ it('post-logout and back-channel addresses are kept', async () => {
     post_logout_redirect_uris: ['https://permits.example.org/'],
     backchannel_logout_uri: 'http://127.0.0.1:1/logout',
   };
-  expect((await register({ ...asked, ...more })).answer).toMatchObject({
+  expect((await register({ ...asked, ...more })).json).toMatchObject({
     ...more,
     backchannel_logout_session_required: true,
   });
 });
 
 it('an update changes the redirect URIs, keeps id and secret, and replaces the registration access token', async () => {
-  const { answer: first } = await register();
+  const { json: first } = await register();
   const update = { ...asked, client_id: first.client_id, redirect_uris: ['https://permits.example.org/other'] };
-  const { status, answer: second } = await call(
+  const { status, json: second } = await call(
     'PUT',
     first.registration_client_uri,
     first.registration_access_token,
@@ -97,30 +97,30 @@ it('an update changes the redirect URIs, keeps id and secret, and replaces the r
   expect(second.registration_access_token).not.toBe(first.registration_access_token);
   expect((await call('GET', first.registration_client_uri, first.registration_access_token)).status).toBe(401);
   expect(
-    (await call('GET', first.registration_client_uri, second.registration_access_token)).answer.redirect_uris,
+    (await call('GET', first.registration_client_uri, second.registration_access_token)).json.redirect_uris,
   ).toEqual(update.redirect_uris);
 });
 
 it('a deleted client cannot be used, and its token manages nothing', async () => {
-  const { answer } = await register();
-  expect((await call('DELETE', answer.registration_client_uri, answer.registration_access_token)).status).toBe(204);
-  expect((await call('GET', answer.registration_client_uri, answer.registration_access_token)).status).toBe(401);
+  const { json } = await register();
+  expect((await call('DELETE', json.registration_client_uri, json.registration_access_token)).status).toBe(204);
+  expect((await call('GET', json.registration_client_uri, json.registration_access_token)).status).toBe(401);
   const body = new URLSearchParams({
     grant_type: 'refresh_token',
     refresh_token: 'x',
-    client_id: answer.client_id,
-    client_secret: answer.client_secret,
+    client_id: json.client_id,
+    client_secret: json.client_secret,
   });
   const token = await fetch(`${access.issuer('demo')}/protocol/openid-connect/token`, { method: 'POST', body });
   expect(token.status).toBe(401);
 });
 
 it('the registration access token of one client does not manage another', async () => {
-  const [one, two] = [(await register()).answer, (await register()).answer];
+  const [one, two] = [(await register()).json, (await register()).json];
   expect((await call('GET', two.registration_client_uri, one.registration_access_token)).status).toBe(401);
 });
 
 it('an invalid redirect URI is rejected with 400', async () => {
   const refused = await register({ ...asked, redirect_uris: ['not a uri'] });
-  expect(refused).toMatchObject({ status: 400, answer: { error: 'invalid_redirect_uri' } });
+  expect(refused).toMatchObject({ status: 400, json: { error: 'invalid_redirect_uri' } });
 });

@@ -56,8 +56,8 @@ async function exchange(form: Record<string, string>, { clientId, secret } = cli
     headers: { Authorization: `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}` },
     body: new URLSearchParams(form),
   });
-  const answer: Record<string, unknown> = JSON.parse(await response.text());
-  return { status: response.status, answer };
+  const json: Record<string, unknown> = JSON.parse(await response.text());
+  return { status: response.status, json };
 }
 
 const redeem = (view: View, who = client) =>
@@ -87,13 +87,13 @@ describe('sign-in', () => {
   });
 
   it('gives an ID token with the nonce, the person and the session, and an access token of the same session', async () => {
-    const { answer } = await redeem(await signIn(browse()));
+    const { json } = await redeem(await signIn(browse()));
     const keys = createRemoteJWKSet(new URL(`${access.issuer('demo')}/protocol/openid-connect/certs`));
-    const idToken = await jwtVerify(String(answer.id_token), keys, { issuer: access.issuer('demo'), audience: 'app' });
+    const idToken = await jwtVerify(String(json.id_token), keys, { issuer: access.issuer('demo'), audience: 'app' });
     expect(idToken.payload).toMatchObject({ nonce: 'the nonce', email: 'alice@example.com', name: 'Alice Applicant' });
-    const accessToken = decodeJwt(String(answer.access_token));
+    const accessToken = decodeJwt(String(json.access_token));
     expect(accessToken).toMatchObject({ sub: idToken.payload.sub, azp: 'app', sid: expect.any(String) });
-    expect(answer).toMatchObject({ expires_in: 300, refresh_expires_in: 1800 });
+    expect(json).toMatchObject({ expires_in: 300, refresh_expires_in: 1800 });
   });
 
   it('shows the form again, with 401 and the reason, when the password is wrong', async () => {
@@ -149,11 +149,11 @@ describe('sign-in', () => {
     };
     expect(await exchange({ ...form, code_verifier: 'x'.repeat(43) })).toMatchObject({
       status: 400,
-      answer: { error: 'invalid_grant' },
+      json: { error: 'invalid_grant' },
     });
     const second = await signIn(browse());
     expect((await redeem(second)).status).toBe(200);
-    expect(await redeem(second)).toMatchObject({ status: 400, answer: { error: 'invalid_grant' } });
+    expect(await redeem(second)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } });
   });
 
   it('keeps the sessions of two realms on one host apart', async () => {
@@ -170,22 +170,22 @@ describe('logout', () => {
 
   it('asks first, and ends the session and its refresh tokens when the person agrees', async () => {
     const browser = browse();
-    const { answer } = await redeem(await signIn(browser));
+    const { json } = await redeem(await signIn(browser));
     const question = await browser.open(endSession({}));
     expect(question.text).toContain('Sign out?');
     expect((await browser.submit(question, { logout: 'yes' })).text).toContain('You are signed out');
     expect((await browser.open(authorizationUrl({ prompt: 'none' }))).url.searchParams.get('error')).toBe(
       'login_required',
     );
-    const refresh = { grant_type: 'refresh_token', refresh_token: String(answer.refresh_token) };
-    expect(await exchange(refresh)).toMatchObject({ status: 400, answer: { error: 'invalid_grant' } });
+    const refresh = { grant_type: 'refresh_token', refresh_token: String(json.refresh_token) };
+    expect(await exchange(refresh)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } });
   });
 
   it('with an ID token submits the form by script, and returns to the registered address', async () => {
     const browser = browse();
-    const { answer } = await redeem(await signIn(browser));
+    const { json } = await redeem(await signIn(browser));
     const hint = {
-      id_token_hint: String(answer.id_token),
+      id_token_hint: String(json.id_token),
       post_logout_redirect_uri: 'https://app.example.org/',
       state: 'bye',
     };
@@ -197,9 +197,9 @@ describe('logout', () => {
 
   it('refuses to return to an address that is not registered', async () => {
     const browser = browse();
-    const { answer } = await redeem(await signIn(browser));
+    const { json } = await redeem(await signIn(browser));
     const page = await browser.open(
-      endSession({ id_token_hint: String(answer.id_token), post_logout_redirect_uri: 'https://evil.example.org/' }),
+      endSession({ id_token_hint: String(json.id_token), post_logout_redirect_uri: 'https://evil.example.org/' }),
     );
     expect(page.status).toBe(400);
   });
@@ -216,18 +216,18 @@ describe('logout', () => {
     });
     const { client_id, client_secret } = (await registered.json()) as Record<string, string>;
     const browser = browse();
-    const { answer } = await redeem(await signIn(browser, { client_id: client_id ?? '' }), {
+    const { json } = await redeem(await signIn(browser, { client_id: client_id ?? '' }), {
       clientId: client_id ?? '',
       secret: client_secret ?? '',
     });
-    const sid = decodeJwt(String(answer.id_token)).sid;
-    await browser.submit(await browser.open(endSession({ id_token_hint: String(answer.id_token) })), { logout: 'yes' });
+    const sid = decodeJwt(String(json.id_token)).sid;
+    await browser.submit(await browser.open(endSession({ id_token_hint: String(json.id_token) })), { logout: 'yes' });
     expect(decodeJwt(logoutTokens[0] ?? '')).toMatchObject({
       iss: access.issuer('demo'),
       aud: client_id,
       sid,
       events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
     });
-    expect(decodeJwt(String(answer.access_token)).sid).toBe(sid);
+    expect(decodeJwt(String(json.access_token)).sid).toBe(sid);
   });
 });

@@ -10,18 +10,18 @@ export function createSignInRoutes(provider: Provider, realm: Realm): express.Ro
   const router = express.Router();
   router.get('/login-actions/authenticate/:uid', async (req, res) => {
     const interaction = await findInteraction(provider, req, res);
-    if (!interaction) return answer(res.status(400), expiredPage());
+    if (!interaction) return sendPage(res.status(400), expiredPage());
     // All clients are first-party clients, so prompt=consent is granted without a page.
     if (interaction.prompt.name === 'consent') return provider.interactionFinished(req, res, { consent: {} });
     const hint = interaction.params.login_hint;
-    answer(res, formPage(realm, { email: typeof hint === 'string' ? hint : '' }));
+    sendPage(res, formPage(realm, { email: typeof hint === 'string' ? hint : '' }));
   });
   router.post(
     '/login-actions/authenticate/:uid',
     express.urlencoded({ extended: false, limit: '8kb' }),
     async (req, res) => {
       const interaction = await findInteraction(provider, req, res);
-      if (!interaction) return answer(res.status(400), expiredPage());
+      if (!interaction) return sendPage(res.status(400), expiredPage());
       const form = readForm(req.body);
       if (form.action === 'cancel') {
         return provider.interactionFinished(req, res, {
@@ -30,7 +30,7 @@ export function createSignInRoutes(provider: Provider, realm: Realm): express.Ro
         });
       }
       const account = realm.authenticate(form.username, form.password);
-      if (!account) return answer(res.status(401), formPage(realm, { email: form.username, refused: true }));
+      if (!account) return sendPage(res.status(401), formPage(realm, { email: form.username, refused: true }));
       await provider.interactionFinished(req, res, { login: { accountId: account.id, amr: ['pwd'] } });
     },
   );
@@ -83,6 +83,6 @@ function expiredPage(): Page {
   };
 }
 
-function answer(res: express.Response, page: Page): void {
+function sendPage(res: express.Response, page: Page): void {
   res.set(pageHeaders(page)).send(renderPage(page));
 }

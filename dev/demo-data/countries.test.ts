@@ -49,9 +49,9 @@ describe('The register of countries', () => {
     await create();
     expect((await call(registerUrl(), { token })).body).toMatchObject({ name: countriesName, entries: countries });
     const tenantId = encodeURIComponent(forms.platform.tenant.id);
-    const answer = await call(`${registerUrl()}/entries?tenantId=${tenantId}`);
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual(countries);
+    const response = await call(`${registerUrl()}/entries?tenantId=${tenantId}`);
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual(countries);
   });
 
   it('does not change if it exists', async () => {

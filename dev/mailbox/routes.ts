@@ -11,7 +11,7 @@ const sandbox = 'allow-popups allow-popups-to-escape-sandbox';
 /** Routes for the path `/mailbox`. `demo`: the command that an empty mailbox suggests. */
 export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo'): express.Router {
   const router = express.Router();
-  router.get('/', (_req, res) => answer(res, listPage(messages.all(), demo), ["connect-src 'self'"]));
+  router.get('/', (_req, res) => sendPage(res, listPage(messages.all(), demo), ["connect-src 'self'"]));
   router
     .route('/messages')
     .get((_req, res) => void res.set('Cache-Control', 'no-store').json(messages.all().map(summary)))
@@ -21,8 +21,8 @@ export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo
     });
   router.get('/:id', (req, res) => {
     const message = messages.find(req.params.id);
-    if (message) answer(res, messagePage(message), ["frame-src 'self'"]);
-    else answer(res.status(404), missingPage());
+    if (message) sendPage(res, messagePage(message), ["frame-src 'self'"]);
+    else sendPage(res.status(404), missingPage());
   });
   router.get('/:id/html', (req, res) => {
     const message = messages.find(req.params.id);
@@ -39,6 +39,6 @@ export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo
   return router;
 }
 
-function answer(res: express.Response, page: Page, policy: string[] = []): void {
+function sendPage(res: express.Response, page: Page, policy: string[] = []): void {
   res.set(pageHeaders(page, policy)).send(renderPage(page));
 }

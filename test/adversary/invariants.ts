@@ -3,9 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { adversaries } from './adversaries/adversaries.ts';
-import { createAsker } from './honest/asking.ts';
 import type { Ledger } from './honest/ledger.ts';
 import type { Failure, Sample } from './honest/recorder.ts';
+import { createSender } from './honest/requests.ts';
 import { latencies } from './latency.ts';
 import type { Footprint, Replica } from './world/replica.ts';
 import type { World } from './world/world.ts';
@@ -91,14 +91,14 @@ const readable = { tries: 5, pause: 1_000 };
 
 /** Checks that every form contains the data of its last acknowledged save. */
 export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise<string[]> {
-  const { ask, close } = createAsker({ authorization: `Bearer ${addresses.tokens.administrator}` });
+  const { send, close } = createSender({ authorization: `Bearer ${addresses.tokens.administrator}` });
   const problems: string[] = [];
   for (const [id, possible] of ledger.entries()) {
-    const answer = await readForm(id).catch((error: Error) => error);
-    if (answer instanceof Error) problems.push(`the form ${id} could not be read back: ${answer.message}`);
-    else if (!possible.some((candidate) => isDeepStrictEqual(candidate, answer.data)))
+    const found = await readForm(id).catch((error: Error) => error);
+    if (found instanceof Error) problems.push(`the form ${id} could not be read back: ${found.message}`);
+    else if (!possible.some((candidate) => isDeepStrictEqual(candidate, found.data)))
       problems.push(
-        `the form ${id} lost an acknowledged save: it contains ${JSON.stringify(answer.data).slice(0, 200)}`,
+        `the form ${id} lost an acknowledged save: it contains ${JSON.stringify(found.data).slice(0, 200)}`,
       );
   }
   close();
@@ -107,7 +107,7 @@ export async function judgeLedger(ledger: Ledger, { addresses }: World): Promise
   async function readForm(id: string): Promise<{ data?: unknown }> {
     for (let failures = 0; ; await delay(readable.pause))
       try {
-        const { json } = await ask(`${addresses.fronts.forms}/form/v1/forms/${id}/data`);
+        const { json } = await send(`${addresses.fronts.forms}/form/v1/forms/${id}/data`);
         return json as { data?: unknown };
       } catch (error) {
         failures += 1;

@@ -208,9 +208,9 @@ async function startSink() {
   return {
     url: `http://127.0.0.1:${port}`,
     async count() {
-      const answer = once(child, 'message') as Promise<[number]>;
+      const reply = once(child, 'message') as Promise<[number]>;
       child.send('count');
-      return (await answer)[0];
+      return (await reply)[0];
     },
     close: () => end(child),
   };

@@ -25,9 +25,9 @@ export interface Statements {
 export function createStatements(pool: pg.Pool, settings: FormsSettings): Statements {
   const store = createDataStore(unsharedPool(pool));
   const { tenantId, issuer, subject } = settings;
-  const found = (answer: { body: string } | undefined) => {
-    if (!answer) throw new Error('no row');
-    return answer.body;
+  const found = (row: { body: string } | undefined) => {
+    if (!row) throw new Error('no row');
+    return row.body;
   };
   return {
     put: async ({ formId }, data, files) => {

@@ -70,8 +70,8 @@ async function forward(pool: Pool, request: IncomingMessage, response: ServerRes
   } = request.headers;
   const hasBody = request.headers['content-length'] !== undefined || _coding !== undefined;
   const { method = 'GET', url: path = '/' } = request;
-  await pool.stream({ method, path, headers, body: hasBody ? request : null, opaque: response }, (answer) => {
-    const { connection: _hop, 'keep-alive': _kept, 'transfer-encoding': _chunked, ...rest } = answer.headers;
-    return response.writeHead(answer.statusCode, rest);
+  await pool.stream({ method, path, headers, body: hasBody ? request : null, opaque: response }, (upstream) => {
+    const { connection: _hop, 'keep-alive': _kept, 'transfer-encoding': _chunked, ...rest } = upstream.headers;
+    return response.writeHead(upstream.statusCode, rest);
   });
 }

@@ -43,7 +43,7 @@ describe.each(helms())('%s', (helm) => {
   };
 
   /** The version, uid and labels of every object of the release; changes of its status do not count. */
-  async function asked(): Promise<Record<string, unknown>> {
+  async function versions(): Promise<Record<string, unknown>> {
     const kinds = 'secret,configmap,service,serviceaccount,deploy,sts,cronjob,pdb,netpol,ingress,role,rolebinding';
     const { items } = JSON.parse(await kubectl('get', kinds, '-l', ofRelease, '-o', 'json')) as { items: KubeObject[] };
     return Object.fromEntries(
@@ -67,10 +67,10 @@ describe.each(helms())('%s', (helm) => {
 
   test('a second and a third upgrade with the same values change nothing', async () => {
     await upgrade();
-    const before = await asked();
+    const before = await versions();
     expect(Object.keys(before).length).toBeGreaterThan(30);
     await upgrade();
-    expect(await asked()).toEqual(before);
+    expect(await versions()).toEqual(before);
   });
 
   test('an upgrade with other values keeps every key and password', async () => {

@@ -133,8 +133,8 @@ describe('the rewrite of /token-handler', () => {
     const [path = ''] = pathsOf(objects, 'formgate-token-handler');
     const pattern = path.replace('ImplementationSpecific ', '^');
     const replacement = annotations['nginx.ingress.kubernetes.io/rewrite-target'] ?? '';
-    for (const [asked, expected] of rewrites)
-      expect(rewrite(pattern, replacement, asked), asked).toMatch(new RegExp(`^${expected}$`));
+    for (const [path, expected] of rewrites)
+      expect(rewrite(pattern, replacement, path), path).toMatch(new RegExp(`^${expected}$`));
     expect(annotations['nginx.ingress.kubernetes.io/use-regex']).toBe('true');
     expect(annotations['nginx.ingress.kubernetes.io/proxy-buffering']).toBe('off');
     expect(annotationsOf(objects, 'formgate-forms')).toEqual({

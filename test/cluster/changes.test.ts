@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadUntil } from './load.ts';
 import { signInDemo } from './sign-in.ts';
 import { provideStorage, type Storage } from './storage.ts';
-import { answers, createWorld, fullname, release, type World, writeWorldData } from './world.ts';
+import { createWorld, fullname, release, type World, waitForStatus, writeWorldData } from './world.ts';
 
 let world: World;
 let storage: Storage;
@@ -256,7 +256,7 @@ describe('an upgrade', () => {
     await install({ logLevel: 'warn' });
     expect(await formStatus()).toBe(200);
     await world.helm('rollback', release, '--wait', '--timeout', '5m');
-    await answers(`${world.url}/form/v1/forms`, 401);
+    await waitForStatus(`${world.url}/form/v1/forms`, 401);
     expect(await formStatus()).toBe(200);
   });
 

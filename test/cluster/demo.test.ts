@@ -8,7 +8,7 @@ import { createConversation } from '../../dev/demo/conversation.ts';
 import { runDemo } from '../../dev/demo/steps.ts';
 import { clientAt, openPassage, type Passage } from './ingress.ts';
 import { runProbe } from './probe.ts';
-import { answers, createWorld, fullname, newestHelm, release, type World, writeWorldData } from './world.ts';
+import { createWorld, fullname, newestHelm, release, type World, waitForStatus, writeWorldData } from './world.ts';
 
 const signInLimit = 25;
 let world: World;
@@ -103,8 +103,8 @@ async function rightsOf(account: string): Promise<string[]> {
     const said = await world.kubectl('auth', 'can-i', '--list', '--no-headers', `--as=${user}`);
     return said.split('\n').map((line) => line.replace(/\s+\[\]\s+\[\]\s+/, ' ').trim());
   };
-  const everybody = new Set(await list('default'));
-  return (await list(account)).filter((line) => line !== '' && !everybody.has(line)).sort();
+  const ofEveryAccount = new Set(await list('default'));
+  return (await list(account)).filter((line) => line !== '' && !ofEveryAccount.has(line)).sort();
 }
 
 describe('rate limits by client address', () => {
@@ -271,8 +271,8 @@ describe('with an HTTPRoute instead of the Ingress', () => {
       httpRoute: { enabled: true, hostnames: [world.host], parentRefs: [{ name: 'tests', sectionName: 'http' }] },
     });
     expect(await world.kubectl('get', 'ingress', '-o', 'name')).toBe('ingress.networking.k8s.io/test-parts\n');
-    await answers(`${world.url}/form/v1/forms`, 401);
-    await answers(`${world.url}/token-handler/sessions`, 401);
+    await waitForStatus(`${world.url}/form/v1/forms`, 401);
+    await waitForStatus(`${world.url}/token-handler/sessions`, 401);
     expect(await demo()).toContain('The session has ended');
   }, 400_000);
 });

@@ -17,9 +17,9 @@ export function ingressOrigin(host: string): string {
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`;
 }
 
-const lookup: LookupFunction = (name, options, answer) => {
-  if (!name.endsWith(domain)) return systemLookup(name, options, answer);
-  return systemLookup(ingressUrl().hostname, options, answer);
+const lookup: LookupFunction = (name, options, callback) => {
+  if (!name.endsWith(domain)) return systemLookup(name, options, callback);
+  return systemLookup(ingressUrl().hostname, options, callback);
 };
 
 /** Makes fetch in this process reach the ingress. */

@@ -19,8 +19,8 @@ export async function signInDemo(url: string): Promise<{ cookie: string }> {
   const page = await browser.follow({ method: 'GET', path: `${client}/auth?${query}` });
   const hidden = [...page.reply.text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)];
   const fields = Object.fromEntries(hidden.map(([, name, value]) => [name, value]));
-  const answer = new URLSearchParams({ ...fields, username: 'admin@example.com', password: 'admin' });
-  await browser.follow({ method: 'POST', path: page.path, body: answer });
+  const credentials = new URLSearchParams({ ...fields, username: 'admin@example.com', password: 'admin' });
+  await browser.follow({ method: 'POST', path: page.path, body: credentials });
   const session = browser.cookie('formgate_session');
   if (session === undefined) throw new Error('Signing in gave no session.');
   return { cookie: `formgate_session=${session}` };

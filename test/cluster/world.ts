@@ -74,7 +74,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
   await run('kubectl', ['apply', '-f', '-'], { input: JSON.stringify(restricted(namespace)) });
   await apply(partsManifests({ image: imageOf('PARTS'), publicUrl: `${url}/auth`, serviceSecret, host }));
   await kubectl('rollout', 'status', 'deployment/test-parts', '--timeout=180s');
-  await answers(`${url}/auth/realms/demo/.well-known/openid-configuration`);
+  await waitForStatus(`${url}/auth/realms/demo/.well-known/openid-configuration`);
   return world;
 }
 
@@ -92,33 +92,33 @@ export async function writeWorldData(world: World): Promise<void> {
 async function writeData({ url, token }: World): Promise<void> {
   const urns = createUrns('urn:example');
   const admin = await token('demo-admin');
-  await answers(`${url}/form/v1/forms`, 401);
-  await answers(`${url}/configuration/v2/configuration/platform/form-service/latest`, 401);
-  await untilAllAnswer(`${url}/form/v1/registers`, admin, (answer) => answer.startsWith('200'));
+  await waitForStatus(`${url}/form/v1/forms`, 401);
+  await waitForStatus(`${url}/configuration/v2/configuration/platform/form-service/latest`, 401);
+  await waitForAllReplicas(`${url}/form/v1/registers`, admin, (text) => text.startsWith('200'));
   await writeDemoData({ url, token: admin, urns, publicUrl: url });
   await createCountriesRegister({ formsUrl: url, platformUrl: url, token: admin });
   await waitForNotices({ url, token: admin });
   // Each replica caches what it reads, so wait until all replicas have read the new client.
-  await untilAllAnswer(`${url}/token-handler/v1/clients`, admin, (answer) => answer.includes(`"${demoConsoleId}"`));
+  await waitForAllReplicas(`${url}/token-handler/v1/clients`, admin, (text) => text.includes(`"${demoConsoleId}"`));
 }
 
 /** Waits for so many correct responses in a row that they must come from all replicas. */
-async function untilAllAnswer(url: string, token: string, fits: (answer: string) => boolean): Promise<void> {
+async function waitForAllReplicas(url: string, token: string, fits: (text: string) => boolean): Promise<void> {
   let inARow = 0;
   const others = new Map<string, number>();
   for (const deadline = Date.now() + 90_000; Date.now() < deadline && inARow < 8; await delay(250)) {
-    const answer = await answerOf(url, token);
-    inARow = fits(answer) ? inARow + 1 : 0;
-    const beginning = answer.slice(0, 300);
+    const text = await fetchText(url, token);
+    inARow = fits(text) ? inARow + 1 : 0;
+    const beginning = text.slice(0, 300);
     if (inARow === 0) others.set(beginning, (others.get(beginning) ?? 0) + 1);
   }
   if (inARow >= 8) return;
-  const list = [...others].map(([answer, times]) => `${times} times ${answer}`).join('\n');
+  const list = [...others].map(([text, times]) => `${times} times ${text}`).join('\n');
   throw new Error(`${url} does not respond as expected after 90 s, but:\n${list}`);
 }
 
 /** Status and body, or the error. */
-async function answerOf(url: string, token: string): Promise<string> {
+async function fetchText(url: string, token: string): Promise<string> {
   try {
     const headers = { Authorization: `Bearer ${token}` };
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(20_000) });
@@ -129,7 +129,7 @@ async function answerOf(url: string, token: string): Promise<string> {
 }
 
 /** Waits until the ingress responds with this status. */
-export async function answers(url: string, status = 200): Promise<void> {
+export async function waitForStatus(url: string, status = 200): Promise<void> {
   let seen = 'nothing';
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await delay(300)) {
     const response = await fetch(url, { redirect: 'manual' }).catch(() => undefined);
@@ -220,8 +220,8 @@ async function requestToken(url: string, clientId: string): Promise<string> {
     client_secret: `${clientId}-secret`,
   });
   const response = await fetch(`${url}/auth/realms/demo/protocol/openid-connect/token`, { method: 'POST', body });
-  const answer: { access_token?: string } = JSON.parse(await response.text());
-  if (answer.access_token === undefined)
+  const tokens: { access_token?: string } = JSON.parse(await response.text());
+  if (tokens.access_token === undefined)
     throw new Error(`The identity provider returned ${response.status} to ${clientId}.`);
-  return answer.access_token;
+  return tokens.access_token;
 }

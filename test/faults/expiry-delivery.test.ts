@@ -1,5 +1,5 @@
-// The outbox dispatcher during long outages: what an outage costs, that no row is given up, and what the metrics show. Order,
-// leases and crashes are tested beside the dispatcher.
+// The outbox dispatcher during a long outage of the service to which it delivers: it sends few requests, drops no row,
+// and reports the outage in its metrics. The tests of the dispatcher cover order, leases and crashes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../support/outbox.ts';
@@ -49,7 +49,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     start({ pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
     await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(5), patience);
     await sleep(1_500);
-    // Each attempt is three requests of the client.
+    // The client sends three requests per attempt.
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
@@ -57,7 +57,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
   });
 });
 
-describe('a row that keeps failing', { timeout: 2 * patience }, () => {
+describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
   it.each([
     ['form-locked', 500],
     ['form-locked', 400],
@@ -65,24 +65,27 @@ describe('a row that keeps failing', { timeout: 2 * patience }, () => {
     ['form-deleted', 403],
     ['remove-subscriber', 500],
     ['remove-subscriber', 400],
-  ] as const)('is not given up: a %s that got %i for a year is delivered once it is accepted', async (kind, status) => {
-    // A deletion that names a subscriber would add a row that removes it later.
-    const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
-    const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
-    refuse(status, always);
-    start();
-    const attempts = async () =>
-      (await database.pool.query('SELECT attempts FROM outbox WHERE sequence = $1', [sequence])).rows[0].attempts;
-    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThanOrEqual(3), patience);
-    await database.pool.query('UPDATE outbox SET attempts = 100000 WHERE sequence = $1', [sequence]);
-    moved += 365 * 86_400_000;
-    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(100_000), patience);
-    expect(await metric('outbox_undelivered', kind)).toBe(1);
-    expect(await metric('outbox_repeatedly_failed', kind)).toBe(1);
-    expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);
-    refuse(status, () => false);
-    await delivered();
-    expect(await metric('outbox_undelivered', kind)).toBe(0);
-    expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBe(0);
-  });
+  ] as const)(
+    'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
+    async (kind, status) => {
+      // A deletion that names a subscriber would add a removal, which is due later.
+      const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
+      const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
+      refuse(status, always);
+      start();
+      const attempts = async () =>
+        (await database.pool.query('SELECT attempts FROM outbox WHERE sequence = $1', [sequence])).rows[0].attempts;
+      await vi.waitFor(async () => expect(await attempts()).toBeGreaterThanOrEqual(3), patience);
+      await database.pool.query('UPDATE outbox SET attempts = 100000 WHERE sequence = $1', [sequence]);
+      moved += 365 * 86_400_000;
+      await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(100_000), patience);
+      expect(await metric('outbox_undelivered', kind)).toBe(1);
+      expect(await metric('outbox_repeatedly_failed', kind)).toBe(1);
+      expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBeGreaterThanOrEqual(365 * 86_400);
+      refuse(status, () => false);
+      await delivered();
+      expect(await metric('outbox_undelivered', kind)).toBe(0);
+      expect(await metric('outbox_oldest_undelivered_seconds', kind)).toBe(0);
+    },
+  );
 });

@@ -30,42 +30,42 @@ async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) =
   const env = { ...reconcilerEnv(world.platform, world.databaseUrl), BATCH_SIZE: '1' };
   const running = spawnReconciler(env, ['--only', 'expire']);
   await expect.poll(() => begun(hasBegun), { timeout: patience, interval: 2 }).toBeGreaterThan(0);
-  const answers = new Map<string, Answered>();
-  for (const id of ids) answers.set(id, await ask(id));
+  const responses = new Map<string, Answered>();
+  for (const id of ids) responses.set(id, await ask(id));
   const { code, lines } = await running.ended;
   expect([code, lines.find(({ outcome }) => outcome !== undefined)]).toMatchObject([0, { outcome: 'succeeded' }]);
-  return answers;
+  return responses;
 }
 
 describe('during a run of the reconciler', { timeout: 3 * patience }, () => {
   it('a save gets 200 and the draft is kept, or gets 409 form-locked and saves nothing', async () => {
     const ids = await add(80, 'saving');
-    const answers = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
+    const responses = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
       forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'saved' }, files: {} } }),
     );
-    for (const [id, { status, body }] of answers) {
+    for (const [id, { status, body }] of responses) {
       expect([200, 409]).toContain(status);
       if (status === 409) expect(body).toMatchObject({ type: 'urn:formgate:problem:form-locked' });
       const saved = { status: 'Draft', data: { name: 'saved' } };
       expect(await formOf(id)).toMatchObject(status === 200 ? saved : { status: 'Locked', data: { name: 'Ana' } });
       expect(await kindsOf(id)).toEqual(status === 200 ? [] : ['form-locked']);
     }
-    expect([...answers.values()].some(({ status }) => status === 200)).toBe(true);
+    expect([...responses.values()].some(({ status }) => status === 200)).toBe(true);
   });
 
   it('a hold keeps the form in the status that its response shows', async () => {
     await world.pool.query('DELETE FROM forms');
     const ids = await add(80, 'holding');
-    const answers = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
+    const responses = await whileRunning(ids, "SELECT FROM forms WHERE status = 'Locked'", (id) =>
       forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'hold' } }),
     );
-    for (const [id, { status, body }] of answers) {
+    for (const [id, { status, body }] of responses) {
       expect(status).toBe(200);
       const { status: found } = body as { status: string };
       expect(await formOf(id)).toMatchObject({ status: found, held: true });
       expect(await kindsOf(id)).toEqual(found === 'Draft' ? [] : ['form-locked']);
     }
-    expect([...answers.values()].some(({ body }) => (body as { status: string }).status === 'Draft')).toBe(true);
+    expect([...responses.values()].some(({ body }) => (body as { status: string }).status === 'Draft')).toBe(true);
   });
 
   it('an unlock gets 200 and the form is a draft again, or gets 410 and the form is deleted', async () => {
@@ -78,14 +78,14 @@ describe('during a run of the reconciler', { timeout: 3 * patience }, () => {
       `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
       SELECT id, tenant_id, 'form-locked', '{"definitionId":"permit"}', locked, locked, locked FROM forms`,
     );
-    const answers = await whileRunning(ids, 'SELECT FROM tombstones', (id) =>
+    const responses = await whileRunning(ids, 'SELECT FROM tombstones', (id) =>
       forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'unlock' } }),
     );
-    for (const [id, { status }] of answers) {
+    for (const [id, { status }] of responses) {
       expect([200, 410]).toContain(status);
       expect((await formOf(id))?.status).toBe(status === 200 ? 'Draft' : undefined);
       expect(await kindsOf(id)).toEqual(['form-locked', status === 200 ? 'form-unlocked' : 'form-deleted']);
     }
-    expect([...answers.values()].some(({ status }) => status === 200)).toBe(true);
+    expect([...responses.values()].some(({ status }) => status === 200)).toBe(true);
   });
 });

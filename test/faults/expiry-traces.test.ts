@@ -26,11 +26,11 @@ const address = `canary-${key}@example.org`;
 const lateAddress = `canary-late-${key}@example.org`;
 const phone = '+15550104478';
 const name = `Canaria ${key}`;
-const answer = `canary-answer-${key}`;
+const fieldValue = `canary-field-${key}`;
 const fileName = `canary-file-${key}.pdf`;
 const file = `urn:example:platform:file-service:v1:/files/${randomUUID()}`;
 let code = '';
-const secrets = () => ({ address, lateAddress, phone, name, answer, fileName, code });
+const secrets = () => ({ address, lateAddress, phone, name, fieldValue, fileName, code });
 const ids: string[] = [];
 
 async function reconcileAfter(milliseconds: number): Promise<Record<string, number>> {
@@ -78,7 +78,7 @@ async function createFullDraft(): Promise<string> {
   code = await codeFor(world.platform, address);
   const read = await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
   expect(read.status).toBe(200);
-  const body = { data: { name: answer, more: [{ deep: answer }] }, files: { [fileName]: file } };
+  const body = { data: { name: fieldValue, more: [{ deep: fieldValue }] }, files: { [fileName]: file } };
   expect((await forms.ask('PUT', `/${id}/data`, { as: 'intake', body })).status).toBe(200);
   return id;
 }
@@ -102,7 +102,7 @@ describe('an applicant whose form the expiry deletes', { timeout: 2 * patience }
       'public.subscriber_channels.address',
     ]);
     expect(await placesIn(lateAddress)).toEqual(['public.forms.applicant']);
-    expect(await placesIn(answer)).toEqual(['public.forms.data']);
+    expect(await placesIn(fieldValue)).toEqual(['public.forms.data']);
     expect(await placesIn(fileName)).toEqual(['public.forms.files']);
   });
 

@@ -124,7 +124,7 @@ describe('while Postgres is stopped', () => {
     const failures = await metric('dependency_failures_total', { dependency: 'postgres' });
     const from = mark();
     await postgres.stop();
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       create(),
       save(id),
       operate(id, 'submit'),
@@ -134,7 +134,7 @@ describe('while Postgres is stopped', () => {
       forms.ask('GET', `/${id}`, { as: 'admin' }),
       forms.ask('DELETE', `/${id}`, { as: 'admin' }),
     ]);
-    for (const answer of answers) expectProblem(answer, [503]);
+    for (const response of responses) expectProblem(response, [503]);
     expect(
       await metric('dependency_failures_total', { dependency: 'postgres', kind: 'request' }),
     ).toBeGreaterThanOrEqual(8);
@@ -188,10 +188,10 @@ describe('while the notification service is stopped', () => {
     const id = await draft(forms);
     await drained(pool);
     await gates.notifications.shut();
-    const answers: Answered[] = [];
-    for (let nth = 0; nth < 14; nth += 1) answers.push(await operate(id, 'send-code'));
-    for (const answer of answers) expectProblem(answer, [502, 503]);
-    expect(answers.at(-1)?.status).toBe(503);
+    const responses: Answered[] = [];
+    for (let nth = 0; nth < 14; nth += 1) responses.push(await operate(id, 'send-code'));
+    for (const response of responses) expectProblem(response, [502, 503]);
+    expect(responses.at(-1)?.status).toBe(503);
     expect(await metric('platform_circuit_open', { service: 'notifications' })).toBe(1);
     await gates.notifications.open();
     await recovers(() => operate(id, 'send-code'), 202);

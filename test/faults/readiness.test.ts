@@ -74,11 +74,11 @@ describe('while Postgres is down for all replicas', () => {
       call(`${replica.url}/form/v1/registers`, { token: world.token('admin') });
     const [saves, reads] = await Promise.all([load(outage, (replica) => save(replica, id)), load(outage, registers)]);
     expect(saves.length).toBeGreaterThan(4);
-    for (const answer of saves) {
-      expect(answer).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
-      expect(Number((answer as Answered).headers.get('retry-after'))).toBeGreaterThan(0);
+    for (const response of saves) {
+      expect(response).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
+      expect(Number((response as Answered).headers.get('retry-after'))).toBeGreaterThan(0);
     }
-    expect([...new Set(reads.map((answer) => (answer === noPod ? answer : answer.status)))]).toEqual([200]);
+    expect([...new Set(reads.map((response) => (response === noPod ? response : response.status)))]).toEqual([200]);
     for (const replica of replicas) expect((await call(`${replica.metricsUrl}/livez`)).status).toBe(200);
     await Promise.all(gates.map((gate) => gate.open()));
     for (const replica of replicas) await expect.poll(async () => (await save(replica, id)).status).toBe(200);

@@ -41,8 +41,8 @@ describe('a session whose access token is due, and a token endpoint that takes 1
     door.set(10_000);
     const urls = [world.site, ...replicas.map(({ url }) => url)];
     const calls = Array.from({ length: 200 }, (_, index) => statusOf(person, urls[index % 3] ?? ''));
-    const answers = await Promise.all(calls);
-    expect(new Set(answers)).toEqual(new Set([200]));
+    const responses = await Promise.all(calls);
+    expect(new Set(responses)).toEqual(new Set([200]));
     const before = (await world.stored(person.handle)).tokens.accessToken;
     await expect.poll(async () => (await world.stored(person.handle)).tokens.accessToken).not.toBe(before);
     for (const url of urls) expect(await statusOf(person, url)).toBe(200);

@@ -96,8 +96,8 @@ describe('every route that requires a bearer token', () => {
       for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic YWRtaW46YWRtaW4=', 'Bearer a b', 'Bearer null']) {
         const { name, method, path } = operation;
         const target = path.replace('{formId}', formId).replace('{itemId}', formId).replace('{name}', register);
-        const answer = await ask(method, target, undefined, validBodies[name], { authorization });
-        expectRefusal(answer, 401, `${name} ${authorization}`);
+        const response = await ask(method, target, undefined, validBodies[name], { authorization });
+        expectRefusal(response, 401, `${name} ${authorization}`);
       }
     }
     await expectUntouched();
@@ -108,9 +108,9 @@ describe('every route that requires a bearer token', () => {
     expect(Object.keys(tokens).length).toBeGreaterThanOrEqual(16);
     for (const operation of guarded())
       for (const [what, token] of Object.entries(tokens)) {
-        const answer = await perform(operation, token);
-        expectRefusal(answer, 401, `${operation.name}: ${what}`);
-        expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer error="invalid_token"/);
+        const response = await perform(operation, token);
+        expectRefusal(response, 401, `${operation.name}: ${what}`);
+        expect(response.headers.get('www-authenticate')).toMatch(/^Bearer error="invalid_token"/);
       }
     await expectUntouched();
   });
@@ -149,8 +149,8 @@ describe('every route that requires a bearer token', () => {
     const named = `?tenantId=${encodeURIComponent(world.platform.otherTenant.id)}`;
     expect(ofForms().length).toBeGreaterThanOrEqual(5);
     for (const operation of ofForms())
-      for (const answer of [await perform(operation, stranger), await perform(operation, core, named)])
-        expectRefusal(answer, 404, operation.name);
+      for (const response of [await perform(operation, stranger), await perform(operation, core, named)])
+        expectRefusal(response, 404, operation.name);
     await expectUntouched();
   });
 

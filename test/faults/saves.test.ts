@@ -12,13 +12,13 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-interface Answers {
+interface FormBody {
   data: { saver?: string; nth?: number; text?: string };
   files: object;
 }
 
 const replicaOf = (nth: number) => replicas[nth % 2] as FormReplica;
-const save = (replica: FormReplica, id: string, body: Answers, ifMatch?: string) =>
+const save = (replica: FormReplica, id: string, body: FormBody, ifMatch?: string) =>
   replica.ask('PUT', `/${id}/data`, {
     as: 'intake',
     body,
@@ -40,20 +40,20 @@ describe('two concurrent saves with the same ETag', () => {
     let tag = '"1"';
     for (let round = 0; round < 50; round += 1) {
       const bodies = ['one', 'two'].map((saver) => ({ data: { saver, nth: round }, files: {} }));
-      const answers = await Promise.all(bodies.map((body, nth) => save(replicaOf(nth), id, body, tag)));
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 412]);
-      const winner = answers.findIndex(({ status }) => status === 200);
+      const responses = await Promise.all(bodies.map((body, nth) => save(replicaOf(nth), id, body, tag)));
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, 412]);
+      const winner = responses.findIndex(({ status }) => status === 200);
       const kept = await replicaOf(round).ask('GET', `/${id}/data`, { as: 'admin' });
       expect(kept.body).toEqual(bodies[winner]);
       tag = tagOf(kept);
-      expect(tag).toBe(tagOf(answers[winner] as Answered));
+      expect(tag).toBe(tagOf(responses[winner] as Answered));
     }
   });
 });
 
 describe('1,000 interleaved reads and saves', () => {
   /** The form data that was sent, by the revision that the 200 returned. */
-  const saved = new Map<number, Answers>();
+  const saved = new Map<number, FormBody>();
   const revisionOf = (tag: string) => Number(/^"(\d+)"$/.exec(tag)?.[1]);
   let reads = 0;
   let refusals = 0;
@@ -64,17 +64,17 @@ describe('1,000 interleaved reads and saves', () => {
     let tag = tagOf(await read(own));
     for (let done = 0; done < 40; ) {
       const body = { data: { saver: `saver ${nth}`, nth: done, text: 'x'.repeat(500 + done) }, files: {} };
-      const answer = await save(own, id, body, tag);
-      if (answer.status === 200) {
-        expect(revisionOf(tagOf(answer))).toBe(revisionOf(tag) + 1);
-        expect(saved.has(revisionOf(tagOf(answer)))).toBe(false);
-        saved.set(revisionOf(tagOf(answer)), body);
-        tag = tagOf(answer);
+      const response = await save(own, id, body, tag);
+      if (response.status === 200) {
+        expect(revisionOf(tagOf(response))).toBe(revisionOf(tag) + 1);
+        expect(saved.has(revisionOf(tagOf(response)))).toBe(false);
+        saved.set(revisionOf(tagOf(response)), body);
+        tag = tagOf(response);
         done += 1;
         // Yield to other savers, so that this one gets 412 sometimes.
         await sleep(Math.random() * 4);
       } else {
-        expect(answer.status).toBe(412);
+        expect(response.status).toBe(412);
         refusals += 1;
         tag = tagOf(await checkedRead(own, read));
       }
@@ -83,11 +83,11 @@ describe('1,000 interleaved reads and saves', () => {
 
   const seen: [revision: number, body: unknown][] = [];
   async function checkedRead(replica: FormReplica, read: (replica: FormReplica) => Promise<Answered>) {
-    const answer = await read(replica);
-    expect(answer.status).toBe(200);
+    const response = await read(replica);
+    expect(response.status).toBe(200);
     reads += 1;
-    seen.push([revisionOf(tagOf(answer)), answer.body]);
-    return answer;
+    seen.push([revisionOf(tagOf(response)), response.body]);
+    return response;
   }
 
   it('lose no save: each 200 is one revision, each revision contains the data of its save, and reads change nothing', async () => {
@@ -111,15 +111,15 @@ describe('1,000 interleaved reads and saves', () => {
 
   it('without If-Match lose no save either: each 200 is one revision, and the form contains the data of the last', async () => {
     const { id, read } = await readableDraft('last-wins@example.org');
-    const sent = new Map<string, Answers>();
+    const sent = new Map<string, FormBody>();
     await Promise.all(
       Array.from({ length: 10 }, async (_, nth) => {
         for (let done = 0; done < 10; done += 1) {
           const body = { data: { saver: `saver ${nth}`, nth: done }, files: {} };
-          const answer = await save(replicaOf(nth + done), id, body);
-          expect(answer).toMatchObject({ status: 200, body });
-          expect(sent.has(tagOf(answer))).toBe(false);
-          sent.set(tagOf(answer), body);
+          const response = await save(replicaOf(nth + done), id, body);
+          expect(response).toMatchObject({ status: 200, body });
+          expect(sent.has(tagOf(response))).toBe(false);
+          sent.set(tagOf(response), body);
           expect((await read(replicaOf(nth))).status).toBe(200);
         }
       }),

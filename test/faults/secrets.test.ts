@@ -89,8 +89,8 @@ describe('the personal data of a form', () => {
   const address = `canary-${randomUUID()}@example.org`;
   const phone = '+15550104477';
   const name = 'Canaria Canaryson';
-  const answer = `canary-answer-${randomUUID()}`;
-  const lateAnswer = `canary-late-${randomUUID()}`;
+  const fieldValue = `canary-field-${randomUUID()}`;
+  const lateFieldValue = `canary-late-${randomUUID()}`;
   const fileName = `canary-file-${randomUUID()}.pdf`;
   const wrongCode = 'CANARYWRONGCODE';
   const file = 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553';
@@ -121,7 +121,9 @@ describe('the personal data of a form', () => {
     moved += 2 * minute;
     codes.push(await sentCode(id, address));
     await breakTheNotificationService();
-    expect((await put({ data: { name: answer, more: [answer] }, files: { [fileName]: file } })).status).toBe(200);
+    expect((await put({ data: { name: fieldValue, more: [fieldValue] }, files: { [fileName]: file } })).status).toBe(
+      200,
+    );
     await breakPostgres();
     await world.events.shut();
     expect((await submit()).status).toBe(200);
@@ -130,24 +132,26 @@ describe('the personal data of a form', () => {
     moved += minute;
     await drained(world.pool);
     expect((await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'to-draft' } })).status).toBe(200);
-    expect((await put({ data: { name: lateAnswer }, files: {} })).status).toBe(200);
+    expect((await put({ data: { name: lateFieldValue }, files: {} })).status).toBe(200);
     expect((await submit()).status).toBe(200);
     await settled();
   }, 60_000);
 
   async function makeClientMistakes(): Promise<void> {
-    const wrongType = { data: { name: { [answer]: answer } }, files: {} };
+    const wrongType = { data: { name: { [fieldValue]: fieldValue } }, files: {} };
     expect((await put(wrongType, '?validate=true')).status).toBe(200);
     expect((await submit()).status).toBe(400);
-    expect((await put({ data: answer, files: { [fileName]: answer } })).status).toBe(400);
-    expect((await put({ data: {}, files: {}, [answer]: 1 }, `?validate=${answer}`)).status).toBe(400);
-    expect((await put(`{"data":{"name":"${answer}"`)).status).toBe(400);
-    expect((await put(`{"data":{"name":"${answer}\\u0000"},"files":{}}`)).status).toBe(400);
+    expect((await put({ data: fieldValue, files: { [fileName]: fieldValue } })).status).toBe(400);
+    expect((await put({ data: {}, files: {}, [fieldValue]: 1 }, `?validate=${fieldValue}`)).status).toBe(400);
+    expect((await put(`{"data":{"name":"${fieldValue}"`)).status).toBe(400);
+    expect((await put(`{"data":{"name":"${fieldValue}\\u0000"},"files":{}}`)).status).toBe(400);
     const bad = { addressAs: name, channels: [{ channel: 'email', address: `${address} ${address}` }] };
     const create = (body: unknown) => forms.ask('POST', '', { as: 'intake', body });
     expect((await create({ definitionId: permit.id, applicant: bad })).status).toBe(400);
     expect((await create({ definitionId: 'unknown', applicant })).status).toBe(404);
-    expect((await forms.ask('PATCH', `/${id}?code=${wrongCode}`, { as: 'intake', body: { answer } })).status).toBe(405);
+    expect((await forms.ask('PATCH', `/${id}?code=${wrongCode}`, { as: 'intake', body: { fieldValue } })).status).toBe(
+      405,
+    );
     expect((await forms.ask('GET', `/${id}/nothing?code=${wrongCode}`, { as: 'intake' })).status).toBe(404);
     expect((await forms.ask('GET', `/${id}/data?code=${wrongCode.repeat(9)}`, { as: 'intake' })).status).toBe(400);
   }
@@ -164,7 +168,7 @@ describe('the personal data of a form', () => {
     const client = await world.pool.connect();
     await client.query('BEGIN');
     await client.query('SELECT FROM forms WHERE id = $1 FOR UPDATE', [id]);
-    const failed = put({ data: { name: answer }, files: {} });
+    const failed = put({ data: { name: fieldValue }, files: {} });
     await vi.waitFor(async () => {
       const { rowCount } = await world.pool.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -187,7 +191,7 @@ describe('the personal data of a form', () => {
     });
   }
 
-  const secrets = () => ({ address, phone, name, answer, lateAnswer, fileName });
+  const secrets = () => ({ address, phone, name, fieldValue, lateFieldValue, fileName });
   const allCodes = () => [...codes, wrongCode];
   const tokens = () => [world.token('intake'), world.token('admin')];
 
@@ -215,7 +219,7 @@ describe('the personal data of a form', () => {
     const errors = world.answers.filter(({ status }) => status >= 400);
     expect(errors.length).toBeGreaterThan(15);
     // Errors contain JSON pointers, with the member names that the client sent.
-    const { fileName: _inPointers, answer: value, ...rest } = secrets();
+    const { fileName: _inPointers, fieldValue: value, ...rest } = secrets();
     for (const secret of [...Object.values(rest), ...allCodes()])
       expect(errors.filter(({ text }) => tells(text, secret))).toEqual([]);
     const details = errors.map(({ body }) => JSON.stringify(body, withoutPlaces));
@@ -244,15 +248,15 @@ describe('the personal data of a form', () => {
     ]);
     expect(places(phone).sort()).toEqual(['public.forms.applicant', 'public.subscriber_channels.address']);
     expect(places(name).sort()).toEqual(['public.forms.applicant', 'public.subscribers.address_as']);
-    expect(places(lateAnswer)).toEqual(['public.forms.data']);
-    for (const overwritten of [answer, fileName]) expect(places(overwritten)).toEqual([]);
+    expect(places(lateFieldValue)).toEqual(['public.forms.data']);
+    for (const overwritten of [fieldValue, fileName]) expect(places(overwritten)).toEqual([]);
     for (const secret of [...allCodes(), ...tokens()]) expect(places(secret)).toEqual([]);
   });
 
   it('is in no row, job, subscription, subscriber or log line after the form is deleted', async () => {
     moved += 2 * minute;
     expect((await forms.ask('POST', `/${id}`, { as: 'admin', body: { operation: 'to-draft' } })).status).toBe(200);
-    expect((await put({ data: { name: lateAnswer }, files: { [fileName]: file } })).status).toBe(200);
+    expect((await put({ data: { name: lateFieldValue }, files: { [fileName]: file } })).status).toBe(200);
     codes.push(await sentCode(id, address));
     expect((await readWith(id, codes.at(-1) ?? '')).status).toBe(200);
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);

@@ -35,35 +35,35 @@ afterAll(async () => {
   await Promise.all([redisGate.close(), accessGate.close(), platform.close()]);
 });
 
-interface Answered {
+interface TimedResponse {
   status: number;
   setCookies: string[];
   /** When the request was sent, in milliseconds. */
-  asked: number;
+  sentAt: number;
 }
 
 /** The requests of one person's frontend. */
-async function askAs(as: Person, nth: number): Promise<Answered[]> {
+async function sendAs(as: Person, nth: number): Promise<TimedResponse[]> {
   const url = replicas[nth % replicas.length]?.url ?? '';
-  const asked = performance.now();
-  const sent = await Promise.all([
+  const sentAt = performance.now();
+  const results = await Promise.all([
     world.send({ as, url }),
     world.send({ as, url, method: 'POST', body: 'x' }),
     world.send({ as, url, target: '/token-handler/v1/sessions' }),
   ]);
-  return sent.map(({ status, headers }) => ({ status, setCookies: headers['set-cookie'] ?? [], asked }));
+  return results.map(({ status, headers }) => ({ status, setCookies: headers['set-cookie'] ?? [], sentAt }));
 }
 
 /** Sends requests of all people for some milliseconds; each person uses the replicas by turns. */
-async function load(milliseconds: number): Promise<Answered[]> {
+async function load(milliseconds: number): Promise<TimedResponse[]> {
   const end = performance.now() + milliseconds;
   const each = people.map(async (person, index) => {
-    const answers: Answered[] = [];
+    const responses: TimedResponse[] = [];
     for (let nth = index; performance.now() < end; nth += 1) {
-      answers.push(...(await askAs(person, nth)));
+      responses.push(...(await sendAs(person, nth)));
       await delay(50);
     }
-    return answers;
+    return responses;
   });
   return (await Promise.all(each)).flat();
 }
@@ -73,10 +73,10 @@ function atReplica(address: string): string {
   return `${replicas[0]?.url}${pathname}${search}`;
 }
 
-const statuses = (answers: Answered[]) => [...new Set(answers.map(({ status }) => status))];
+const statuses = (responses: TimedResponse[]) => [...new Set(responses.map(({ status }) => status))];
 
 async function untilAll(status: number): Promise<void> {
-  const ask = async () => statuses((await Promise.all(people.map(askAs))).flat());
+  const ask = async () => statuses((await Promise.all(people.map(sendAs))).flat());
   await expect.poll(ask, { interval: 100 }).toEqual([status]);
 }
 
@@ -88,9 +88,9 @@ describe('an outage of Redis under load', () => {
     const started = performance.now();
     // First Redis hangs, then its connections break and new ones are refused.
     redisGate.freeze();
-    const answers = await load(outage / 2);
+    const responses = await load(outage / 2);
     await redisGate.shut();
-    answers.push(...(await load(outage / 2)));
+    responses.push(...(await load(outage / 2)));
     const begin = await createSiteBrowser().request(atReplica(world.authUrl()));
     const logout = await fetch(atReplica(world.clientUrl('logout')), {
       headers: { Cookie: people[0]?.cookie ?? '' },
@@ -98,19 +98,19 @@ describe('an outage of Redis under load', () => {
     });
     await redisGate.open();
 
-    const late = answers.filter(({ asked }) => asked - started > 4_000);
+    const late = responses.filter(({ sentAt }) => sentAt - started > 4_000);
     expect(late.length).toBeGreaterThan(50);
     expect(statuses(late)).toEqual([503]);
     // Until the token handler notices the outage, it uses cached sessions.
-    expect(statuses(answers).toSorted()).toEqual([200, 503]);
-    expect(answers.flatMap(({ setCookies }) => setCookies)).toEqual([]);
+    expect(statuses(responses).toSorted()).toEqual([200, 503]);
+    expect(responses.flatMap(({ setCookies }) => setCookies)).toEqual([]);
     expect([begin.status, begin.setCookies]).toEqual([503, []]);
     expect([logout.status, logout.headers.getSetCookie()]).toEqual([503, []]);
 
     const back = performance.now();
     await untilAll(200);
     process.stdout.write(
-      `Redis away for ${outage / 1_000} s: ${answers.length} answers, ${late.length} of them 503 after 4 s; all ${people.length} signed in ${Math.round(performance.now() - back)} ms after its return\n`,
+      `Redis away for ${outage / 1_000} s: ${responses.length} responses, ${late.length} of them 503 after 4 s; all ${people.length} signed in ${Math.round(performance.now() - back)} ms after its return\n`,
     );
   });
 });
@@ -127,14 +127,14 @@ describe('an outage of Postgres under load', () => {
     });
     onTestFinished(() => replica.close());
     await gate.shut();
-    const asked: number[] = [];
+    const sentAt: number[] = [];
     for (let nth = 0; nth < 20; nth += 1) {
       const [as] = people as [Person];
-      asked.push((await world.send({ as, url: replica.url, method: nth % 2 ? 'GET' : 'POST' })).status);
+      sentAt.push((await world.send({ as, url: replica.url, method: nth % 2 ? 'GET' : 'POST' })).status);
       expect((await fetch(`${replica.metricsUrl}/readyz`)).status).toBe(200);
       await delay(100);
     }
-    expect([...new Set(asked)]).toEqual([200]);
+    expect([...new Set(sentAt)]).toEqual([200]);
     const begin = new URL(world.authUrl());
     const signIn = await createSiteBrowser().request(`${replica.url}${begin.pathname}${begin.search}`);
     expect(signIn.status).toBe(503);

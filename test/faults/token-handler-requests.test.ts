@@ -44,8 +44,8 @@ function ask({ method, path, hasBody }: Operation, token?: string, query = ''): 
 }
 
 async function statuses(token?: string, query?: string): Promise<number[]> {
-  const answers = await Promise.all(operations.map((operation) => ask(operation, token, query)));
-  return [...new Set(answers.map(({ status }) => status))];
+  const responses = await Promise.all(operations.map((operation) => ask(operation, token, query)));
+  return [...new Set(responses.map(({ status }) => status))];
 }
 
 const audience = () => handler.platform.access.urns.service('token-handler');
@@ -109,13 +109,17 @@ it('the token handler rejects malformed, oversized and wrong-typed bodies with 4
   const before = await handler.rows('SELECT * FROM client_registrations');
   for (const method of ['POST', 'PUT'])
     for (const { kind, body, headers, status } of malformedBodies(limit)) {
-      const answer = await fetch(`${handler.url}/token-handler/v1/clients/web`, {
+      const response = await fetch(`${handler.url}/token-handler/v1/clients/web`, {
         method,
         body,
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
       });
-      const problem = (await answer.json()) as { errors?: { pointer: string }[]; errorMessage: string; detail: string };
-      expect([method, kind, answer.status]).toEqual([method, kind, status]);
+      const problem = (await response.json()) as {
+        errors?: { pointer: string }[];
+        errorMessage: string;
+        detail: string;
+      };
+      expect([method, kind, response.status]).toEqual([method, kind, status]);
       expect(problem.errors?.length, kind).toBeGreaterThan(0);
       expect(problem.errorMessage).toBe(problem.detail);
     }

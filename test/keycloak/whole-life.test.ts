@@ -60,9 +60,9 @@ describe('a session', () => {
 
   it('has an access token that services behind targets accept, with the roles of the person', async () => {
     const { browser: administrator } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
-    const answer = await call(world, administrator);
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.text).clients).toHaveProperty('web');
+    const response = await call(world, administrator);
+    expect(response.status).toBe(200);
+    expect(JSON.parse(response.text).clients).toHaveProperty('web');
     // The person has no role at the configuration service, whose response is forwarded unchanged.
     const { browser } = await world.signIn(createSiteBrowser(), { email: 'alice@example.com' });
     expect(await status(world, browser)).toBe(403);
@@ -73,8 +73,8 @@ describe('a session', () => {
     for (let round = 1; round <= 3; round += 1) {
       const before = door.presented.length;
       offset += 310_000;
-      const answers = await Promise.all(Array.from({ length: 20 }, () => status(world, browser)));
-      expect(new Set(answers)).toEqual(new Set([200]));
+      const statuses = await Promise.all(Array.from({ length: 20 }, () => status(world, browser)));
+      expect(new Set(statuses)).toEqual(new Set([200]));
       expect(door.presented.length - before).toBe(1);
     }
     expect(new Set(door.presented).size).toBe(door.presented.length);

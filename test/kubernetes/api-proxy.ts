@@ -47,7 +47,7 @@ export async function startApiProxy(target: { server: string; ca: string | undef
     const fault = faultOf?.(call);
     if (fault === 'hang') return;
     if (fault === 'reset') return void response.socket?.resetAndDestroy();
-    if (fault) return answer(response, fault);
+    if (fault) return sendFault(response, fault);
     await pass(target, incoming, body, response);
   }
 
@@ -67,7 +67,7 @@ export async function startApiProxy(target: { server: string; ca: string | undef
   };
 }
 
-function answer(response: ServerResponse, { status, reason, retryAfter }: Exclude<ApiFault, string>): void {
+function sendFault(response: ServerResponse, { status, reason, retryAfter }: Exclude<ApiFault, string>): void {
   const headers = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
   response
     .writeHead(status, { 'content-type': 'application/json', ...headers })
@@ -89,10 +89,10 @@ function pass(
       ...(ca !== undefined && { ca }),
     });
     outgoing.once('error', reject);
-    outgoing.once('response', (answered) => {
-      const { connection: _keep, 'transfer-encoding': _chunked, ...passed } = answered.headers;
-      response.writeHead(answered.statusCode ?? 502, passed);
-      answered.pipe(response).once('finish', resolve).once('error', reject);
+    outgoing.once('response', (incoming) => {
+      const { connection: _keep, 'transfer-encoding': _chunked, ...passed } = incoming.headers;
+      response.writeHead(incoming.statusCode ?? 502, passed);
+      incoming.pipe(response).once('finish', resolve).once('error', reject);
     });
     outgoing.end(body);
   });

@@ -35,36 +35,36 @@ function breakCalls(matches: (call: ApiCall) => boolean, fault: ApiFault, times 
 describe('if the resources cannot be listed', () => {
   const list = 'cannot list coreclients.formgate.dev';
 
-  it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string; asked: number }>([
+  it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string; calls: number }>([
     {
       title: 'hangs',
       fault: 'hang',
       timeout: 500,
       failure: `${list}: the API server did not answer in time`,
-      asked: 1,
+      calls: 1,
     },
     {
       title: 'breaks every connection',
       fault: 'reset',
       failure: `${list}: the API server cannot be reached, ECONNRESET`,
-      asked: 4,
+      calls: 4,
     },
     {
-      title: 'answers 429 for good',
+      title: 'always responds with 429',
       fault: { status: 429, retryAfter: 0 },
       failure: `${list}: the API server is busy (429)`,
-      asked: 4,
+      calls: 4,
     },
-    { title: 'answers 500', fault: { status: 500 }, failure: `${list}: the API server failed (500)`, asked: 4 },
+    { title: 'responds with 500', fault: { status: 500 }, failure: `${list}: the API server failed (500)`, calls: 4 },
     {
-      title: 'answers 401',
+      title: 'responds with 401',
       fault: { status: 401 },
       failure: `${list}: the API server does not accept the token of this account (401)`,
-      asked: 1,
+      calls: 1,
     },
   ])(
     'because the API server $title, the sync reports one failure and maintains builder-preview',
-    async ({ fault, timeout, failure, asked }) => {
+    async ({ fault, timeout, failure, calls }) => {
       for (const name of ['a', 'b']) await world.lab.create(name, spec);
       await world.sync();
       await world.lab.removeAll();
@@ -76,7 +76,7 @@ describe('if the resources cannot be listed', () => {
       });
       expect(failures).toEqual([failure]);
       expect(skipped).toBe('the resources cannot be read');
-      expect(broken).toHaveLength(asked);
+      expect(broken).toHaveLength(calls);
       expect(counts).toMatchObject({ pruned: 0, builderPreview: 1 });
       expect(writes).toEqual(['PATCH token-handler']);
       expect(await ids()).toEqual(['a', 'b', 'builder-preview']);
@@ -152,11 +152,11 @@ describe('a status that cannot be written', () => {
   it.each<{ title: string; fault: ApiFault; timeout?: number; failure: string }>([
     { title: 'hangs', fault: 'hang', timeout: 500, failure: `${patch}: the API server did not answer in time` },
     {
-      title: 'answers 429 for good',
+      title: 'always responds with 429',
       fault: { status: 429, retryAfter: 0 },
       failure: `${patch}: the API server is busy (429)`,
     },
-    { title: 'answers 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
+    { title: 'responds with 503', fault: { status: 503 }, failure: `${patch}: the API server failed (503)` },
     // A rejection of a single status (422) is quarantined: see refusals.test.ts.
     {
       title: 'denies it',
@@ -323,8 +323,8 @@ describe('a failure of the configuration service', () => {
     expect(failures).toEqual(['core clients cannot be written: The configuration service failed.']);
     expect(clusterWrites).toEqual(['PATCH coreclients/a/status', 'POST events']);
     const { status } = await world.lab.read('a');
-    const told = status?.conditions.map((condition) => [condition.type, condition.status, condition.reason]);
-    expect(told).toEqual([
+    const conditions = status?.conditions.map((condition) => [condition.type, condition.status, condition.reason]);
+    expect(conditions).toEqual([
       ['Accepted', 'True', 'Accepted'],
       ['Synced', 'False', 'WriteFailed'],
       ['Ready', 'False', 'WriteFailed'],

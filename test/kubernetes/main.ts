@@ -35,7 +35,7 @@ async function findCluster(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
   if (!existsSync(script)) return undefined;
   const kubeconfig = join(env.LAB_HOME || '/var/lib/lab-cluster', 'admin.conf');
   // Use a cluster that is already running, and do not stop it.
-  if (await answers(kubeconfig)) return { kubeconfig, stop: async () => undefined };
+  if (await isRunning(kubeconfig)) return { kubeconfig, stop: async () => undefined };
   const started = Date.now();
   process.stdout.write('Starting a cluster…\n');
   const stop = async () => void (await run('bash', [join(scripts, 'down.sh')], {}));
@@ -48,7 +48,7 @@ async function findCluster(env: NodeJS.ProcessEnv): Promise<Found | undefined> {
   return { kubeconfig, stop };
 }
 
-async function answers(kubeconfig: string): Promise<boolean> {
+async function isRunning(kubeconfig: string): Promise<boolean> {
   if (!existsSync(kubeconfig)) return false;
   try {
     const config = new KubeConfig();

@@ -126,8 +126,9 @@ export async function startSyncWorld(): Promise<SyncWorld> {
   }
 
   const configure = async (configuration: unknown) => {
-    const answer = await administer('PATCH', 'token-handler', { operation: 'REPLACE', configuration });
-    if (answer.status !== 200) throw new Error(`The configuration service returned ${answer.status}: ${answer.text}`);
+    const response = await administer('PATCH', 'token-handler', { operation: 'REPLACE', configuration });
+    if (response.status !== 200)
+      throw new Error(`The configuration service returned ${response.status}: ${response.text}`);
   };
 
   return {

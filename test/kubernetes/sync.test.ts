@@ -137,8 +137,8 @@ describe('a sync writes nothing', () => {
     expect(counts).toMatchObject({ created: 1, builderPreview: 1 });
     expect(await world.clients()).toEqual({});
     expect((await world.lab.read('permits')).status).toBeUndefined();
-    const told = log.lines().filter(({ dryRun }) => dryRun === true);
-    expect(told.map(({ client, change }) => [client, change])).toEqual([
+    const reported = log.lines().filter(({ dryRun }) => dryRun === true);
+    expect(reported.map(({ client, change }) => [client, change])).toEqual([
       ['permits', 'created'],
       ['builder-preview', undefined],
     ]);
@@ -149,10 +149,10 @@ describe('a sync writes nothing', () => {
     async (allowed) => {
       await world.lab.create('permits', spec);
       const lost = new Error('the lease is lost');
-      let asked = 0;
+      let renewals = 0;
       const renewLease = async () => {
-        asked += 1;
-        if (asked > allowed) throw lost;
+        renewals += 1;
+        if (renewals > allowed) throw lost;
       };
       const written = () =>
         world.configurationProxy.calls.filter((line) => !line.startsWith('GET')).length +

@@ -61,10 +61,10 @@ test('docs/keycloak.md gives service accounts the same roles as npm start', () =
     const [, ...cells] = (text.split('\n').find((line) => line.startsWith(`| ${name} | \``)) ?? '')
       .split('|')
       .slice(1, -1);
-    const told = cells.map((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, role]) => role));
+    const documented = cells.map((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, role]) => role));
     const account = core?.clients.find(({ clientId }) => clientId === urns.service(name.replace(' ', '-')));
     const roles = account?.roles?.clients ?? {};
-    expect(told).toEqual(services.map((service) => roles[urns.service(service)] ?? []));
+    expect(documented).toEqual(services.map((service) => roles[urns.service(service)] ?? []));
     expect(Object.keys(roles).every((id) => services.some((service) => urns.service(service) === id))).toBe(true);
   }
 });

@@ -25,7 +25,7 @@ test('importing a file prints nothing, opens nothing and changes nothing in the 
     timeout: 15_000,
   });
   const ended = new Promise((resolve) => child.on('close', (code, signal) => resolve(signal ?? code)));
-  const said = await Promise.all([text(child.stdout), text(child.stderr)]);
-  expect(said.join('')).toBe('');
+  const output = await Promise.all([text(child.stdout), text(child.stderr)]);
+  expect(output.join('')).toBe('');
   expect(await ended).toBe(0);
 });

@@ -39,7 +39,7 @@ stands for \`URN_PREFIX\`.
 
 Each process also serves \`/livez\`, \`/readyz\` and \`/metrics\` on its metrics port, without guards.
 
-This page is written by \`npm run docs\` from the route tables; a test fails where it differs.`;
+This page is written by \`npm run docs\` from the route tables; a test fails if it differs.`;
 
 /** The page for these processes. */
 export function routesReference(processes: readonly RoutedProcess[]): string {

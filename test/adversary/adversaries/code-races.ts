@@ -22,12 +22,12 @@ export const codeRaces: Adversary = {
           signal,
         });
       for (let wrong = 0; wrong < 4; wrong += 1) await guess();
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         guess(),
         guess(),
         send(`${forms()}/${id}`, { method: 'DELETE', token: administrator, signal }),
       ]);
-      for (const { status, text } of answers)
+      for (const { status, text } of responses)
         if (status === 500) complain(`a wrong code during a deletion got 500: ${text.slice(0, 200)}`);
     }),
 };

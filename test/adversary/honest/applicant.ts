@@ -2,42 +2,42 @@
 // it, saves several times, reads each save back, and submits.
 import { isDeepStrictEqual } from 'node:util';
 import { definitionId } from '../world/preparation.ts';
-import { type Answered, createAsker } from './asking.ts';
 import { live, type Surroundings, think } from './persona.ts';
 import { mustSee } from './recorder.ts';
+import { createSender, type ReceivedResponse } from './requests.ts';
 
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
 export async function liveAsApplicant(around: Surroundings, index: number): Promise<void> {
   const { addresses } = around.world;
-  const { ask, close } = createAsker({
+  const { send, close } = createSender({
     authorization: `Bearer ${addresses.tokens.intake}`,
     'x-forwarded-for': `10.1.0.${index}`,
   });
   const base = `${addresses.fronts.forms}/form/v1/forms`;
-  await live(around, () => applyOnce({ around, ask, base, address: `${around.random.word(12)}@example.org` }));
+  await live(around, () => applyOnce({ around, send, base, address: `${around.random.word(12)}@example.org` }));
   close();
 }
 
 interface Application {
   around: Surroundings;
-  ask: ReturnType<typeof createAsker>['ask'];
+  send: ReturnType<typeof createSender>['send'];
   base: string;
   address: string;
 }
 
 async function applyOnce(application: Application): Promise<void> {
-  const { around, ask, base, address } = application;
+  const { around, send, base, address } = application;
   const { recorder, ledger, random } = around;
   const applicant = { addressAs: 'Ana', channels: [{ channel: 'email', address }] };
   const created = await recorder.measure('create', () =>
-    ask(base, { method: 'POST', body: { definitionId, applicant }, expect: 201 }),
+    send(base, { method: 'POST', body: { definitionId, applicant }, expect: 201 }),
   );
   const { id } = created.json as { id: string };
   ledger.created(id);
   await think(around);
   await recorder.measure('send code', () =>
-    ask(`${base}/${id}`, { method: 'POST', body: { operation: 'send-code' }, expect: 202 }),
+    send(`${base}/${id}`, { method: 'POST', body: { operation: 'send-code' }, expect: 202 }),
   );
   const code = await recorder.measure('code mail', () => readCode(application));
   let data: unknown = {};
@@ -47,7 +47,7 @@ async function applyOnce(application: Application): Promise<void> {
     data = { name: 'Ana', age: random.integer(0, 99), note: random.word(random.integer(10, 2_000)) };
     ledger.attempt(id, data);
     const saved = await recorder.measure('save', () =>
-      ask(`${base}/${id}/data`, { method: 'PUT', headers: { 'if-match': etag }, body: { data, files: {} } }),
+      send(`${base}/${id}/data`, { method: 'PUT', headers: { 'if-match': etag }, body: { data, files: {} } }),
     );
     ledger.acknowledged(id, data);
     etag = etagOf(saved);
@@ -56,7 +56,7 @@ async function applyOnce(application: Application): Promise<void> {
   }
   if (around.signal.aborted) return;
   await recorder.measure('submit', async () => {
-    const { json } = await ask(`${base}/${id}`, { method: 'POST', body: { operation: 'submit' } });
+    const { json } = await send(`${base}/${id}`, { method: 'POST', body: { operation: 'submit' } });
     mustSee((json as { status?: string }).status === 'Submitted', 'a submitted form has another status');
   });
 }
@@ -75,15 +75,15 @@ interface Expected {
 }
 
 /** Reads the form data, which must be the data of the last save. */
-function readBack({ around, ask, base }: Application, { id, code, data }: Expected): Promise<Answered> {
+function readBack({ around, send, base }: Application, { id, code, data }: Expected): Promise<ReceivedResponse> {
   return around.recorder.measure('read', async () => {
-    const answer = await ask(`${base}/${id}/data`, { headers: { 'x-form-code': code } });
-    const { data: found } = answer.json as { data?: unknown };
+    const response = await send(`${base}/${id}/data`, { headers: { 'x-form-code': code } });
+    const { data: found } = response.json as { data?: unknown };
     mustSee(isDeepStrictEqual(found, data), 'an applicant read other data than was saved');
-    return answer;
+    return response;
   });
 }
 
-function etagOf({ headers }: Answered): string {
+function etagOf({ headers }: ReceivedResponse): string {
   return String(headers.etag ?? '');
 }

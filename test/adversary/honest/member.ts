@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type Person, signIn } from '../world/sign-in.ts';
 import { checksumOf, downloadOf, type Seen } from '../world/upstream.ts';
-import { type Asker, createAsker, describeProblem } from './asking.ts';
 import { live, type Surroundings, think } from './persona.ts';
 import { mustSee, Unserved } from './recorder.ts';
+import { createSender, describeProblem, type Sender } from './requests.ts';
 
 const bodyBytes = 128 * 1024;
 const expectedDownload = downloadOf(bodyBytes);
@@ -15,36 +15,36 @@ export async function liveAsMember(around: Surroundings, name: string): Promise<
   const site = around.world.addresses.fronts['token-handler'];
   const person = await signIn(site, `${name}@example.com`);
   const own = { cookie: person.cookie, 'x-xsrf-token': person.csrf, 'x-forwarded-for': `10.3.0.${name.length}` };
-  const asker = createAsker(own);
+  const asker = createSender(own);
   await Promise.all([work(around, asker, person), watchEvents(around, person, own)]);
   asker.close();
 }
 
-async function work(around: Surroundings, { ask }: Asker, { email }: Person): Promise<void> {
+async function work(around: Surroundings, { send }: Sender, { email }: Person): Promise<void> {
   const { recorder, random, world } = around;
   const site = world.addresses.fronts['token-handler'];
   const api = `${site}/token-handler/v1/targets/api`;
   const mustBeOwn = (json: unknown) =>
     mustSee((json as Seen).email === email, `the upstream saw ${(json as Seen).email} instead of ${email}`);
   const get = () =>
-    recorder.measure('target GET', async () => mustBeOwn((await ask(`${api}/whoami?${random.word(5)}`)).json));
+    recorder.measure('target GET', async () => mustBeOwn((await send(`${api}/whoami?${random.word(5)}`)).json));
   const post = (size: number) =>
     recorder.measure(size >= bodyBytes ? 'upload' : 'target POST', async () => {
       const body = random.bytes(Math.min(size, 2_000));
       const whole = Buffer.alloc(size, body);
-      const { json } = await ask(`${api}/echo`, { method: 'POST', body: whole });
+      const { json } = await send(`${api}/echo`, { method: 'POST', body: whole });
       mustBeOwn(json);
       const isSame = (json as Seen).bodyBytes === size && (json as Seen).checksum === checksumOf(whole);
       mustSee(isSame, 'an upload arrived with other bytes');
     });
   const download = () =>
     recorder.measure('download', async () => {
-      const { bytes } = await ask(`${api}/download?bytes=${bodyBytes}`);
+      const { bytes } = await send(`${api}/download?bytes=${bodyBytes}`);
       mustSee(bytes.equals(expectedDownload), 'a download arrived with other bytes');
     });
   const readSessions = () =>
     recorder.measure('sessions', async () => {
-      const { json } = await ask(`${site}/token-handler/v1/sessions`);
+      const { json } = await send(`${site}/token-handler/v1/sessions`);
       mustSee((json as { email?: string }[])[0]?.email === email, 'the first session belongs to another person');
     });
   await live(around, async () => {

@@ -1,9 +1,9 @@
 // A person who signs in, reads who is signed in, and signs out again, repeatedly.
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientId, SignInFailure, signIn } from '../world/sign-in.ts';
-import { createAsker, describeProblem } from './asking.ts';
 import { live, type Surroundings } from './persona.ts';
 import { mustSee, Unserved } from './recorder.ts';
+import { createSender, describeProblem } from './requests.ts';
 
 const patience = 15_000;
 
@@ -19,17 +19,17 @@ export async function liveAsVisitor(around: Surroundings, email: string): Promis
         throw error;
       },
     );
-    const { ask, close } = createAsker({ cookie: person.cookie, 'x-forwarded-for': '10.4.0.1' });
+    const { send, close } = createSender({ cookie: person.cookie, 'x-forwarded-for': '10.4.0.1' });
     try {
       const sessions = `${site}/token-handler/v1/sessions`;
       await recorder.measure('sessions', async () => {
-        const { json } = await ask(sessions);
+        const { json } = await send(sessions);
         mustSee((json as { email?: string }[])[0]?.email === email, 'the new session belongs to another person');
       });
       await recorder.measure('sessions', () =>
-        ask(`${site}/token-handler/v1/clients/${clientId}/logout`, { expect: 302 }),
+        send(`${site}/token-handler/v1/clients/${clientId}/logout`, { expect: 302 }),
       );
-      await recorder.measure('sessions', () => ask(sessions, { expect: 401 }));
+      await recorder.measure('sessions', () => send(sessions, { expect: 401 }));
     } finally {
       close();
     }

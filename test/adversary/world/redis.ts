@@ -49,8 +49,8 @@ export async function startRestartingRedis(): Promise<RestartingRedis> {
 
 async function untilListening(port: number): Promise<void> {
   for (let waited = 0; waited < 10_000; waited += 50) {
-    const isOpen = await new Promise<boolean>((answer) => {
-      const socket = connect(port, '127.0.0.1', () => answer(true)).once('error', () => answer(false));
+    const isOpen = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
       socket.once('connect', () => socket.destroy());
     });
     if (isOpen) return;

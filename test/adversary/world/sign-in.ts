@@ -39,9 +39,9 @@ export async function signIn(
   const isCallback = (url: URL) => url.pathname.endsWith('/callback');
   const visit = (name: string, url: string) =>
     run(async () => {
-      const answer = await browser.request(url);
-      if (answer.status !== 302) throw new SignInFailure(name, answer);
-      return answer;
+      const response = await browser.request(url);
+      if (response.status !== 302) throw new SignInFailure(name, response);
+      return response;
     });
   const query = new URLSearchParams({ tenant, callbackUrl: callbackOf(site) });
   const begun = await visit('auth', `${site}/token-handler/clients/${clientId}/auth?${query}`);

@@ -32,7 +32,7 @@ export const downloadOf = (bytes: number) => Buffer.alloc(bytes, pattern);
 const piece = downloadOf(3_200 * pattern.length);
 
 export async function startHonestUpstream(): Promise<number> {
-  const server = createServer({ requireHostHeader: false }, answer);
+  const server = createServer({ requireHostHeader: false }, respond);
   server.requestTimeout = 0;
   server.on('upgrade', (request, socket) => acceptWebSocket(request, socket));
   server.on('clientError', (_error, socket) => socket.destroy());
@@ -40,7 +40,7 @@ export async function startHonestUpstream(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
+function respond(request: IncomingMessage, response: ServerResponse): void {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://upstream');
   response.on('error', () => undefined);
   if (pathname === `${basePath}/download`) return void download(response, Number(searchParams.get('bytes')));

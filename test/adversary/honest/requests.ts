@@ -2,7 +2,7 @@
 import { Agent, request } from 'undici';
 import { Unserved } from './recorder.ts';
 
-export interface Asked {
+export interface SentRequest {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
   /** Sent as JSON, unless it is a buffer. */
@@ -11,25 +11,25 @@ export interface Asked {
   expect?: number;
 }
 
-export interface Answered {
+export interface ReceivedResponse {
   headers: Record<string, string | string[] | undefined>;
   bytes: Buffer;
   /** Undefined if the body is not JSON. */
   json: unknown;
 }
 
-export interface Asker {
-  ask(url: string, asked?: Asked): Promise<Answered>;
+export interface Sender {
+  send(url: string, options?: SentRequest): Promise<ReceivedResponse>;
   close(): void;
 }
 
 /** Milliseconds after which a request counts as failed. */
 const patience = 15_000;
 
-export function createAsker(own: Record<string, string>): Asker {
+export function createSender(own: Record<string, string>): Sender {
   const agent = new Agent({ headersTimeout: patience, bodyTimeout: patience, connectTimeout: patience });
   return {
-    async ask(url, { method = 'GET', headers, body, expect = 200 } = {}) {
+    async send(url, { method = 'GET', headers, body, expect = 200 } = {}) {
       const isBytes = Buffer.isBuffer(body);
       const type = isBytes ? 'application/octet-stream' : 'application/json';
       const response = await request(url, {
