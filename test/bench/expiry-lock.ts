@@ -39,7 +39,7 @@ function policyOf(tenantId: string, definitionId: string): Policy {
   return { tenantId, definitionId, retention };
 }
 
-function lockWithOutbox(tenant: string): Locker {
+function told(tenant: string): Locker {
   const store = createExpiryStore();
   let position: Position | undefined = { policies: [policyOf(tenant, definitionsOf['with outbox rows'])] };
   return async (client) => {
@@ -67,7 +67,7 @@ function lockers(tenant: string): Record<(typeof contenders)[number], Locker> {
   if (withoutOutboxSql.includes('outbox'))
     throw new Error('the lock statement has changed: it still writes outbox rows');
   return {
-    'with outbox rows': lockWithOutbox(tenant),
+    'with outbox rows': told(tenant),
     'without them': walk(withoutOutboxSql, (now, { at, id }) => {
       const definition = definitionsOf['without them'];
       return [[tenant], [definition], [at], [id], [before.toISOString()], batchSize, now, [deleteOn.toISOString()]];

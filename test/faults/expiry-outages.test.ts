@@ -58,7 +58,7 @@ async function delivered(): Promise<void> {
   await expect.poll(due, { timeout: patience }).toBe(0);
 }
 
-/** After an outage the dispatcher pauses, by the clock that the test sets. */
+/** After an outage the dispatcher waits a little, by the clock that the test moves. */
 async function backToWork(): Promise<void> {
   moved += 5 * minute;
   await delivered();

@@ -145,14 +145,14 @@ describe('a sync writes nothing', () => {
   });
 
   it.each([0, 1, 2, 3])(
-    'after the lease is lost, here after %i of four writes; the next sync does the rest',
+    'once the lease is lost, after %i of four writes; the next sync does the rest',
     async (allowed) => {
       await world.lab.create('permits', spec);
       const lost = new Error('the lease is lost');
-      let renewals = 0;
+      let asked = 0;
       const renewLease = async () => {
-        renewals += 1;
-        if (renewals > allowed) throw lost;
+        asked += 1;
+        if (asked > allowed) throw lost;
       };
       const written = () =>
         world.configurationProxy.calls.filter((line) => !line.startsWith('GET')).length +

@@ -1,5 +1,5 @@
-// docs/ARCHITECTURE.md lists the modules that take part in some requests. These tests record them in real processes
-// with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces updates the page.
+// The traces in docs/ARCHITECTURE.md are the modules that take part in each request: recorded here in real processes with
+// a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,11 +14,11 @@ import { documentedModules, groupsOf, withTrace } from './trace-page.ts';
 const root = join(import.meta.dirname, '../..');
 const pagePath = join(root, 'docs/ARCHITECTURE.md');
 
-/** Limits: modules besides the shared ones, modules of src/service/http, and lines of each of the latter. */
+/** At most so many modules beside the shared ones, and so many of src/service/http, each with so many lines. */
 const most = { own: 6, http: 8, lines: 250 };
-/** Modules that run on timers, independently of requests. */
+/** Watch the process and its pools by timers, whatever is requested. */
 const watchers = ['src/service/operations/event-loop-watch.ts', 'src/service/postgres/pool-watch.ts'];
-/** The outbox dispatcher, which runs in the background. It appears only in the trace of a lock with its notice. */
+/** Delivers in the background while requests are served. It has its part in the trace of a lock and its notice. */
 const dispatcher = 'src/forms/outbox/';
 
 let world: FormWorld;
@@ -51,7 +51,7 @@ async function recordRequest(work: () => Promise<{ status: number; text: string 
   return steady.filter((path) => !watchers.includes(path) && !path.startsWith(dispatcher)).sort();
 }
 
-/** Compares the modules with the page, or writes the page if the environment asks for it. */
+/** Compares with the page, or writes the page where the environment says so. */
 function expectTrace(name: string, modules: string[]): void {
   const page = readFileSync(pagePath, 'utf8');
   if (process.env.FORMGATE_WRITE_TRACES) writeFileSync(pagePath, withTrace(page, { name, modules }));
@@ -68,8 +68,8 @@ const expectShort = (modules: string[]) => expect(groupsOf(modules).own.length).
 const body = { data: { name: 'Ana' }, files: {} };
 const save = (id: string) => forms.ask('PUT', `/${id}/data`, { as: 'intake', body });
 
-describe('ARCHITECTURE documents the modules of', () => {
-  it('a save of form data, and they are few', async () => {
+describe('the trace of', () => {
+  it('saving form data is the documented one, and short', async () => {
     const id = await draft(forms);
     await drained(world.pool);
     const modules = await recordRequest(() => save(id));
@@ -77,7 +77,7 @@ describe('ARCHITECTURE documents the modules of', () => {
     expectShort(modules);
   });
 
-  it('a register PATCH, and they are few', async () => {
+  it('a register PATCH is the documented one, and short', async () => {
     const token = world.token('admin');
     const url = `${forms.url}/form/v1/registers`;
     await call(url, { method: 'POST', token, body: { name: 'cities', entries: ['Banff'] } });
@@ -87,7 +87,7 @@ describe('ARCHITECTURE documents the modules of', () => {
     expectShort(modules);
   });
 
-  it('a lock with its notice', async () => {
+  it('a lock with its notice is the documented one', async () => {
     const ids = [await draft(forms), await draft(forms), await draft(forms)];
     await drained(world.pool);
     await world.pool.query(
@@ -97,8 +97,8 @@ describe('ARCHITECTURE documents the modules of', () => {
     expectTrace('Lock with its notice', await recordLock());
   });
 
-  it('a submit', async () => {
-    // Outbox rows that are never due, so that platform clients run only for requests and not for deliveries.
+  it('a submit is the documented one', async () => {
+    // Rows that are never due: the dispatcher delivers nothing meanwhile, so platform clients run only for requests.
     await world.pool.query(`CREATE FUNCTION postpone() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN NEW.not_before := 'infinity'; RETURN NEW; END $$;
       CREATE TRIGGER postponed BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION postpone()`);
@@ -114,8 +114,8 @@ describe('ARCHITECTURE documents the modules of', () => {
 });
 
 /**
- * Locks three drafts in batches of one, and delivers their events. The recording in the reconciler begins during the first
- * batch and ends before the next stage: at these points the run waits for table locks of the test.
+ * Locks three drafts in batches of one, and delivers their events. The recording in the reconciler lasts from within the
+ * first batch to the beginning of the next stage: table locks of the test hold the run at these points.
  */
 async function recordLock(): Promise<string[]> {
   const recorded = createRecording();
@@ -136,7 +136,7 @@ async function recordLock(): Promise<string[]> {
   const delivered = await recording.take();
   expect((await run.ended).code, run.output()).toBe(0);
   recorded.discard();
-  // Logging depends on timers too.
+  // What the process logs, and when, depends on its timers too.
   const isTimed = (path: string) => watchers.includes(path) || path.startsWith('src/service/operations/');
   return [...new Set([...locked, ...delivered])].filter((path) => !isTimed(path)).sort();
 }

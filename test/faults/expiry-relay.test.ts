@@ -1,5 +1,5 @@
-// The outbox dispatcher during a long outage of the service to which it delivers: it sends few requests, drops no row,
-// and reports the outage in its metrics. The tests of the dispatcher cover order, leases and crashes.
+// The relay while what it delivers to is down for long: what an outage costs, that nothing is given up however often it
+// failed, and what the metrics say. Order, leases and crashes are proved beside the relay itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../support/outbox.ts';
@@ -8,7 +8,7 @@ import { startTestRelay, type TestRelay, type TestRelayOptions } from '../suppor
 const patience = 30_000;
 let database: OutboxDatabase;
 let sink: Sink;
-let dispatcher: TestRelay | undefined;
+let relay: TestRelay | undefined;
 let moved = 0;
 const clock = () => new Date(Date.now() + moved);
 beforeEach(async () => {
@@ -16,15 +16,15 @@ beforeEach(async () => {
   [database, sink] = await Promise.all([createOutboxDatabase(), startSink()]);
 });
 afterEach(async () => {
-  await dispatcher?.stop();
-  dispatcher = undefined;
+  await relay?.stop();
+  relay = undefined;
   await sink.close();
   await database.close();
 });
 
 function start(options: Partial<TestRelayOptions> = {}): TestRelay {
-  dispatcher = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
-  return dispatcher;
+  relay = startTestRelay({ databaseUrl: database.url, sinkUrl: sink.url, clock, ...options });
+  return relay;
 }
 const refuse = (status: number, when: (path: string) => boolean) =>
   sink.answer(({ path }) => (when(path) ? { status } : undefined) as undefined);
@@ -35,12 +35,12 @@ const delivered = () =>
   vi.waitFor(async () => expect(await undelivered()).toBe(0), { timeout: patience, interval: 20 });
 const removals = () => sink.received.filter(({ method, path }) => method === 'DELETE' && isNotification(path));
 const metric = async (name: string, kind: string) => {
-  const text = (await dispatcher?.metrics.registry.metrics()) ?? '';
+  const text = (await relay?.metrics.registry.metrics()) ?? '';
   return Number(new RegExp(`^${name}\\{kind="${kind}"\\} (.*)$`, 'm').exec(text)?.[1]);
 };
 
 describe('an outage of the notification service', { timeout: 2 * patience }, () => {
-  it('causes only a few probes, however many subscribers are to be removed, and ends without a restart', async () => {
+  it('costs a few probes, not a try for each subscriber that is to be removed, and ends without a restart', async () => {
     for (let nth = 0; nth < 200; nth += 1) {
       const facts = { subscriberId: String(nth).padStart(24, '0') };
       await database.addRow(await database.addForm(), 'remove-subscriber', { facts });
@@ -49,7 +49,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
     start({ pace: { capacity: 16, outage: { first: 50, cap: 400 } } });
     await vi.waitFor(() => expect(sink.received.length).toBeGreaterThan(5), patience);
     await sleep(1_500);
-    // The client sends three requests per attempt.
+    // Each try is three requests of the client.
     expect(removals().length).toBeLessThan(100);
     refuse(503, () => false);
     await delivered();
@@ -57,7 +57,7 @@ describe('an outage of the notification service', { timeout: 2 * patience }, () 
   });
 });
 
-describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
+describe('a row that failed ever so often', { timeout: 2 * patience }, () => {
   it.each([
     ['form-locked', 500],
     ['form-locked', 400],
@@ -66,9 +66,9 @@ describe('a row that has failed for a year', { timeout: 2 * patience }, () => {
     ['remove-subscriber', 500],
     ['remove-subscriber', 400],
   ] as const)(
-    'is still delivered: a %s that got %i is delivered as soon as the service accepts it',
+    'is not given up: a %s that was answered with %i for a year is delivered when it is taken',
     async (kind, status) => {
-      // A deletion that names a subscriber would add a removal, which is due later.
+      // A deletion that names a subscriber would leave its removal for later.
       const facts = kind === 'remove-subscriber' ? { subscriberId: '0'.repeat(24) } : {};
       const sequence = await database.addRow(await database.addForm(), kind, { facts, at: clock() });
       refuse(status, always);
