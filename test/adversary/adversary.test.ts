@@ -7,7 +7,7 @@ import kept from './seeds.json' with { type: 'json' };
 
 const seed = process.env.ADVERSARY_SEED ?? randomBytes(6).toString('hex');
 
-it('honest users are served while adversaries attack two replicas of each process, and all resources are released', {
+it('honest users are served while adversaries attack two replicas of each process, and nothing of it remains', {
   timeout: 180_000,
 }, async () => {
   const lines: string[] = [];

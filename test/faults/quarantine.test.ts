@@ -79,7 +79,7 @@ const due = async () =>
     )
   ).rows.map(({ id }) => id);
 
-it('all of 10,000 forms are locked or deleted though 100 have notices that cannot be written, and exit code 3 reports these once', {
+it('of 10,000 forms with 100 poisoned ones, every one is locked or deleted, and exit code 3 reports the missing notices once', {
   timeout: 120_000,
 }, async () => {
   const ids = await addForms();
@@ -125,7 +125,7 @@ it('all of 10,000 forms are locked or deleted though 100 have notices that canno
   expect(text).toMatch(/^formgate_overdue_deletions 0/m);
 });
 
-it('forms with quarantined notices can be deleted by people and by the reconciler, and leave no quarantine entry', {
+it('poisoned forms are deleted by people, and by the expiry when they are due, and leave no entry', {
   timeout: 120_000,
 }, async () => {
   await world.pool.query('DELETE FROM forms WHERE id <> ALL ($1)', [poisoned]);

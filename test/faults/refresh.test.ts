@@ -34,7 +34,7 @@ async function statusOf(as: Person, url: string): Promise<number> {
 }
 
 describe('a session whose access token is due, and a token endpoint that takes 10 s', { timeout: 90_000 }, () => {
-  it('is refreshed by one token request for 200 concurrent calls on three replicas, and no call is rejected', async () => {
+  it('on three replicas and in 200 parallel calls costs one token request, and no call is refused', async () => {
     const person = await world.enter();
     await world.shortenToken(person.handle, 40_000);
     door.presented.length = 0;

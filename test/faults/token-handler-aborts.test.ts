@@ -67,7 +67,7 @@ it('proxied requests that are aborted at any point neither crash the token handl
   await expect.poll(() => inState('held'), { timeout: 15_000 }).toBe(0);
   await expect.poll(() => inState('waiting'), { timeout: 15_000 }).toBe(0);
   await expect.poll(() => handler.metric('token_handler_streams_open'), { timeout: 15_000 }).toBe(0);
-  // Idle connections to the upstream, and those of the logger and of Redis.
+  // Kept connections to the upstream, and the logger's and Redis' own.
   await expect.poll(openFiles, { timeout: 15_000 }).toBeLessThanOrEqual(before + connections + 8);
   const log = await readFile(logFile, 'utf8');
   expect(log.split('\n').filter((line) => /"level":"fatal"|uncaught|unhandled/i.test(line))).toEqual([]);

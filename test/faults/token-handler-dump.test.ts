@@ -105,7 +105,7 @@ async function signIn(browser: SiteBrowser): Promise<string> {
   return own.id;
 }
 
-it('Redis and Postgres contain no token, secret, code or cookie in clear, from registration to logout', {
+it('no token, secret, code or cookie of a run from registration to logout is in Redis or in Postgres', {
   timeout: 60_000,
 }, async () => {
   note('key of the ring', world.handler.config.KEY_RING.split(':')[1]);

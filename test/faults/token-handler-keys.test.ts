@@ -104,7 +104,7 @@ const sealedUnder = async (name: string) => {
   return rows.every((row) => Object.values(row).every((sealed) => sealed.startsWith(`${name}.`)));
 };
 
-it('a key rotation signs no one out, and all stored secrets are encrypted with the new key afterwards', {
+it('rolling from one key to two and to the new one signs nobody out, and what is kept is sealed under the new one', {
   timeout: 120_000,
 }, async () => {
   await fleet.start(2, oldKey);

@@ -43,7 +43,7 @@ interface TimedResponse {
 }
 
 /** The requests of one person's frontend. */
-async function sendAs(as: Person, nth: number): Promise<TimedResponse[]> {
+async function askAs(as: Person, nth: number): Promise<TimedResponse[]> {
   const url = replicas[nth % replicas.length]?.url ?? '';
   const sentAt = performance.now();
   const results = await Promise.all([
@@ -60,7 +60,7 @@ async function load(milliseconds: number): Promise<TimedResponse[]> {
   const each = people.map(async (person, index) => {
     const responses: TimedResponse[] = [];
     for (let nth = index; performance.now() < end; nth += 1) {
-      responses.push(...(await sendAs(person, nth)));
+      responses.push(...(await askAs(person, nth)));
       await delay(50);
     }
     return responses;
@@ -76,7 +76,7 @@ function atReplica(address: string): string {
 const statuses = (responses: TimedResponse[]) => [...new Set(responses.map(({ status }) => status))];
 
 async function untilAll(status: number): Promise<void> {
-  const ask = async () => statuses((await Promise.all(people.map(sendAs))).flat());
+  const ask = async () => statuses((await Promise.all(people.map(askAs))).flat());
   await expect.poll(ask, { timeout: 20_000, interval: 100 }).toEqual([status]);
 }
 
@@ -115,8 +115,8 @@ describe('an outage of Redis under load', () => {
   });
 });
 
-describe('an outage of Postgres under load', () => {
-  it('affects no live session and no readiness; sign-in gets 503', { timeout: 60_000 }, async () => {
+describe('Postgres stopped under load', () => {
+  it('live sessions go on at a pod that stays ready; signing in is 503', { timeout: 60_000 }, async () => {
     const url = new URL(world.handler.databaseUrl);
     const gate = await startTcpGate(Number(url.port));
     url.host = `127.0.0.1:${gate.port}`;
@@ -141,8 +141,8 @@ describe('an outage of Postgres under load', () => {
   });
 });
 
-describe('an outage of the identity provider under load', () => {
-  it('affects no session whose access token is valid; tokens that are due are refreshed afterwards', {
+describe('the access service stopped under load', () => {
+  it('leaves sessions with valid tokens alone, due ones included, and refreshes those when it is back', {
     timeout: 60_000,
   }, async () => {
     const [due] = people as [Person];
