@@ -26,7 +26,7 @@ export interface RedisReads {
 }
 
 /** Commands as node-redis writes them, for libraries; each fails with Problem `unavailable` when Redis cannot be had. */
-export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'expire' | 'del' | 'eval'>;
+export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'del' | 'eval'>;
 
 export interface Redis {
   commands: RedisCommands;
@@ -147,7 +147,6 @@ function guard(client: RawClient, isUp: () => boolean, metrics: Metrics): RedisC
     get: (key) => within(() => client.get(key)),
     hGetAll: (key) => within(() => client.hGetAll(key)),
     set: (key, value, options) => within(() => client.set(key, value, options)),
-    expire: (key, seconds) => within(() => client.expire(key, seconds)),
     del: (keys) => within(() => client.del(keys)),
     eval: (script, options) => within(() => client.eval(script, options)),
   };
