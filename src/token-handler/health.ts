@@ -5,6 +5,7 @@ import { clientsName, clientsNamespace } from '../service/clients/client-rules.t
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Redis } from '../service/redis/redis.ts';
 import type { Urns } from '../service/urn.ts';
+import { redisProblem } from './sessions/store.ts';
 
 export interface HealthOptions {
   config: { DATABASE_URL: string };
@@ -17,6 +18,6 @@ export function createHealthChecks({ config, platform, redis, urns }: HealthOpti
   return {
     ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
     db: () => canConnect(config.DATABASE_URL),
-    sessions: async () => (await redis?.isReachable()) ?? true,
+    sessions: async () => (await redisProblem(redis)) === undefined,
   };
 }

@@ -11,7 +11,6 @@ import { type RunningService, serve } from '../service/operations/serve.ts';
 import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
-import type { Redis } from '../service/redis/redis.ts';
 import { createUrns } from '../service/urn.ts';
 import { createAccessAddresses } from './access-addresses.ts';
 import { createTokenHandlerListener, type TokenHandler } from './app.ts';
@@ -23,7 +22,7 @@ import { registered } from './platform-registration.ts';
 import { createMemoryStore } from './sessions/memory-store.ts';
 import { createRedisStore } from './sessions/redis-store.ts';
 import { Sessions } from './sessions/sessions.ts';
-import { connectRedis } from './sessions/store.ts';
+import { connectRedis, redisProblem } from './sessions/store.ts';
 import { createRelyingParty } from './sign-in/relying-party.ts';
 import { createSignIns } from './sign-in/sign-ins.ts';
 import { isTargetRequest } from './targets/path.ts';
@@ -86,11 +85,6 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
       await platform.close();
     },
   };
-}
-
-/** Undefined if Redis is reachable, or sessions are kept in memory. */
-async function redisProblem(redis: Redis | undefined): Promise<string | undefined> {
-  return (await redis?.isReachable()) === false ? 'Redis does not answer' : undefined;
 }
 
 /** Throws ConfigError for an invalid `DIR_…` override or session store. */

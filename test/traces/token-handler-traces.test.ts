@@ -1,5 +1,10 @@
 // The traces of the token handler in docs/ARCHITECTURE.md: a proxied request, and the refresh of a session's tokens.
 // Recorded in a real process with a real Redis. FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
+import { randomUUID } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTargetWorld, type TargetWorld } from '../support/targets.ts';
 import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/token-handler-process.ts';
@@ -9,16 +14,21 @@ import { createRecording } from './recording.ts';
 let world: TargetWorld;
 let handler: TokenHandlerProcess;
 const recording = createRecording();
+const logFile = join(tmpdir(), `trace-${randomUUID()}.log`);
+const isRegistered = () => readFileSync(logFile, 'utf8').includes('registered at the platform');
 beforeAll(async () => {
   world = await startTargetWorld({ store: 'redis' });
   // With the usual lifetime of caches.
   const { PLATFORM_CACHE_TTL: _, ...env } = world.handler.env;
-  handler = await startTokenHandlerProcess({ env: { ...env, ...recording.env } });
+  handler = await startTokenHandlerProcess({ env: { ...env, ...recording.env }, logFile });
+  // Otherwise calls of the registration are recorded.
+  for (let waited = 0; !isRegistered() && waited < 60_000; waited += 50) await sleep(50);
 });
 afterAll(async () => {
   await handler.stop();
   await world.close();
   recording.discard();
+  rmSync(logFile, { force: true });
 });
 
 /** Check by timers, whatever is requested. */

@@ -19,7 +19,6 @@ export interface RawClient {
   get(key: string): Promise<string | null>;
   hGetAll(key: string): Promise<Record<string, string>>;
   set(key: string, value: string, options: { expiration: { type: 'EX' | 'PX'; value: number } }): Promise<unknown>;
-  expire(key: string, seconds: number): Promise<unknown>;
   del(keys: string | string[]): Promise<number>;
   eval(script: string, options: ScriptOptions): Promise<unknown>;
   evalSha(sha1: string, options: ScriptOptions): Promise<unknown>;
@@ -47,10 +46,6 @@ export class ServerClient
 
   set(key: string, value: string, { expiration }: Parameters<RawClient['set']>[2]): Promise<unknown> {
     return this.sendCommand(['SET', key, value, expiration.type, String(expiration.value)]);
-  }
-
-  expire(key: string, seconds: number): Promise<unknown> {
-    return this.sendCommand(['EXPIRE', key, String(seconds)]);
   }
 
   del(keys: string | string[]): Promise<number> {

@@ -27,7 +27,7 @@ export interface RedisReads {
 }
 
 /** Commands with the signatures of node-redis, for libraries. Each throws Problem `unavailable` if Redis is down. */
-export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'expire' | 'del' | 'eval'>;
+export type RedisCommands = RedisReads & Pick<RawClient, 'set' | 'del' | 'eval'>;
 
 export interface Redis {
   commands: RedisCommands;
@@ -147,7 +147,6 @@ function guard(client: RawClient, isUp: () => boolean, metrics: Metrics): RedisC
     get: (key) => within(() => client.get(key)),
     hGetAll: (key) => within(() => client.hGetAll(key)),
     set: (key, value, options) => within(() => client.set(key, value, options)),
-    expire: (key, seconds) => within(() => client.expire(key, seconds)),
     del: (keys) => within(() => client.del(keys)),
     eval: (script, options) => within(() => client.eval(script, options)),
   };

@@ -63,7 +63,10 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     query: sessionListQuery,
-    answers: { 200: { description: 'Sessions, latest first', schema: sessionList }, ...refusals },
+    answers: {
+      200: { description: 'Sessions, latest first; that of the cookie before all others', schema: sessionList },
+      ...refusals,
+    },
     async handle({ query }, request, response) {
       if (response.locals.session === undefined) {
         const found = await sessions.ofTenant(tenantOf(response).id, query.top, query.after);

@@ -91,3 +91,8 @@ export function connectRedis(config: TokenHandlerConfig, log: Logger, metrics: M
   log.warn('sessions are kept in memory: they end with this process, and other replicas do not know them');
   return undefined;
 }
+
+/** Undefined if Redis is reachable, or sessions are kept in memory. */
+export async function redisProblem(redis: Redis | undefined): Promise<string | undefined> {
+  return (await redis?.isReachable()) === false ? 'Redis does not respond' : undefined;
+}
