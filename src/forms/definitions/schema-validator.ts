@@ -1,5 +1,5 @@
 // Validates form data against a definition's data schema in workers with limits, shared fairly among tenants. A schema that
-// takes too much time or memory fails its own request; after three forms it is suspended, and callers are told until when.
+// takes too much time or memory fails its own request; after three forms it is suspended, and the problem says until when.
 import { LRUCache } from 'lru-cache';
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
@@ -84,7 +84,7 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
 function suspendedProblem({ id }: FormDefinition, { since, until }: Suspension, now: Date): Problem {
   const detail =
     `The data schema of the form definition “${id}” is suspended since ${since.toISOString()}: ` +
-    `it took too much time or memory for three forms. It is tried again after ${until.toISOString()}, or when it changes.`;
+    `it took too much time or memory for three forms. It is used again after ${until.toISOString()}, or when it changes.`;
   const seconds = Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1_000));
   return new Problem('definition-invalid', detail, {
     headers: { 'Retry-After': String(seconds) },

@@ -50,7 +50,7 @@ export const savedDataResponse = z
     ...formData,
     problems: problems
       .optional()
-      .meta({ description: 'With validate=true: what a submit would refuse, at most 20 problems' }),
+      .meta({ description: 'With validate=true: the problems for which a submit would be rejected, at most 20' }),
     truncated: z.literal(true).optional().meta({ description: 'There may be more problems' }),
   })
   .meta({ id: 'SavedFormData' });
@@ -61,8 +61,8 @@ export const formList = z
       z.strictObject({ ...form.shape, data: formData.data.optional(), files: formData.files.optional() }),
     ),
     page: z.strictObject({
-      after: z.string().nullable().meta({ description: 'The cursor that was given' }),
-      next: z.string().nullable().meta({ description: 'The cursor of the next page, null on the last' }),
+      after: z.string().nullable().meta({ description: 'The cursor of this page' }),
+      next: z.string().nullable().meta({ description: 'The cursor of the next page; null on the last page' }),
       size: z.int(),
     }),
   })
@@ -72,7 +72,7 @@ export const operationResponse = z.union([
   z
     .strictObject({ id: z.uuid(), status: z.literal(operations.submit.move.to), submitted: timestamp })
     .meta({ description: 'submit' }),
-  form.meta({ description: 'Every other operation' }),
+  form.meta({ description: 'Any other operation' }),
 ]);
 
 export const sentCode = z
@@ -83,3 +83,9 @@ export const sentCode = z
     expires: timestamp.meta({ description: 'When the code stops working' }),
   })
   .meta({ id: 'SentCode' });
+
+/** The responses of a route of a single form that does not exist. */
+export const noForm = {
+  404: { description: 'There is no such form in the tenant' },
+  410: { description: 'The form was deleted' },
+};
