@@ -35,7 +35,7 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
     ...changes,
   });
 
-  it('answers 401 with WWW-Authenticate without a token', async () => {
+  it('returns 401 with WWW-Authenticate without a token', async () => {
     const answer = await forms.ask(method, path);
     expect(answer).toMatchObject({
       status: 401,
@@ -44,7 +44,7 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer error="/);
   });
 
-  it('answers 401 to a token of another issuer, realm, audience or algorithm, with another signature, or expired', async () => {
+  it('returns 401 for an expired token and one of another issuer, realm, audience, algorithm or signature', async () => {
     const { access } = forms.platform;
     const tokens = {
       issuer: await access.foreignToken(claims({ iss: 'https://elsewhere.example.org/auth/realms/demo' })),
@@ -64,14 +64,14 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
     }
   });
 
-  it('answers 400 to a core user who names no tenant', async () => {
+  it('returns 400 to a core user who names no tenant', async () => {
     const token = await forms.tokenWith({ realm: 'core', roles: ['form-admin', 'intake-application'] });
     expect((await forms.ask(method, path, { token })).status).toBe(400);
   });
 });
 
 describe('reads without a token', () => {
-  it('are limited for each address to what the configuration says', async () => {
+  it('are limited by client address, as configured', async () => {
     const tenantId = encodeURIComponent(forms.platform.tenant.id);
     const read = () => call(`${forms.url}/form/v1/registers/nothing/entries?tenantId=${tenantId}`);
     const answers = [await read(), await read(), await read()];
@@ -87,7 +87,7 @@ describe('the OpenAPI document', () => {
     expect((await call(`${forms.url}/docs`)).headers.get('content-type')).toContain('text/html');
   });
 
-  it('has every form route, each with a summary, a bearer and its answers', async () => {
+  it('has every form route, each with a summary, bearer authentication and its responses', async () => {
     const { paths } = await document();
     const found = Object.entries(paths)
       .filter(([path]) => path.startsWith('/form/v1/forms'))
@@ -105,8 +105,8 @@ describe('the OpenAPI document', () => {
   });
 });
 
-describe('about itself', () => {
-  it('answers GET / with name, description and links', async () => {
+describe('the service’s own pages', () => {
+  it('include GET /, with name, description and links', async () => {
     expect((await call(forms.url)).body).toEqual({
       name: 'Form service',
       description: expect.any(String),
@@ -119,7 +119,7 @@ describe('about itself', () => {
     });
   });
 
-  it('answers GET /health with 200 and booleans, as the older platform does', async () => {
+  it('include GET /health, which returns 200 with booleans as the older platform does', async () => {
     const { status, body } = await call(`${forms.url}/health`);
     expect(status).toBe(200);
     expect(body).toEqual({ access: true, directory: true, tenant: true, configuration: true, event: true, db: true });
@@ -127,7 +127,7 @@ describe('about itself', () => {
 });
 
 describe('addresses', () => {
-  it('that are unknown answer 404, and known ones with another method 405 with Allow', async () => {
+  it('that are unknown return 404, and known ones with another method 405 with Allow', async () => {
     expect((await forms.ask('GET', `/${id}/nothing`, { as: 'admin' })).status).toBe(404);
     const answer = await forms.ask('PATCH', `/${id}`, { as: 'admin', body: {} });
     expect(answer.status).toBe(405);

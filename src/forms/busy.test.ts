@@ -56,7 +56,7 @@ async function metric(name: string): Promise<string> {
   return text.split('\n').find((line) => line.startsWith(name)) ?? '';
 }
 
-it('saves and reads of other forms succeed at once while one form is locked and many save to it', async () => {
+it('saves and reads of other forms are not delayed while many saves wait for one locked row', async () => {
   const [locked = '', other = ''] = await drafts(2);
   await lock([locked]);
   const refused = Promise.all(Array.from({ length: 14 }, () => save(locked)));
@@ -70,7 +70,7 @@ it('saves and reads of other forms succeed at once while one form is locked and 
   expect(await metric('formgate_postgres_pool_refused_total{pool="requests",reason="late"}')).not.toBe('');
 });
 
-it('a save waits about a second for a form that another transaction has locked, and says that it is being changed', async () => {
+it('a save of a form whose row is locked is refused after about a second, and says that the form is being changed', async () => {
   const formId = await forms.draft();
   await lock([formId]);
   const begun = performance.now();
@@ -86,7 +86,7 @@ it('a save waits about a second for a form that another transaction has locked, 
   expect((await save(formId)).status).toBe(200);
 });
 
-it('another tenant is served at once while one tenant floods the service with saves that have to wait', async () => {
+it('another tenant is not delayed while one tenant floods the service with saves that have to wait', async () => {
   const locked = await drafts(12);
   await lock(locked);
   const flood = Promise.all(locked.flatMap((id) => [save(id), save(id)]));

@@ -33,7 +33,7 @@ const tries = async (id: string) =>
 
 describe('while the notification service is away', () => {
   it.each([500, 'reset', 'hang', 'half an answer'] as const)(
-    '(%s) a code is neither right nor wrong: a problem, and the try is given back',
+    '(%s) checking a code fails with a problem and does not count as a wrong code',
     async (fault) => {
       const id = await forms.draft();
       const code = await forms.code(id);
@@ -49,7 +49,7 @@ describe('while the notification service is away', () => {
     },
   );
 
-  it('a code cannot be sent, which does not count, and works without a restart when it is back', async () => {
+  it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
     const id = await forms.draft();
     await expect
       .poll(
@@ -63,7 +63,7 @@ describe('while the notification service is away', () => {
     await expect.poll(async () => (await send(id)).status, { timeout: 40_000, interval: 500 }).toBe(202);
   }, 60_000);
 
-  it('forms are created, saved, submitted and deleted all the same', async () => {
+  it('forms can still be created, saved, submitted and deleted', async () => {
     await notifications.break('reset', { at: 1 });
     const id = await forms.draft();
     const body = { data: { name: 'Ana' }, files: {} };
@@ -72,7 +72,7 @@ describe('while the notification service is away', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
   });
 
-  it('a form that is sent a code before the relay has subscribed it has one subscriber', async () => {
+  it('a form whose code is sent before the dispatcher subscribes it has one subscriber', async () => {
     await notifications.break(503, { at: 1, times: 2 });
     const id = await forms.draft();
     await expect.poll(async () => (await send(id)).status, { timeout: 40_000, interval: 500 }).toBe(202);
@@ -89,7 +89,7 @@ describe('while the configuration service is away', () => {
   const create = () =>
     forms.ask('POST', '', { as: 'intake', body: { definitionId: 'permit', applicant: anonymous() } });
 
-  it('a definition that was read within five minutes still decides; beyond, a create is 502 or 503 with a problem', async () => {
+  it('a definition read within five minutes still decides; after that, a create is 502 or 503 with a problem', async () => {
     await forms.draft();
     await configuration.break(503, { at: 1 });
     forms.advance(4 * 60_000);
@@ -100,7 +100,7 @@ describe('while the configuration service is away', () => {
     expect(answer.headers.get('content-type')).toContain('application/problem+json');
   });
 
-  it('an intake application goes on saving and submitting, by what was last known of the definition', async () => {
+  it('an intake application can still save and submit, with the cached definition', async () => {
     const id = await forms.draft();
     await configuration.break(503, { at: 1 });
     forms.advance(60 * 60_000);
@@ -109,13 +109,13 @@ describe('while the configuration service is away', () => {
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } })).status).toBe(200);
   });
 
-  it('creates work again without a restart when it is back', async () => {
+  it('creates work again without a restart after the outage', async () => {
     await expect.poll(async () => (await create()).status, { timeout: 40_000, interval: 500 }).toBe(201);
   }, 60_000);
 });
 
 describe('while Postgres is away', () => {
-  it('every form route answers 503 with a problem and Retry-After, and works again without a restart', async () => {
+  it('every form route returns 503 with a problem and Retry-After, and works again without a restart', async () => {
     const id = await forms.draft();
     await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS false`);
     await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${databaseName()}'`);

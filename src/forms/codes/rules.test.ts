@@ -53,7 +53,7 @@ async function keptCode(id: string) {
 }
 
 describe('a used code', () => {
-  it('opens no second read session, though the notification service would verify it again', async () => {
+  it('opens no second read session, even if the notification service would verify it again', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
@@ -70,7 +70,7 @@ describe('a used code', () => {
 });
 
 describe('a code that is sent', () => {
-  it('expires ten minutes later, as the answer says', async () => {
+  it('expires after ten minutes, as the response says', async () => {
     const asked = forms.now().getTime();
     const { body } = await send(await forms.draft());
     const expires = Date.parse((body as { expires: string }).expires);
@@ -78,7 +78,7 @@ describe('a code that is sent', () => {
     expect(expires - asked).toBeLessThan(11 * minute);
   });
 
-  it('is asked for and checked under the trace of the request', async () => {
+  it('is sent and checked with the trace context of the request', async () => {
     const id = await forms.draft();
     const trace = (nth: number) => `00-4bf92f3577b34da6a3ce929d0e0e473${nth}-00f067aa0ba902b7-01`;
     await send(id, { traceparent: trace(1) });
@@ -88,7 +88,7 @@ describe('a code that is sent', () => {
     expect(forms.log.text()).toContain(trace(1));
   });
 
-  it('goes to an address five times an hour at most, over all its forms', async () => {
+  it('goes to an address at most five times an hour, for all its forms together', async () => {
     const applicant = anonymous();
     for (let nth = 0; nth < 5; nth += 1) {
       expect((await send(await forms.draft({ applicant }))).status).toBe(202);
@@ -99,7 +99,7 @@ describe('a code that is sent', () => {
     expect(Number(sixth.headers.get('retry-after'))).toBeGreaterThan(49 * 60);
   });
 
-  it('goes to the sms channel where there is no email; that nobody delivers text messages is a problem and not counted', async () => {
+  it('goes to the sms channel if there is no email; if text messages are not delivered, the request fails and does not count', async () => {
     const id = await forms.draft({ applicant: { channels: [{ channel: 'sms', address: '+15550109998' }] } });
     const answer = await send(id);
     expect(answer).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
@@ -110,7 +110,7 @@ describe('a code that is sent', () => {
 });
 
 describe('the header X-Form-Code', () => {
-  it('counts before the query parameter', async () => {
+  it('takes precedence over the query parameter', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     const headers = { 'x-form-code': code };

@@ -28,7 +28,7 @@ describe('a definition', () => {
     expect(asked).toEqual(['platform:form-service of tenant, permission']);
   });
 
-  it('is found in form-service:<id> where the first home has none', async () => {
+  it('is found in form-service:<id> if platform:form-service has none', async () => {
     const { source } = sourceOf({ 'platform:form-service': {}, 'form-service:permit': { name: 'Second home' } });
     expect(await source.find('tenant', 'permit', permission)).toMatchObject({ id: 'permit', name: 'Second home' });
   });
@@ -43,7 +43,7 @@ describe('a definition', () => {
     expect(await source.find('tenant', 'permit', permission)).toBeUndefined();
   });
 
-  it('is parsed once while its configuration stays the same', async () => {
+  it('is parsed once while its configuration is unchanged', async () => {
     const { source } = sourceOf({ 'form-service:permit': { name: 'Permit' } });
     const first = await source.find('tenant', 'permit', permission);
     expect(await source.find('tenant', 'permit', permission)).toBe(first);
@@ -92,7 +92,7 @@ describe('parseDefinition', () => {
     });
   });
 
-  it('names the schema by its content', () => {
+  it('identifies the schema by its content', () => {
     const key = (dataSchema: object) => parseDefinition('permit', { dataSchema }).schemaKey;
     expect(key({ type: 'object' })).toBe(key({ type: 'object' }));
     expect(key({ type: 'object' })).not.toBe(key({ type: 'array' }));

@@ -14,12 +14,12 @@ const remove = (id: string, as: Who = 'admin', code?: string) =>
   forms.ask('DELETE', `/${id}`, { as, ...(code !== undefined && { headers: { 'x-form-code': code } }) });
 
 describe('DELETE', () => {
-  it('answers 204 without a body', async () => {
+  it('returns 204 without a body', async () => {
     const { status, text } = await remove(await forms.draft());
     expect([status, text]).toEqual([204, '']);
   });
 
-  it('removes the form, its codes and idempotency records, and leaves only a tombstone and the outbox', async () => {
+  it('removes the form, its codes and idempotency records, and leaves only a tombstone and outbox rows', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
@@ -38,7 +38,7 @@ describe('DELETE', () => {
     }
   });
 
-  it('tells of it with form-deleted: its files and subscriber, never answers', async () => {
+  it('sends form-deleted with files and subscriber, but no form data', async () => {
     const id = await forms.draft();
     const body = { data: { name: 'delete-canary' }, files: { one: `${file};${file}` } };
     await forms.ask('PUT', `/${id}/data`, { as: 'intake', body });
@@ -61,7 +61,7 @@ describe('DELETE', () => {
     expect(JSON.stringify(rows)).not.toContain('delete-canary');
   });
 
-  it('by an intake application takes a verified code, in header or query', async () => {
+  it('by an intake application requires a verified code, in header or query', async () => {
     const [one, other] = [await forms.draft(), await forms.draft()];
     expect((await remove(one, 'intake')).status).toBe(400);
     expect((await remove(one, 'intake', 'WRONG1')).status).toBe(403);
@@ -87,7 +87,7 @@ describe('DELETE', () => {
     });
   });
 
-  it('by the creator needs no role any more', async () => {
+  it('by the creator requires no role', async () => {
     const subject = 'a creator without a role';
     const token = await forms.tokenWith({ realmRoles: ['applicant'], subject });
     const { body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
@@ -95,7 +95,7 @@ describe('DELETE', () => {
     expect((await forms.ask('DELETE', `/${(body as { id: string }).id}`, { token: without })).status).toBe(204);
   });
 
-  it('lets one of ten deletes at the same time do it, and all of them answer 204', async () => {
+  it('sent ten times concurrently deletes once, and every response is 204', async () => {
     const id = await forms.draft();
     const answers = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
     expect(answers.map(({ status }) => status)).toEqual(Array<number>(10).fill(204));
@@ -105,7 +105,7 @@ describe('DELETE', () => {
     expect(rowCount).toBe(1);
   });
 
-  it('of a form that never was is 404', async () => {
+  it('of a form that never existed is 404', async () => {
     expect((await remove('0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11')).status).toBe(404);
   });
 });
@@ -119,7 +119,7 @@ describe('a deleted form', () => {
       submit: forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
     }) as const;
 
-  it('is 410 to a read and to everything else, and 204 to a repeated delete, for 30 days; then 404', async () => {
+  it('is 410 for every request except a repeated delete, which is 204, for 30 days; then 404', async () => {
     const id = await forms.draft();
     await remove(id);
     for (const [what, answer] of Object.entries(asks(id, 'intake')))
@@ -133,7 +133,7 @@ describe('a deleted form', () => {
     expect((await remove(id)).status).toBe(404);
   });
 
-  it('is 410 to its creator, and 204 to the creator’s repeated delete', async () => {
+  it('is 410 for its creator, and 204 for the creator’s repeated delete', async () => {
     const id = await forms.draft({ as: 'alice' });
     expect((await remove(id, 'alice')).status).toBe(204);
     for (const [what, answer] of Object.entries(asks(id, 'alice')))
@@ -141,7 +141,7 @@ describe('a deleted form', () => {
     expect((await remove(id, 'alice')).status).toBe(204);
   });
 
-  it('is 403 to callers who could have had no part in it', async () => {
+  it('is 403 for callers who could not have had access to it', async () => {
     const [anonymous, signedIn] = [await forms.draft(), await forms.draft({ as: 'alice' })];
     await Promise.all([remove(anonymous), remove(signedIn)]);
     for (const id of [anonymous, signedIn])

@@ -104,7 +104,7 @@ function sameForm(kind: Kind, status: Status): Promise<string> {
 
 describe.each(Object.keys(actions) as Action[])('%s', (action) => {
   describe.each(['anonymous', 'alice'] as Kind[])('of a form of %s', (kind) => {
-    it.each(everybody)('answers %s by the table, in every status', async (who) => {
+    it.each(everybody)('admits %s as the table says, in every status', async (who) => {
       const allowed = expected[action][`${kind} ${who}`];
       const form = allowed && !action.startsWith('read') ? makeForm : sameForm;
       const answers = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
@@ -125,13 +125,13 @@ describe('an intake application', () => {
     expect(coded.status).toBe(403);
   });
 
-  it('reaches forms that another intake application created', async () => {
+  it('may use forms that another intake application created', async () => {
     const id = await forms.draft();
     expect((await actions['read one'](id, 'otherIntake')).status).toBe(200);
     expect((await actions['update data'](id, 'otherIntake')).status).toBe(200);
   });
 
-  it('does not get round the code by being the account that created the form, with an applicant role as well', async () => {
+  it('needs the code even if its account created the form and has an applicant role', async () => {
     const token = await forms.tokenWith({
       roles: ['intake-application'],
       realmRoles: ['applicant'],
@@ -144,7 +144,7 @@ describe('an intake application', () => {
 });
 
 describe('the creator', () => {
-  it('who has lost the role that may apply is 403', async () => {
+  it('who no longer has a role that may apply is 403', async () => {
     const subject = randomUUID();
     const token = await forms.tokenWith({ realmRoles: ['applicant'], subject });
     const { body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
@@ -155,7 +155,7 @@ describe('the creator', () => {
     expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(200);
   });
 
-  it('is known by issuer and subject together: the same subject of another issuer is not the creator', async () => {
+  it('is identified by issuer and subject: the same subject of another issuer is not the creator', async () => {
     const id = await forms.draft({ as: 'alice' });
     const { id: tenantId } = forms.platform.tenant;
     const token = await forms.tokenWith({ realm: 'core', realmRoles: ['applicant'], subject: 'alice' });
@@ -165,7 +165,7 @@ describe('the creator', () => {
 });
 
 describe('roles', () => {
-  it('of the form service count only as its own: a realm role named intake-application passes as Keycloak has it', async () => {
+  it('of the form service count as client roles, and as realm roles of the same name', async () => {
     const id = await forms.draft();
     const token = await forms.tokenWith({ realmRoles: ['form-admin'] });
     expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(200);
@@ -181,7 +181,7 @@ describe('roles', () => {
       expect((await forms.ask('GET', path, { token })).status).toBe(403);
   });
 
-  it('of a definition may name another service’s role by its full name', async () => {
+  it('in a definition may name another service’s role by its full name', async () => {
     const role = 'urn:example:platform:benefits:caseworker';
     await forms.define({
       id: 'benefit',

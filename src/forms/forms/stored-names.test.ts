@@ -21,7 +21,7 @@ async function put(id: string, body: string) {
 const file = '"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553"';
 
 describe('a draft', () => {
-  it('takes no NUL in a name of its data or files, whatever was saved before, and can be deleted', async () => {
+  it('rejects a NUL in a name of its data or files, after any other save, and can be deleted', async () => {
     const id = await forms.draft();
     expect((await put(id, `{"data":{"q":1,"\\\\":2},"files":{"q":${file},"\\\\":${file}}}`)).status).toBe(200);
     const inData = await put(id, '{"data":{"q":1,"\\u0000":2},"files":{}}');
@@ -31,7 +31,7 @@ describe('a draft', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
   });
 
-  it('is listed and validated with the names that were saved, whatever was saved before', async () => {
+  it('is listed and validated with the saved names, after any other save', async () => {
     await forms.define({
       ...{ id: 'quoted', name: 'Quoted', anonymousApply: true, applicantRoles: [], clerkRoles: [], assessorRoles: [] },
       dataSchema: { type: 'object', properties: { h: {}, '"': { type: 'string' } }, additionalProperties: false },

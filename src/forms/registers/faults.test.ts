@@ -131,7 +131,7 @@ const stepOf = (call: string) =>
 describe.each(changes)('$what', (change) => {
   const calls = change.steps.length + 2;
 
-  it('makes its calls in an order in which each may fail, and no others', () =>
+  it('makes only the expected calls, in an order in which each may fail', () =>
     withReplica(10_000, async (replica, proxy) => {
       const name = backend.newName();
       await change.prepare(name);
@@ -145,7 +145,7 @@ describe.each(changes)('$what', (change) => {
   const connections: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang'];
   const lasting: Fault[] = [...connections, 400, 409, 413, 422, 401, 403, 404, 429, 500, 503];
   it.each(lasting)(
-    'answers %s from any call on with the specified status, and a repeat ends in the right state',
+    'returns the specified status if calls fail with %s from any call on, and a repeat ends in the right state',
     async (fault) => {
       const breakAt = (at: number) =>
         withReplica(fault === 'hang' ? hangMs : 10_000, async (replica, proxy) => {
@@ -168,7 +168,7 @@ describe.each(changes)('$what', (change) => {
   );
 
   const passing: Fault[] = ['reset', 'half an answer', 'lost answer', 401, 503];
-  it.each(passing)('gets over one %s at any call without the client noticing', async (fault) => {
+  it.each(passing)('succeeds despite one %s at any call', async (fault) => {
     const breakAt = (at: number) =>
       withReplica(10_000, async (replica, proxy) => {
         const name = backend.newName();
@@ -197,7 +197,7 @@ describe('Reads', () => {
     503,
   ];
   it.each(faults)(
-    'GET of a register and of the list answer %s at either call with the specified status',
+    'GET of a register and of the list return the specified status if either call fails with %s',
     async (fault) => {
       const name = backend.newName();
       await backend.configuration.replace('data-register', name, before, place);
@@ -217,8 +217,8 @@ describe('Reads', () => {
   );
 });
 
-describe('What a failure tells', () => {
-  it('a rejection names its reason to the client; a failure names none, and neither writes answers or entries to the log', () =>
+describe('What a failure discloses', () => {
+  it('a rejection tells the client its reason, a failure does not; neither logs responses or entries', () =>
     withReplica(10_000, async (replica, proxy) => {
       const body = { name: backend.newName(), description: 'After', entries: ['canary of the entries'] };
       await proxy.break(400, { at: 3 });

@@ -77,7 +77,7 @@ describe('At most 10,000 entries and 1 MiB', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: ['one'] });
   });
 
-  it('400: more than 1 MiB of entries where the service takes larger bodies; 413 where it does not', async () => {
+  it('400: more than 1 MiB of entries if larger bodies are allowed; otherwise 413', async () => {
     const larger = await backend.start({ bodyLimit: 4 * 1_048_576 });
     const body = { name: backend.newName(), description: '', entries: ['x'.repeat(1_048_576)] };
     const answer = await larger.request('POST', '', { body });
@@ -119,7 +119,7 @@ describe('The list of a tenant with many registers', () => {
     }
   }
 
-  it('1,000 registers: a page in under 300 ms, by one call for the definitions and one for the entries; every register once', async () => {
+  it('1,000 registers: a page takes under 300 ms and two calls, one for definitions and one for entries; every register is listed once', async () => {
     const names = await fill(1_000, (index) => objects(20).map((entry) => ({ ...entry, of: index })));
     await api.request('GET', '?top=100');
     let best = Number.POSITIVE_INFINITY;
@@ -137,7 +137,7 @@ describe('The list of a tenant with many registers', () => {
     expect(listed.filter((name) => names.includes(name))).toEqual(names);
   }, 60_000);
 
-  it('registers too large for one answer of the configuration service are listed all the same, in pages of at most 8 MiB', async () => {
+  it('registers too large for one response of the configuration service are listed as well, in pages of at most 8 MiB', async () => {
     const large = 'x'.repeat(1_000_000);
     const names = await fill(20, () => [large]);
     await withCounting(async (replica, calls) => {

@@ -47,8 +47,8 @@ async function withSlowReplica(options: ReplicaOptions, work: (slow: Replica, pr
   }
 }
 
-describe('Two administrators patching at once on two replicas', () => {
-  it('both succeed, one after the other; the register is what one of them wrote, never a mixture', async () => {
+describe('Concurrent patches by two administrators on two replicas', () => {
+  it('both succeed; the register is what one of them wrote, never a mixture', async () => {
     const name = await create();
     for (let round = 0; round < 15; round += 1) {
       const labels = [`a${round}`, `b${round}`];
@@ -65,7 +65,7 @@ describe('Two administrators patching at once on two replicas', () => {
     }
   });
 
-  it('twenty patches at once of one register all succeed, and the register is what one of them wrote', async () => {
+  it('twenty patches of one register all succeed, and the register is what one of them wrote', async () => {
     const name = await create();
     const labels = Array.from({ length: 20 }, (_, index) => `label ${index}`);
     const answers = await Promise.all(
@@ -76,7 +76,7 @@ describe('Two administrators patching at once on two replicas', () => {
     expect(entries).toEqual([description, description]);
   });
 
-  it('the pin moves to what was written last, whoever wrote it', async () => {
+  it('the pin moves to the entries that were written last', async () => {
     const name = await create();
     await backend.revisions.create('data-register', name, place);
     await backend.configuration.setActiveRevision('data-register', name, 0, place);
@@ -90,8 +90,8 @@ describe('Two administrators patching at once on two replicas', () => {
   });
 });
 
-describe('A create racing a create', () => {
-  it('one is 201 and the other 409, and the register is the one of the 201', async () => {
+describe('Two concurrent creates of one register', () => {
+  it('one returns 201 and the other 409, and the register is the one of the 201', async () => {
     for (let round = 0; round < 15; round += 1) {
       const name = backend.newName();
       const answers = await Promise.all(
@@ -104,8 +104,8 @@ describe('A create racing a create', () => {
   });
 });
 
-describe('A delete racing a patch', () => {
-  it('leaves either no register or none that is half', async () => {
+describe('A delete concurrent with a patch', () => {
+  it('leaves a complete register or none', async () => {
     for (let round = 0; round < 10; round += 1) {
       const name = await create();
       const [removed, patched] = await Promise.all([
@@ -122,8 +122,8 @@ describe('A delete racing a patch', () => {
   });
 });
 
-describe('Creates and deletes of different registers at once', () => {
-  it('lose no definition of one another, though all are in one document', async () => {
+describe('Concurrent creates and deletes of different registers', () => {
+  it('lose no definition, though all are in one document', async () => {
     const names = Array.from({ length: 12 }, () => backend.newName());
     const send = (method: string) =>
       Promise.all(
@@ -139,8 +139,8 @@ describe('Creates and deletes of different registers at once', () => {
   });
 });
 
-describe('Waiting for one another', () => {
-  it('who waits in vain for a register gets 503 with Retry-After and has changed nothing; reads do not wait', () =>
+describe('Waiting for the lock', () => {
+  it('a change that waits too long gets 503 with Retry-After and changes nothing; reads do not wait', () =>
     withSlowReplica({ timeoutMs: 3_000 }, async (slow, proxy) => {
       const name = await create();
       const waiting = await backend.start({ waitMs: 300 });
@@ -156,7 +156,7 @@ describe('Waiting for one another', () => {
       expect(await read(name)).toMatchObject(patchBody('after'));
     }));
 
-  it('changes that hang hold few connections: the rest of the process still gets some, and so do other registers later', () =>
+  it('changes that hang hold few connections: form requests and other registers still get some', () =>
     withSlowReplica({ timeoutMs: 1_500, connections: 4 }, async (slow, proxy) => {
       const names = await Promise.all(Array.from({ length: 8 }, create));
       await proxy.break('hang', { at: 1 });
@@ -171,7 +171,7 @@ describe('Waiting for one another', () => {
         .toBe(200);
     }));
 
-  it('many patches of one register on one replica wait on one connection', async () => {
+  it('many patches of one register on one replica use one connection', async () => {
     const replica = await backend.start();
     const name = await create();
     await Promise.all(
@@ -182,7 +182,7 @@ describe('Waiting for one another', () => {
 });
 
 describe('The database', () => {
-  it('503 with Retry-After when it cannot be reached; reads do not need it', async () => {
+  it('an unreachable database is 503 with Retry-After for changes; reads do not need it', async () => {
     const pool = new pg.Pool({
       connectionString: 'postgres://nobody@127.0.0.1:9/none',
       connectionTimeoutMillis: 1_000,
@@ -196,7 +196,7 @@ describe('The database', () => {
     await pool.end();
   });
 
-  it('503 when the lock is lost in the middle: no further step starts, the process lives on, and a repeat works', () =>
+  it('a lost lock is 503: no further step starts, the process continues, and a repeat works', () =>
     withSlowReplica({}, async (slow, proxy) => {
       const name = await create();
       await proxy.break('late answer', { at: 1, times: 2 });

@@ -72,7 +72,7 @@ describe('Storage: a register has two parts in the configuration service', () =>
     expect(active).toBeUndefined();
   });
 
-  it('the stored schema takes all strings and all objects, and keeps a mixture out whoever writes it', async () => {
+  it('the stored schema accepts all strings and all objects, and rejects a mixture from any client', async () => {
     const name = await create();
     await backend.configuration.replace('data-register', name, objects, place);
     await backend.configuration.replace('data-register', name, [], place);
@@ -99,7 +99,7 @@ describe('GET /form/v1/registers', () => {
     expect(found).toMatchObject({ namespace: 'data-register', name: second, description: 'Towns' });
   });
 
-  it('200: a page starts after the cursor of the one before, and the last page has none', async () => {
+  it('200: a page starts after the cursor of the page before, and the last page has none', async () => {
     for (let index = 0; index < 5; index += 1) await create();
     const all = await namesInList();
     const top = Math.max(2, Math.ceil(all.length / 50));
@@ -110,13 +110,13 @@ describe('GET /form/v1/registers', () => {
     expect(pages.flatMap(({ results }) => results.map(({ name }) => name))).toEqual(all);
   });
 
-  it('200: an empty cursor is that of the first page', async () => {
+  it('200: an empty cursor returns the first page', async () => {
     await create();
     const [first] = await listPages(api);
     expect((await api.request('GET', '?top=100&after=')).body).toEqual(first);
   });
 
-  it('200: what the list shows is what GET of the register shows', async () => {
+  it('200: the list returns each register as GET of the register does', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['not published'], place);
     const one = await api.request('GET', pathOf(name));
@@ -191,7 +191,7 @@ describe('POST /form/v1/registers', () => {
     expect(answer.body).toMatchObject({ errors: [{ pointer }] });
   });
 
-  it('409: a name that already exists as a register, which stays as it is', async () => {
+  it('409: a name that already exists as a register, which is unchanged', async () => {
     const name = await create();
     const answer = await api.request('POST', '', { body: { name, description: 'Other', entries: objects } });
     expect(answer.status).toBe(409);
@@ -216,7 +216,7 @@ describe('PATCH /form/v1/registers/{name}', () => {
     expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
   });
 
-  it('200: entries are replaced and never appended; an empty array empties them; strings may become objects', async () => {
+  it('200: entries are replaced, never appended; an empty array removes them; strings may become objects', async () => {
     const name = await create();
     for (const entries of [['Jasper'], [], objects, strings]) {
       expect((await api.request('PATCH', pathOf(name), { body: { entries } })).status).toBe(200);
@@ -241,7 +241,7 @@ describe('PATCH /form/v1/registers/{name}', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ description: 'Towns', entries: strings });
   });
 
-  it('404: the register does not exist, and none is made', async () => {
+  it('404: the register does not exist, and none is created', async () => {
     const name = backend.newName();
     const answer = await api.request('PATCH', pathOf(name), { body: { description: 'x', entries: strings } });
     expect(answer.status).toBe(404);
@@ -264,7 +264,7 @@ describe('DELETE /form/v1/registers/{name}', () => {
     expect((await api.request('DELETE', pathOf(backend.newName()))).status).toBe(404);
   });
 
-  it('204, then 404, then a create with the same name starts anew', async () => {
+  it('204, then 404, then a create with the same name succeeds', async () => {
     const name = await createPinned();
     expect((await api.request('DELETE', pathOf(name))).status).toBe(204);
     expect((await api.request('DELETE', pathOf(name))).status).toBe(404);
@@ -289,7 +289,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
     ],
   ];
 
-  it.each(halves)('where %s, it is not listed and returns 404 to GET, PATCH and DELETE', async (_what, takeAway) => {
+  it.each(halves)('if %s, it is not listed and returns 404 to GET, PATCH and DELETE', async (_what, takeAway) => {
     const name = await create();
     await takeAway(name);
     expect(await namesInList()).not.toContain(name);
@@ -298,7 +298,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
     expect((await api.request('DELETE', pathOf(name))).status).toBe(404);
   });
 
-  it.each(halves)('where %s, it does not block a create with the same name', async (_what, takeAway) => {
+  it.each(halves)('if %s, it does not block a create with the same name', async (_what, takeAway) => {
     const name = await create();
     await takeAway(name);
     await create(objects, name);
@@ -306,7 +306,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
     expect(await namesInList()).toContain(name);
   });
 
-  it.each(halves)('where %s, a delete removes the half that is there', async (_what, takeAway) => {
+  it.each(halves)('if %s, a delete removes the existing part', async (_what, takeAway) => {
     const name = await create();
     await takeAway(name);
     expect((await api.request('DELETE', pathOf(name))).status).toBe(404);
@@ -323,7 +323,7 @@ describe('Rule 2, active revision: entries are read from the active revision, or
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: ['latest'] });
   });
 
-  it('with a pin, the pinned revision is read, and an update of the latest past the API is not seen', async () => {
+  it('with a pin, the pinned revision is read, not an update of the latest that bypassed the API', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['latest'], place);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
@@ -339,7 +339,7 @@ describe('Rule 3, writing entries publishes them', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: objects });
   });
 
-  it('the pin moves as well when the entries written are those of the latest revision already', async () => {
+  it('the pin also moves if the latest revision already has the written entries', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, objects, place);
     await api.request('PATCH', pathOf(name), { body: { entries: objects } });
@@ -362,7 +362,7 @@ describe('Rule 3, writing entries publishes them', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
   });
 
-  it('an update that changes only the description leaves the pin alone', async () => {
+  it('an update that changes only the description does not move the pin', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['not published'], place);
     const answer = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
@@ -370,7 +370,7 @@ describe('Rule 3, writing entries publishes them', () => {
     expect(await historyOf(name)).toEqual({ pinned: 0, revisions: [['not published'], strings] });
   });
 
-  it('where nothing is pinned, nothing is pinned by a write', async () => {
+  it('a write pins nothing if nothing was pinned', async () => {
     const name = await create();
     await api.request('PATCH', pathOf(name), { body: { entries: objects } });
     expect(await historyOf(name)).toEqual({ pinned: undefined, revisions: [objects] });
@@ -398,7 +398,7 @@ describe('Rule 4, entries: an array whose items are all strings or objects', () 
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
   });
 
-  it('objects may hold anything that JSON can', async () => {
+  it('objects may contain any JSON value', async () => {
     const entries = [{ label: { en: 'Banff', fr: 'Banff' }, tags: ['park', null, 1.5], 'odd key/~': true }, {}];
     const name = await create(entries);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries });
@@ -429,7 +429,7 @@ describe('Rule 6, anonymousRead', () => {
     }
   });
 
-  it('an update keeps the schema of a definition that somebody else wrote', async () => {
+  it('an update keeps the schema of a definition that another client wrote', async () => {
     const name = await create();
     const configurationSchema = { type: 'array', items: { type: 'string', maxLength: 20 } };
     await backend.configuration.update(...home, { [`data-register:${name}`]: { configurationSchema } }, place);
@@ -443,7 +443,7 @@ describe('Rule 6, anonymousRead', () => {
     expect(definition.anonymousRead ?? false).toBe(false);
   });
 
-  it('a left-over definition never lends its anonymousRead to a new register', async () => {
+  it('a leftover definition never passes its anonymousRead to a new register', async () => {
     const name = await create();
     await open(name);
     await backend.configuration.remove('data-register', name, place);
@@ -508,12 +508,12 @@ describe('Common rule 1 and Authentication: who may call', () => {
     expect((await api.request('DELETE', pathOf(name), { token })).status).toBe(204);
   });
 
-  it('a role called configuration-admin of any other client is not', async () => {
+  it('a role configuration-admin of any other client is not', async () => {
     const token = await roleToken(backend.access, { 'form-service': ['configuration-admin'] }, { realm: 'demo' });
     expect((await api.request('GET', '', { token })).status).toBe(403);
   });
 
-  it('404 and no more: a register of another tenant', async () => {
+  it('404: a register of another tenant', async () => {
     const name = await create();
     const token = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'other' });
     expect((await api.request('GET', pathOf(name), { token })).status).toBe(404);
@@ -558,7 +558,7 @@ describe('Common rule 2: a core user must give the tenant in the query parameter
 });
 
 describe('Order of checks: 401, 403, tenant, validation, then the configuration service', () => {
-  it('each is answered before the next is looked at', async () => {
+  it('each check fails before the next one runs', async () => {
     const body = { name: '../x' };
     const noRole = await roleToken(backend.access, { 'form-service': [] }, { realm: 'core' });
     const core = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'core' });
