@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 const id = '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11';
-/** Every route that takes a bearer, with a body that its validation would take. */
+/** Every route with bearer authentication, with a valid body. */
 const routes: [method: string, path: string, body?: unknown][] = [
   ['POST', ''],
   ['GET', ''],
@@ -36,12 +36,12 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
   });
 
   it('returns 401 with WWW-Authenticate without a token', async () => {
-    const answer = await forms.ask(method, path);
-    expect(answer).toMatchObject({
+    const response = await forms.ask(method, path);
+    expect(response).toMatchObject({
       status: 401,
       body: { type: 'urn:formgate:problem:unauthenticated', errorMessage: expect.any(String) },
     });
-    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer error="/);
+    expect(response.headers.get('www-authenticate')).toMatch(/^Bearer error="/);
   });
 
   it('returns 401 for an expired token and one of another issuer, realm, audience, algorithm or signature', async () => {
@@ -59,8 +59,8 @@ describe.each(routes)('%s /form/v1/forms%s', (method, path) => {
       nonsense: 'nonsense',
     };
     for (const [what, token] of Object.entries(tokens)) {
-      const answer = await forms.ask(method, path, { token });
-      expect([what, answer.status]).toEqual([what, 401]);
+      const response = await forms.ask(method, path, { token });
+      expect([what, response.status]).toEqual([what, 401]);
     }
   });
 
@@ -74,9 +74,9 @@ describe('reads without a token', () => {
   it('are limited by client address, as configured', async () => {
     const tenantId = encodeURIComponent(forms.platform.tenant.id);
     const read = () => call(`${forms.url}/form/v1/registers/nothing/entries?tenantId=${tenantId}`);
-    const answers = [await read(), await read(), await read()];
-    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429]);
-    expect(answers[2]?.headers.get('ratelimit-policy')).toBe('2;w=30');
+    const responses = [await read(), await read(), await read()];
+    expect(responses.map(({ status }) => status)).toEqual([401, 401, 429]);
+    expect(responses[2]?.headers.get('ratelimit-policy')).toBe('2;w=30');
   });
 });
 
@@ -100,7 +100,7 @@ describe('the OpenAPI document', () => {
     for (const { summary, security, responses } of found) {
       expect(summary).toBeTruthy();
       expect(security).toEqual([{ bearer: [] }]);
-      expect(Object.keys(responses).length).toBeGreaterThan(1);
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['403', '502', '503']));
     }
   });
 });
@@ -129,8 +129,8 @@ describe('the service’s own pages', () => {
 describe('addresses', () => {
   it('that are unknown return 404, and known ones with another method 405 with Allow', async () => {
     expect((await forms.ask('GET', `/${id}/nothing`, { as: 'admin' })).status).toBe(404);
-    const answer = await forms.ask('PATCH', `/${id}`, { as: 'admin', body: {} });
-    expect(answer.status).toBe(405);
-    expect(answer.headers.get('allow')).toBe('GET, POST, DELETE, HEAD, OPTIONS');
+    const response = await forms.ask('PATCH', `/${id}`, { as: 'admin', body: {} });
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')).toBe('GET, POST, DELETE, HEAD, OPTIONS');
   });
 });

@@ -1,4 +1,4 @@
-// The form service's configuration: what it needs, and that every problem is told at once.
+// The form service's configuration: its defaults, and the report of all its problems.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../service/operations/config.ts';
 import { configSchema } from './config.ts';

@@ -1,4 +1,4 @@
-// What the form service answers while something that it depends on is away, and that it recovers by itself.
+// Outages of what the form service depends on: its responses, and its recovery without a restart.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
@@ -38,11 +38,11 @@ describe('while the notification service is away', () => {
       const id = await forms.draft();
       const code = await forms.code(id);
       await notifications.break(fault, { at: 1 });
-      const answer = await read(id, code);
-      expect([502, 503, 504]).toContain(answer.status);
-      expect(answer.headers.get('content-type')).toContain('application/problem+json');
+      const response = await read(id, code);
+      expect([502, 503, 504]).toContain(response.status);
+      expect(response.headers.get('content-type')).toContain('application/problem+json');
       expect(await tries(id)).toBe(0);
-      // With half an answer the code was checked, and is spent.
+      // With half a response, the code was checked and is used up.
       await notifications.heal();
       if (fault === 'half an answer') return;
       await expect.poll(async () => (await read(id, code)).status, { timeout: 15_000 }).toBe(200);
@@ -95,9 +95,9 @@ describe('while the configuration service is away', () => {
     forms.advance(4 * 60_000);
     expect((await create()).status).toBe(201);
     forms.advance(2 * 60_000);
-    const answer = await create();
-    expect([502, 503]).toContain(answer.status);
-    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+    const response = await create();
+    expect([502, 503]).toContain(response.status);
+    expect(response.headers.get('content-type')).toContain('application/problem+json');
   });
 
   it('an intake application can still save and submit, with the cached definition', async () => {
@@ -130,9 +130,9 @@ describe('while Postgres is away', () => {
       () => forms.ask('DELETE', `/${id}`, { as: 'admin' }),
     ];
     for (const ask of asks) {
-      const answer = await ask();
-      expect(answer).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
-      expect(answer.headers.get('retry-after')).not.toBeNull();
+      const response = await ask();
+      expect(response).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
+      expect(response.headers.get('retry-after')).not.toBeNull();
     }
     await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS true`);
     await expect.poll(async () => (await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(200);

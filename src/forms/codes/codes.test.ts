@@ -1,4 +1,4 @@
-// Codes rule by rule: real mail, the real notification service, and the budgets in between.
+// Codes, rule by rule, over HTTP: the mails, the platform server's notification service, and the budgets.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
@@ -10,7 +10,7 @@ let forms: TestForms;
 beforeAll(async () => {
   forms = await startTestForms();
 });
-/** Stands in for the mailbox of the world, which a test has closed. */
+/** Replaces the mailbox, which a test has closed. */
 let replaced: TestMailbox | undefined;
 afterAll(async () => {
   await forms.close();
@@ -24,9 +24,9 @@ const read = (id: string, code: string, as: 'intake' | 'otherIntake' = 'intake')
 const wrong = (nth: number) => `WRONG${nth}`;
 
 async function spend(id: string, tries = 5): Promise<Answered[]> {
-  const answers: Answered[] = [];
-  for (let nth = 0; nth < tries; nth += 1) answers.push(await read(id, wrong(nth)));
-  return answers;
+  const responses: Answered[] = [];
+  for (let nth = 0; nth < tries; nth += 1) responses.push(await read(id, wrong(nth)));
+  return responses;
 }
 
 describe('send-code', () => {
@@ -75,17 +75,17 @@ describe('send-code', () => {
   ])('of a form that is %s returns 409 (%s)', async (status, type) => {
     const id = await forms.draft();
     await forms.setStatus(id, status);
-    const answer = await send(id);
-    expect(answer.status).toBe(409);
-    expect(answer.body).toMatchObject({ type: `urn:formgate:problem:${type}` });
+    const response = await send(id);
+    expect(response.status).toBe(409);
+    expect(response.body).toMatchObject({ type: `urn:formgate:problem:${type}` });
   });
 
   it('returns 409 if the applicant has no channel', async () => {
     const id = await forms.draft();
     await forms.pool.query(`UPDATE forms SET applicant = '{"channels": []}' WHERE id = $1`, [id]);
-    const answer = await send(id);
-    expect(answer.status).toBe(409);
-    expect(answer.body).toMatchObject({ type: 'urn:formgate:problem:no-channel' });
+    const response = await send(id);
+    expect(response.status).toBe(409);
+    expect(response.body).toMatchObject({ type: 'urn:formgate:problem:no-channel' });
   });
 
   it('does not set lastAccessed', async () => {
@@ -133,8 +133,8 @@ describe('the limit of sent codes', () => {
 
   it('admits one of ten concurrent requests', async () => {
     const id = await forms.draft();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => send(id)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array<number>(9).fill(429)]);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => send(id)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([202, ...Array<number>(9).fill(429)]);
   });
 
   it('does not count codes that could not be sent', async () => {
@@ -248,8 +248,8 @@ describe('a code', () => {
   it('sent in twenty concurrent reads counts as one right code', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => read(id, code)));
-    expect(answers.map(({ status }) => status)).toEqual(Array<number>(20).fill(200));
+    const responses = await Promise.all(Array.from({ length: 20 }, () => read(id, code)));
+    expect(responses.map(({ status }) => status)).toEqual(Array<number>(20).fill(200));
     const { rowCount } = await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id]);
     expect(rowCount).toBe(0);
   });
@@ -324,8 +324,8 @@ describe('the budget of wrong codes', () => {
   it('is kept against twenty concurrent codes', async () => {
     const id = await forms.draft();
     await forms.code(id);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, nth) => read(id, wrong(nth))));
-    const statuses = answers.map(({ status }) => status);
+    const responses = await Promise.all(Array.from({ length: 20 }, (_, nth) => read(id, wrong(nth))));
+    const statuses = responses.map(({ status }) => status);
     expect(statuses.filter((status) => status === 403).length).toBeLessThanOrEqual(5);
     expect(new Set(statuses)).toEqual(new Set([403, 429]));
     const { rows } = await forms.pool.query('SELECT count(*)::int AS tries FROM code_attempts WHERE form_id = $1', [
@@ -352,14 +352,14 @@ describe('secrets', () => {
     const code = await forms.code(id);
     await forms.ask('GET', `/${id}/data?code=${code}`, { as: 'intake' });
     await forms.ask('GET', `/${id}/data?code=LOGCANARY`, { as: 'intake' });
-    await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { answer: 'answer-canary' }, files: {} } });
+    await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'data-canary' }, files: {} } });
     const log = forms.log.text();
-    for (const canary of [code, 'LOGCANARY', 'log-canary', 'answer-canary', forms.token('intake')])
+    for (const canary of [code, 'LOGCANARY', 'log-canary', 'data-canary', forms.token('intake')])
       expect(log).not.toContain(canary);
   });
 });
 
-/** The platform's clock is real time; what it has sent is made older. */
+/** Makes sent codes older: the platform server uses real time. */
 async function expireCodes(): Promise<void> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: forms.platform.databaseUrl });

@@ -1,4 +1,4 @@
-// What a hostile schema may not do: hold up the event loop, other tenants or its own process, or be tried for ever.
+// Hostile schemas must not block the event loop, delay other tenants, exhaust the process, or be run again and again.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -41,13 +41,13 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
 }
 
 const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
-/** RE2 has no look-ahead: it runs in the native engine. */
+/** RE2 has no look-ahead, so the native engine runs this pattern. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 const trap = { a: `${'a'.repeat(60)}!` };
 const honest = { required: ['name'] };
 const outcome = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
 
-/** Runs the work and returns how long the event loop was blocked at most, in milliseconds. */
+/** Runs the work and returns the longest time in milliseconds for which the event loop was blocked. */
 async function longestBlock(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
@@ -160,7 +160,7 @@ describe('generated hostile schemas', () => {
     const { validate } = start({ jobMs: 300, waitMs: 10_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // Parsing and sending large data is our own work; validating it must not be.
+    // This process parses and sends large data, but must not validate it.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

@@ -1,4 +1,4 @@
-// Validation in limited workers: the findings of honest and broken schemas. Hostile ones: schema-validator-hostile.test.ts.
+// Validation in limited workers, with valid and invalid schemas. For hostile ones see schema-validator-hostile.test.ts.
 import { afterAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { systemClock } from '../../service/clock.ts';
@@ -7,7 +7,7 @@ import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock };
-// A machine that is busy with other tests may take long for a job.
+// Other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
 afterAll(() => validator.close());
 

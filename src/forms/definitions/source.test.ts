@@ -1,9 +1,9 @@
-// Where definitions are found, and what of them is read.
+// Where definitions are found, and how they are parsed.
 import { describe, expect, it } from 'vitest';
 import { parseDefinition } from './definition.ts';
 import { createDefinitionSource } from './source.ts';
 
-/** A configuration service's answers by `namespace:name`. */
+/** Configurations by `namespace:name`. */
 function sourceOf(configurations: Record<string, unknown>) {
   const asked: string[] = [];
   const source = createDefinitionSource({

@@ -1,4 +1,4 @@
-// The catalogue of form statuses agrees with itself, with the API and with its page.
+// The catalogue of form statuses is consistent with itself, with the API and with its page.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

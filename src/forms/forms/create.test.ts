@@ -1,4 +1,4 @@
-// Creating drafts, rule by rule, over HTTP against the real platform.
+// Creating drafts, rule by rule, over HTTP, with the platform server.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
@@ -136,10 +136,12 @@ describe('bodies of a create', () => {
     ['an unknown field', { definitionId: 'permit', data: {} }, '/data'],
     ['an array', [], ''],
   ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
-    const answer = await forms.ask('POST', '', { as: 'intake', body });
-    expect(answer.status).toBe(400);
-    expect(answer.headers.get('content-type')).toContain('application/problem+json');
-    expect((answer.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
+    const response = await forms.ask('POST', '', { as: 'intake', body });
+    expect(response.status).toBe(400);
+    expect(response.headers.get('content-type')).toContain('application/problem+json');
+    expect((response.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(
+      pointer,
+    );
   });
 });
 
@@ -180,12 +182,12 @@ describe('oneFormPerApplicant', () => {
 
   it('admits one of ten concurrent creates', async () => {
     const token = await forms.tokenWith({ realmRoles: ['applicant'] });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, () => forms.ask('POST', '', { token, body: { definitionId: 'once' } })),
     );
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
-    const [made] = answers.filter(({ status }) => status === 201).map(({ body }) => (body as { id: string }).id);
-    for (const { status, body } of answers) if (status === 409) expect(body).toMatchObject({ formId: made });
+    expect(responses.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
+    const [made] = responses.filter(({ status }) => status === 201).map(({ body }) => (body as { id: string }).id);
+    for (const { status, body } of responses) if (status === 409) expect(body).toMatchObject({ formId: made });
   });
 
   it('is true by default', async () => {
@@ -243,9 +245,9 @@ describe('Idempotency-Key of a create', () => {
 
   it('lets ten concurrent creates create one form', async () => {
     const key = randomUUID();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(key, body)));
-    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
-    expect(answers[0]?.status).toBe(201);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => ask(key, body)));
+    expect(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(responses[0]?.status).toBe(201);
   });
 
   it('is deleted with the form', async () => {
@@ -280,9 +282,9 @@ describe('Idempotency-Key of a create', () => {
   });
 
   it.each(['', 'x'.repeat(256), 'caf\u00e9'])('of %j is 400', async (key) => {
-    const answer = await ask(key, body);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/headers/idempotency-key' }] });
+    const response = await ask(key, body);
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/headers/idempotency-key' }] });
   });
 });
 

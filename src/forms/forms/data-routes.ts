@@ -9,7 +9,7 @@ import { describeAction } from './catalogue.ts';
 import type { FormDataText, Save } from './data-store.ts';
 import { entityTag, parseIfMatch } from './form.ts';
 import { intakeRole, statusesOf } from './policy.ts';
-import { formDataResponse, noForm, savedDataResponse } from './responses.ts';
+import { formDataResponse, formFailures, savedDataResponse } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { codeQuery, formParams, updateQuery } from './schema.ts';
 
@@ -32,7 +32,7 @@ export function readDataRoute(options: FormRoutesOptions): Route {
       400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not read this form data, or the code is wrong, expired or used' },
       409: { description: 'The form is locked' },
-      ...noForm,
+      ...formFailures,
       429: { description: 'Too many wrong codes', headers: { 'Retry-After': 'Seconds until a code works again' } },
     },
     async handle({ params, query }, request, response) {
@@ -96,7 +96,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
       400: { description: 'The body is invalid, or a member is missing' },
       403: { description: 'The caller may not change this form' },
       409: { description: 'The form is locked, or it is not a draft' },
-      ...noForm,
+      ...formFailures,
       412: { description: 'The form data has changed since it was read' },
     },
     handle({ params, query, bodyText }, request, response) {

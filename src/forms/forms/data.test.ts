@@ -1,4 +1,4 @@
-// Reading and saving answers, rule by rule, over HTTP. Who may is proven in roles.test.ts, codes in codes.test.ts.
+// Reading and saving form data, rule by rule, over HTTP. Access is tested in roles.test.ts, codes in codes.test.ts.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 
@@ -102,9 +102,9 @@ describe('PUT data', () => {
   ])('is 400 for an intake application without a session that sends only %j', async (body, pointer) => {
     const id = await forms.draft();
     await put(id, { data: { secret: 'answer' }, files: { one: file } });
-    const answer = await put(id, body);
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
-    expect(answer.text).not.toContain('secret');
+    const response = await put(id, body);
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    expect(response.text).not.toContain('secret');
     expect((await adminRead(id)).body).toEqual({ data: { secret: 'answer' }, files: { one: file } });
   });
 
@@ -137,11 +137,13 @@ describe('PUT data', () => {
     ['a URN of another prefix', { data: {}, files: { one: file.replace('urn:example', 'urn:other') } }, '/files/one'],
     ['a file URN without id', { data: {}, files: { 'a/b': `${file.slice(0, 50)}x` } }, '/files/a~1b'],
     ['an unknown field', { data: {}, files: {}, status: 'Submitted' }, '/status'],
-    ['NUL in an answer', { data: { a: 'x\u0000' }, files: {} }, '/data/a'],
+    ['NUL in a value', { data: { a: 'x\u0000' }, files: {} }, '/data/a'],
   ])('with %s is 400 with a pointer', async (_name, body, pointer) => {
-    const answer = await put(await forms.draft(), body);
-    expect(answer.status).toBe(400);
-    expect((answer.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
+    const response = await put(await forms.draft(), body);
+    expect(response.status).toBe(400);
+    expect((response.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(
+      pointer,
+    );
   });
 
   it('accepts several file URNs in one value, separated by semicolons', async () => {
@@ -217,8 +219,8 @@ describe('If-Match', () => {
   });
 
   it('admits one of two saves with the same ETag', async () => {
-    const answers = await Promise.all([save('"2"', 10), save('"2"', 11)]);
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412]);
+    const responses = await Promise.all([save('"2"', 10), save('"2"', 11)]);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 412]);
   });
 });
 
@@ -239,8 +241,14 @@ describe('?validate=true', () => {
   });
 
   it('returns an empty list for valid form data', async () => {
-    const answer = await put(await forms.draft(), { data: { name: 'Ana' }, files: {} }, {}, 'intake', '?validate=true');
-    expect(answer.body).toMatchObject({ problems: [] });
+    const response = await put(
+      await forms.draft(),
+      { data: { name: 'Ana' }, files: {} },
+      {},
+      'intake',
+      '?validate=true',
+    );
+    expect(response.body).toMatchObject({ problems: [] });
   });
 
   it('validates the stored data if only files are sent', async () => {
@@ -263,14 +271,14 @@ describe('concurrent reads and saves', () => {
     const saves = 500;
     const saver = async (from: number) => {
       for (let nth = from; nth < saves; nth += 10)
-        expect((await put(id, { data: { nth, text: `answer ${nth}` }, files: {} })).status).toBe(200);
+        expect((await put(id, { data: { nth, text: `text ${nth}` }, files: {} })).status).toBe(200);
     };
     const reader = async () => {
       for (let nth = 0; nth < 50; nth += 1) {
         const { status, body } = await read(id, code);
         expect(status).toBe(200);
         const { data } = body as { data: { nth?: number; text?: string } };
-        if (data.nth !== undefined) expect(data.text).toBe(`answer ${data.nth}`);
+        if (data.nth !== undefined) expect(data.text).toBe(`text ${data.nth}`);
       }
     };
     await Promise.all(Array.from({ length: 10 }, (_, worker) => [saver(worker), reader()]).flat());

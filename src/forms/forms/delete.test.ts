@@ -1,4 +1,4 @@
-// Deleting forms, rule by rule, over HTTP. Who may without a code is proven in roles.test.ts.
+// Deleting forms, rule by rule, over HTTP. Access without a code is tested in roles.test.ts.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 
@@ -97,8 +97,8 @@ describe('DELETE', () => {
 
   it('sent ten times concurrently deletes once, and every response is 204', async () => {
     const id = await forms.draft();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
-    expect(answers.map(({ status }) => status)).toEqual(Array<number>(10).fill(204));
+    const responses = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
+    expect(responses.map(({ status }) => status)).toEqual(Array<number>(10).fill(204));
     const { rowCount } = await forms.pool.query("SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted'", [
       id,
     ]);
@@ -122,8 +122,8 @@ describe('a deleted form', () => {
   it('is 410 for every request except a repeated delete, which is 204, for 30 days; then 404', async () => {
     const id = await forms.draft();
     await remove(id);
-    for (const [what, answer] of Object.entries(asks(id, 'intake')))
-      expect([what, (await answer).status]).toEqual([what, 410]);
+    for (const [what, response] of Object.entries(asks(id, 'intake')))
+      expect([what, (await response).status]).toEqual([what, 410]);
     expect((await remove(id)).status).toBe(204);
     expect((await remove(id, 'intake')).status).toBe(204);
     forms.advance(30 * day - 60_000);
@@ -136,8 +136,8 @@ describe('a deleted form', () => {
   it('is 410 for its creator, and 204 for the creator’s repeated delete', async () => {
     const id = await forms.draft({ as: 'alice' });
     expect((await remove(id, 'alice')).status).toBe(204);
-    for (const [what, answer] of Object.entries(asks(id, 'alice')))
-      expect([what, (await answer).status]).toEqual([what, 410]);
+    for (const [what, response] of Object.entries(asks(id, 'alice')))
+      expect([what, (await response).status]).toEqual([what, 410]);
     expect((await remove(id, 'alice')).status).toBe(204);
   });
 
@@ -147,7 +147,7 @@ describe('a deleted form', () => {
     for (const id of [anonymous, signedIn])
       expect((await forms.ask('GET', `/${id}`, { as: 'nobody' })).status).toBe(403);
     expect((await remove(anonymous, 'nobody')).status).toBe(403);
-    for (const answer of Object.values(asks(signedIn, 'intake'))) expect((await answer).status).toBe(403);
+    for (const response of Object.values(asks(signedIn, 'intake'))) expect((await response).status).toBe(403);
     expect((await remove(signedIn, 'intake')).status).toBe(403);
   });
 

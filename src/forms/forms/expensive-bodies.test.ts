@@ -1,4 +1,4 @@
-// Bodies and form data that cost much to look at: who may make the service look at them, and what it answers.
+// Bodies and form data that are expensive to read or validate: who may send them, and the responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 const megabyte = 1_000_000;
-/** Sends the head of a request whose body never comes. */
+/** Sends the head of a request and no body. */
 async function headOnly(method: string, path: string, as: Who): Promise<number> {
   const { port, host } = new URL(forms.url);
   const head = [

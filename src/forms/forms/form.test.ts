@@ -1,4 +1,4 @@
-// The noun: masks, entity tags, where codes go.
+// Masked addresses, entity tags, and the channel of codes.
 import { describe, expect, it } from 'vitest';
 import { codeChannel, maskAddress, normaliseApplicant, parseIfMatch } from './form.ts';
 

@@ -100,8 +100,8 @@ describe('GET /form/v1/forms', () => {
     ['after', Buffer.from("1.'; DROP TABLE forms").toString('base64url')],
     ['includeData', 'yes'],
   ])('with %s=%s is 400 with a pointer', async (name, value) => {
-    const answer = await forms.ask('GET', `?${name}=${encodeURIComponent(value)}`, { as: 'admin' });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: `/query/${name}` }] } });
+    const response = await forms.ask('GET', `?${name}=${encodeURIComponent(value)}`, { as: 'admin' });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: `/query/${name}` }] } });
   });
 
   it('shows no form of another tenant', async () => {
@@ -174,8 +174,8 @@ describe('criteria', () => {
     ['{"definitionIdEquals":{"$gt":""}}', '/query/criteria/definitionIdEquals'],
     ['{"dataCriteria":{}}', '/query/criteria/dataCriteria'],
   ])('of %s are 400 with a pointer', async (criteria, pointer) => {
-    const answer = await forms.ask('GET', `?criteria=${encodeURIComponent(criteria)}`, { as: 'admin' });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    const response = await forms.ask('GET', `?criteria=${encodeURIComponent(criteria)}`, { as: 'admin' });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
 });
 
@@ -225,8 +225,8 @@ describe('GET /form/v1/forms/{id}', () => {
   });
 
   it('of an id that is not a UUID is 400 with a pointer', async () => {
-    const answer = await forms.ask('GET', '/not-a-uuid', { as: 'admin' });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/params/formId' }] } });
+    const response = await forms.ask('GET', '/not-a-uuid', { as: 'admin' });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: '/params/formId' }] } });
   });
 
   it('of an unknown id is 404', async () => {

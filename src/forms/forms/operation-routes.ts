@@ -14,7 +14,7 @@ import {
 } from './catalogue.ts';
 import { formView } from './form.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
-import { noForm, operationResponse, sentCode } from './responses.ts';
+import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
 
@@ -24,7 +24,9 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
     method: 'post',
     path: '/form/v1/forms/:formId',
     summary: 'Perform an operation on a form',
-    description: operationNames.map(describeOperation).join('\n\n'),
+    description: operationNames
+      .map((name) => `\`${name}\` (${statusesForAction(name).join(', ')}): ${describeAction(name)}`)
+      .join('\n\n'),
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
@@ -40,7 +42,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       },
       403: { description: 'The caller may not do this with this form' },
       409: { description: 'The form has another status, or the applicant has no channel' },
-      ...noForm,
+      ...formFailures,
       422: { description: 'The idempotency key was used with another body' },
       429: {
         description: 'Codes were sent too often',
@@ -52,10 +54,6 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
       response.status(operation === 'send-code' ? 202 : 200).json(done);
     },
   });
-}
-
-function describeOperation(name: Operation): string {
-  return `\`${name}\` (${statusesForAction(name).join(', ')}): ${describeAction(name)}`;
 }
 
 /** Performs an operation and returns the body of the response. */

@@ -1,4 +1,4 @@
-// Submit, unlock, archive, to-draft, hold and release, rule by rule, over HTTP. Who may is proven in roles.test.ts.
+// Submit, unlock, archive, to-draft, hold and release, rule by rule, over HTTP. Access is tested in roles.test.ts.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
@@ -65,8 +65,8 @@ describe('submit', () => {
   it('requested ten times concurrently happens once', async () => {
     const id = await forms.draft();
     await save(id, { name: 'Ana' });
-    const answers = await Promise.all(Array.from({ length: 10 }, () => operate(id, 'submit', 'intake')));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(9).fill(409)]);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => operate(id, 'submit', 'intake')));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(9).fill(409)]);
     expect(await events(id)).toEqual(['form-created', 'form-submitted']);
   });
 
@@ -109,10 +109,10 @@ describe('submit', () => {
     for (let round = 0; round < 10; round += 1) {
       const id = await forms.draft();
       await save(id, { name: 'Ana' });
-      const [answer] = await Promise.all([operate(id, 'submit', 'intake'), save(id, { age: 'invalid' })]);
+      const [response] = await Promise.all([operate(id, 'submit', 'intake'), save(id, { age: 'invalid' })]);
       const { body } = await forms.ask('GET', `/${id}/data`, { as: 'admin' });
       const { data } = body as { data: object };
-      expect(data).toEqual(answer.status === 200 ? { name: 'Ana' } : { age: 'invalid' });
+      expect(data).toEqual(response.status === 200 ? { name: 'Ana' } : { age: 'invalid' });
     }
   });
 
@@ -241,8 +241,8 @@ describe('bodies of an operation', () => {
     ['no operation', {}, '/operation'],
     ['an unknown field', { operation: 'submit', dryRun: true }, '/dryRun'],
   ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
-    const answer = await forms.ask('POST', `/${await forms.draft()}`, { as: 'intake', body });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    const response = await forms.ask('POST', `/${await forms.draft()}`, { as: 'intake', body });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
 });
 

@@ -84,8 +84,18 @@ export const sentCode = z
   })
   .meta({ id: 'SentCode' });
 
-/** The responses of a route of a single form that does not exist. */
-export const noForm = {
+/** Responses of every form route. */
+export const failures = {
+  502: { description: 'A service of the platform failed, or the form definition is invalid' },
+  503: {
+    description: 'Too many requests are running, or the database or a service of the platform cannot be reached',
+    headers: { 'Retry-After': 'Seconds' },
+  },
+};
+
+/** Responses of every route of a single form. */
+export const formFailures = {
   404: { description: 'There is no such form in the tenant' },
   410: { description: 'The form was deleted' },
+  ...failures,
 };

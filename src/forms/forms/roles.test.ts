@@ -1,4 +1,4 @@
-// Who may do what, walked: every action, by everybody, in every status, over HTTP. The tables are the decisions.
+// Every action by every kind of caller in every status, over HTTP. The tables contain the expected statuses.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
@@ -32,7 +32,7 @@ const actions = {
 
 type Action = keyof typeof actions;
 
-/** Answers by status, in the order Draft, Locked, Submitted, Archived; who is not named gets 403 throughout. */
+/** Responses by status of the form, in the order Draft, Locked, Submitted, Archived. Any other caller gets 403. */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   'read one': {
     'anonymous intake': [200, 200, 200, 200],
@@ -94,7 +94,7 @@ async function makeForm(kind: Kind, status: Status): Promise<string> {
   return id;
 }
 
-/** Where nothing may change, one form of each kind and status is enough, and shows that nothing did. */
+/** Requests that change nothing share one form of each kind and status, which shows that it is unchanged. */
 function sameForm(kind: Kind, status: Status): Promise<string> {
   const key = `${kind} ${status}`;
   const form = made.get(key) ?? makeForm(kind, status);
@@ -107,8 +107,8 @@ describe.each(Object.keys(actions) as Action[])('%s', (action) => {
     it.each(everybody)('admits %s as the table says, in every status', async (who) => {
       const allowed = expected[action][`${kind} ${who}`];
       const form = allowed && !action.startsWith('read') ? makeForm : sameForm;
-      const answers = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
-      expect(await Promise.all(answers)).toEqual(allowed ?? [403, 403, 403, 403]);
+      const responses = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
+      expect(await Promise.all(responses)).toEqual(allowed ?? [403, 403, 403, 403]);
     });
   });
 });
@@ -117,9 +117,9 @@ describe('an intake application', () => {
   it('gets 403 on every row for a form that no intake application created for an anonymous applicant', async () => {
     const id = await forms.draft({ as: 'alice' });
     for (const [name, act] of Object.entries(actions)) {
-      const answer = await act(id, 'intake');
-      expect([name, answer.status]).toEqual([name, 403]);
-      expect(answer.body).toMatchObject({ detail: expect.stringMatching(/intake|may not/i) });
+      const response = await act(id, 'intake');
+      expect([name, response.status]).toEqual([name, 403]);
+      expect(response.body).toMatchObject({ detail: expect.stringMatching(/intake|may not/i) });
     }
     const coded = await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': 'ABCDEF' } });
     expect(coded.status).toBe(403);
@@ -159,8 +159,8 @@ describe('the creator', () => {
     const id = await forms.draft({ as: 'alice' });
     const { id: tenantId } = forms.platform.tenant;
     const token = await forms.tokenWith({ realm: 'core', realmRoles: ['applicant'], subject: 'alice' });
-    const answer = await forms.ask('GET', `/${id}?tenantId=${encodeURIComponent(tenantId)}`, { token });
-    expect(answer.status).toBe(403);
+    const response = await forms.ask('GET', `/${id}?tenantId=${encodeURIComponent(tenantId)}`, { token });
+    expect(response.status).toBe(403);
   });
 });
 
@@ -218,8 +218,8 @@ describe('tenants', () => {
         ['POST', `/${id}`, { operation: 'unlock' }],
         ['DELETE', `/${id}`, undefined],
       ] as const) {
-        const answer = await forms.ask(method, path, { token, body });
-        expect([method, path, answer.status]).toEqual([method, path, 404]);
+        const response = await forms.ask(method, path, { token, body });
+        expect([method, path, response.status]).toEqual([method, path, 404]);
       }
     }
   });
@@ -240,8 +240,8 @@ describe('tenants', () => {
     const id = await forms.draft();
     const unknown = 'tenantId=urn:example:platform:tenant-service:v2:/tenants/nobody';
     for (const query of ['', `?${unknown}`]) {
-      const answer = await forms.ask('GET', `/${id}${query}`, { token: await core() });
-      expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/tenantId' }] } });
+      const response = await forms.ask('GET', `/${id}${query}`, { token: await core() });
+      expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/tenantId' }] } });
     }
   });
 

@@ -27,7 +27,7 @@ import {
 import { createClaim, type FindResponse, type IdempotencyClaim } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
 import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
-import { createdForm, formList, form as formResponse, noForm } from './responses.ts';
+import { createdForm, failures, formFailures, formList, form as formResponse } from './responses.ts';
 import {
   codeQuery,
   createBody,
@@ -86,6 +86,7 @@ export function createFormRoute(options: FormRoutesOptions): Route {
       404: { description: 'There is no such definition' },
       409: { description: 'The applicant already has a form of this definition: `formId`' },
       422: { description: 'The idempotency key was used with another body' },
+      ...failures,
     },
     async handle({ body }, request, response) {
       const caller = callerOf(response);
@@ -159,6 +160,7 @@ export function listFormsRoute({ bearer, tenant, list }: FormRoutesOptions): Rou
     answers: {
       200: { description: 'A page of forms', schema: formList },
       403: { description: 'The caller does not have the role form-admin' },
+      ...failures,
     },
     async handle({ query: { criteria, after, top, includeData } }, _request, response) {
       const { forms, hasMore } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
@@ -186,7 +188,7 @@ export function readFormRoute({ bearer, tenant, access }: FormRoutesOptions): Ro
     answers: {
       200: { description: 'The form', schema: formResponse },
       403: { description: 'The caller may not read this form' },
-      ...noForm,
+      ...formFailures,
     },
     async handle({ params }, _request, response) {
       const { form, role } = await access.authorize('read', formRequestOf(response, params.formId));
@@ -210,9 +212,10 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
       204: { description: 'The form is deleted' },
       400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not delete this form, or the code is wrong, expired or used' },
-      404: noForm[404],
+      404: formFailures[404],
       409: { description: 'The form is on hold, or it is not a draft' },
       429: { description: 'Too many wrong codes' },
+      ...failures,
     },
     async handle({ params, query }, request, response) {
       const formRequest = formRequestOf(response, params.formId);

@@ -1,5 +1,5 @@
-// Rules of the form endpoints that cut across them: the locked form, bounds of lists, what answers show to whom, whose an
-// idempotency key is, and which revision of a definition counts.
+// Rules of several form endpoints: locked forms, sizes of pages, addresses in responses, the scope of idempotency keys, and
+// the revision of a definition that applies.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
@@ -31,8 +31,8 @@ describe('a locked form', () => {
         forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
         forms.ask('DELETE', `/${id}?code=ABCDEF`, { as }),
       ];
-      for (const answer of await Promise.all(asks))
-        expect(answer).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:form-locked' } });
+      for (const response of await Promise.all(asks))
+        expect(response).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:form-locked' } });
       const { rowCount } = await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id]);
       expect(rowCount).toBe(0);
     },
@@ -66,9 +66,9 @@ describe('the applicant’s addresses', () => {
     const seen = await forms.ask('GET', `/${id}`, { as: 'alice' });
     const submitted = await forms.ask('POST', `/${id}`, { as: 'alice', body: { operation: 'submit' } });
     const back = await forms.ask('POST', `/${id}`, { as: 'assessor', body: { operation: 'to-draft' } });
-    for (const answer of [saved, seen, submitted, back]) {
-      expect(answer.status).toBe(200);
-      expect(answer.text).not.toMatch(/example\.org|channels/);
+    for (const response of [saved, seen, submitted, back]) {
+      expect(response.status).toBe(200);
+      expect(response.text).not.toMatch(/example\.org|channels/);
     }
   });
 });

@@ -1,4 +1,4 @@
-// The statements that change forms, on a real Postgres without a relay: what they write together, and what they refuse.
+// The statements that change forms, on a real Postgres without a dispatcher: what they write, and what they refuse.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

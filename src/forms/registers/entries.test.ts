@@ -1,4 +1,4 @@
-// The entries of a register without a token: who may read them, how they are cached, how often an address may ask.
+// The entries of a register without a token: access, caching, and the rate limit by client address.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -22,20 +22,20 @@ afterAll(() => backend.close());
 
 async function create({ anonymousRead = true, entries = ['Banff', 'Canmore'] as unknown[] } = {}): Promise<string> {
   const name = backend.newName();
-  const answer = await api.request('POST', '', { body: { name, description: '', entries } });
-  expect(answer.status).toBe(201);
+  const response = await api.request('POST', '', { body: { name, description: '', entries } });
+  expect(response.status).toBe(201);
   if (anonymousRead) await open(name, true);
   return name;
 }
 
-/** As an administrator does it, in the configuration service. */
+/** Opens a register in the configuration service, as an administrator does. */
 async function open(name: string, anonymousRead: boolean): Promise<void> {
   const place = { tenantId: backend.tenant.id };
   await backend.configuration.update(...home, { [`data-register:${name}`]: { anonymousRead } }, place);
   await letSee();
 }
 
-/** Time passes until the cache asks again, and has asked. */
+/** Waits until the cache has been refreshed. */
 async function letSee(): Promise<void> {
   now += 6 * minutes;
 }
@@ -47,10 +47,10 @@ const read = (name: string, headers: Record<string, string> = {}) =>
 describe('GET /form/v1/registers/{name}/entries without a token', () => {
   it('200: only the entries, if anonymousRead is set on the definition', async () => {
     const name = await create({ entries: [{ label: 'Banff' }] });
-    const answer = await read(name);
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual([{ label: 'Banff' }]);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+    const response = await read(name);
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual([{ label: 'Banff' }]);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
   });
 
   it('200: the entries of the active revision, as forms use them', async () => {
@@ -74,11 +74,11 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
       pathOf(closed, '?tenantId=a&tenantId=b'),
     ];
     for (const path of paths) {
-      const answer = await api.request('GET', path, { token: null });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
-      expect(answer.headers.get('cache-control')).toBe('no-store');
-      expect(answer.body).toMatchObject({ detail: 'The register is not open to callers without a token.' });
+      const response = await api.request('GET', path, { token: null });
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
+      expect(response.headers.get('cache-control')).toBe('no-store');
+      expect(response.body).toMatchObject({ detail: 'The register is not open to callers without a token.' });
     }
   });
 
@@ -177,33 +177,33 @@ describe('Caching of the response', () => {
     const name = await create();
     const etag = (await read(name)).headers.get('etag') ?? '';
     for (const match of [etag, `"x", ${etag}`, `W/${etag}`, '*']) {
-      const answer = await read(name, { 'if-none-match': match });
-      expect(answer.status).toBe(304);
-      expect(answer.text).toBe('');
-      expect(answer.headers.get('etag')).toBe(etag);
-      expect(answer.headers.get('cache-control')).toBe('max-age=60');
-      expect(answer.headers.get('vary')).toBe('Accept, Authorization');
+      const response = await read(name, { 'if-none-match': match });
+      expect(response.status).toBe(304);
+      expect(response.text).toBe('');
+      expect(response.headers.get('etag')).toBe(etag);
+      expect(response.headers.get('cache-control')).toBe('max-age=60');
+      expect(response.headers.get('vary')).toBe('Accept, Authorization');
     }
     expect((await read(name, { 'if-none-match': '"x"' })).status).toBe(200);
   });
 
   it('HEAD returns what GET does, without a body', async () => {
     const name = await create();
-    const answer = await api.request('HEAD', pathOf(name), { token: null });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('etag')).toBe((await read(name)).headers.get('etag'));
-    expect(answer.text).toBe('');
+    const response = await api.request('HEAD', pathOf(name), { token: null });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('etag')).toBe((await read(name)).headers.get('etag'));
+    expect(response.text).toBe('');
   });
 });
 
 describe('GET /form/v1/registers/{name}/entries with a bearer', () => {
   it('200 with no-store for an administrator, open or not, without a cache; 404 if there is no register', async () => {
     const name = await create({ anonymousRead: false });
-    const answer = await api.request('GET', pathOf(name, ''));
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual(['Banff', 'Canmore']);
-    expect(answer.headers.get('cache-control')).toBe('no-store');
-    expect(answer.headers.get('vary')).toBe('Accept, Authorization');
+    const response = await api.request('GET', pathOf(name, ''));
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual(['Banff', 'Canmore']);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('vary')).toBe('Accept, Authorization');
     await backend.configuration.replace('data-register', name, ['Jasper'], { tenantId: backend.tenant.id });
     expect((await api.request('GET', pathOf(name, ''))).body).toEqual(['Jasper']);
     expect((await api.request('GET', pathOf(backend.newName(), ''))).status).toBe(404);
@@ -239,10 +239,10 @@ describe('Rate limit by client address', () => {
     const name = await create();
     const ask = (address: string) => replica.request('GET', pathOf(name), { token: null, headers: from(address) });
     for (const remaining of [2, 1, 0]) {
-      const answer = await ask('203.0.113.7');
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('ratelimit-policy')).toBe('3;w=60');
-      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^limit=3, remaining=${remaining}, reset=\\d+$`));
+      const response = await ask('203.0.113.7');
+      expect(response.status).toBe(200);
+      expect(response.headers.get('ratelimit-policy')).toBe('3;w=60');
+      expect(response.headers.get('ratelimit')).toMatch(new RegExp(`^limit=3, remaining=${remaining}, reset=\\d+$`));
     }
     const refused = await ask('203.0.113.7');
     expect(refused.status).toBe(429);
@@ -256,13 +256,13 @@ describe('Rate limit by client address', () => {
   it('refusals count too, and addresses of one IPv6 /64 count together', async () => {
     const replica = await backend.start({ anonymousReads: { reads: 2, seconds: 60 }, trustedProxies: 1 });
     const ask = (address: string) => replica.request('GET', pathOf('nothing'), { token: null, headers: from(address) });
-    const answers = [
+    const responses = [
       await ask('2001:db8::1'),
       await ask('2001:db8::2'),
       await ask('2001:db8::ffff:3'),
       await ask('2001:db8:0:1::1'),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429, 401]);
+    expect(responses.map(({ status }) => status)).toEqual([401, 401, 429, 401]);
   });
 
   it('addresses are not logged', async () => {

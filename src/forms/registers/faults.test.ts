@@ -1,5 +1,5 @@
-// A fault at every call to the configuration service, for create, patch and delete: the status is the specified one, and
-// repeating the request ends in the right state. A real client talks to a real configuration service through a proxy.
+// A fault at each call to the configuration service, for create, patch and delete: the response has the specified status,
+// and repeating the request ends in the right state. The client calls a real configuration service through a proxy.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
@@ -43,16 +43,16 @@ async function expectRegister(name: string, anonymousRead: boolean): Promise<voi
 }
 
 interface Change {
-  /** Each has every step that there is. */
+  /** Each change has every possible step. */
   what: string;
-  /** What is asked of the configuration service, in this order, after it was asked for both parts. */
+  /** The calls to the configuration service after it returned both parts, in this order. */
   steps: string[];
   prepare(name: string): Promise<void>;
   send(replica: Replica, name: string): Promise<{ status: number }>;
   success: number;
-  /** What a repeat answers when the broken request had done everything. */
+  /** The status of a repeat if the broken request had done everything. */
   done: number;
-  /** What a repeat may answer when it had done a part. */
+  /** The possible statuses of a repeat if it had done a part. */
   half: number;
   expectDone(name: string): Promise<void>;
 }
@@ -103,7 +103,7 @@ const changes: Change[] = [
   },
 ];
 
-/** A replica of its own for each case, so that no circuit and no token of another case is in the way. */
+/** Each case has its own replica, so that circuits and tokens of other cases do not matter. */
 async function withReplica<T>(
   timeoutMs: number,
   work: (replica: Replica, proxy: FaultProxy) => Promise<T>,
@@ -119,9 +119,9 @@ async function withReplica<T>(
   }
 }
 
-/** Longer than a list of the largest tenant takes on a busy machine. */
+/** Milliseconds; more than a list of the largest tenant takes on a busy machine. */
 const hangMs = 2_000;
-/** What the configuration service may refuse of a request itself. */
+/** Statuses with which the configuration service may refuse a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
@@ -234,11 +234,11 @@ describe('What a failure discloses', () => {
   it('an open circuit is 502 with Retry-After, and calls work again after it has closed', () =>
     withReplica(10_000, async (replica, proxy) => {
       await proxy.break(500, { at: 1 });
-      let answer = await replica.request('GET', '');
-      for (let asked = 0; asked < 20 && !answer.headers.has('retry-after'); asked += 1)
-        answer = await replica.request('GET', '');
-      expect(answer.status).toBe(502);
-      expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+      let response = await replica.request('GET', '');
+      for (let asked = 0; asked < 20 && !response.headers.has('retry-after'); asked += 1)
+        response = await replica.request('GET', '');
+      expect(response.status).toBe(502);
+      expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
       const made = proxy.calls.length;
       expect((await replica.request('GET', '/towns')).status).toBe(502);
       expect(proxy.calls).toHaveLength(made);

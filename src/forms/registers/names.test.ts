@@ -1,4 +1,4 @@
-// Names that try to break out of their place: refused, or taken literally, but never another resource.
+// Names that try to address another resource: they are refused or taken literally.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -63,9 +63,9 @@ const bad: [string, string][] = [
 describe('An invalid name', () => {
   it.each(bad)('400 on create: %s; the configuration service is not called', async (_what, name) => {
     calls.length = 0;
-    const answer = await api.request('POST', '', { body: { name, description: 'x' } });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/name' }] });
+    const response = await api.request('POST', '', { body: { name, description: 'x' } });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/name' }] });
     expect(calls).toEqual([]);
   });
 
@@ -73,7 +73,7 @@ describe('An invalid name', () => {
     '400 on GET, PATCH, DELETE and entries, percent-encoded: %s; the configuration service is not called',
     async (_what, name) => {
       calls.length = 0;
-      // As %2e too: fetch would collapse the dots.
+      // Not with fetch, which would collapse the dots, also as %2e.
       const encoded = encodeURIComponent(name).replaceAll('.', '%2E');
       for (const [method, path, body] of [
         ['GET', `/${encoded}`, undefined],
@@ -159,7 +159,7 @@ async function listed(): Promise<string[]> {
   return (await listPages(api)).flatMap(({ results }) => results.map(({ name }) => name));
 }
 
-/** As it is on the wire, by an administrator. */
+/** Sends a raw request as an administrator. */
 async function raw(method: string, path: string, body?: unknown): Promise<{ status: number }> {
   const token = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   const text = body === undefined ? '' : JSON.stringify(body);

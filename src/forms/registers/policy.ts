@@ -15,31 +15,26 @@ export interface RegisterPolicyOptions {
   anonymousReads: RateLimiter;
 }
 
-export interface RegisterGuards {
-  /** Also accepts tokens issued to the configuration service: a caller with only configuration-admin has no other. */
-  bearer: Guard;
-  mayManage: Guard;
-  tenant: Guard;
-  anonymousReadLimit: Guard;
-  /** The tenant that the query of a call without a token names. */
-  namedTenant: Guard;
-}
+export type RegisterGuards = ReturnType<typeof createRegisterGuards>;
 
-export function createRegisterGuards({ urns, verifier, tenants, ...options }: RegisterPolicyOptions): RegisterGuards {
+export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }: RegisterPolicyOptions) {
+  /** The tenant that the query of a call without a token names. */
+  const namedTenant: Guard = {
+    name: 'namedTenant',
+    async check(request, response) {
+      const { tenantId } = request.query;
+      const named = typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined;
+      if (!named) throw refuseRead(undefined);
+      response.locals.tenant = named;
+    },
+  };
   return {
+    /** Also accepts tokens issued to the configuration service: a caller with only configuration-admin has no other. */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
     tenant: callTenant(tenants),
-    anonymousReadLimit: addressLimit(options.anonymousReads),
-    namedTenant: {
-      name: 'namedTenant',
-      async check(request, response) {
-        const { tenantId } = request.query;
-        const named = typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined;
-        if (!named) throw refuseRead(undefined);
-        response.locals.tenant = named;
-      },
-    },
+    anonymousReadLimit: addressLimit(anonymousReads),
+    namedTenant,
   };
 }
 

@@ -1,4 +1,4 @@
-// Changes at the same time, on two replicas that share nothing but the database and the configuration service.
+// Concurrent changes on two replicas that share only the database and the configuration service.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -27,8 +27,10 @@ const of = (index: number): Replica => replicas[index % 2 === 0 ? 0 : 1];
 
 async function create(): Promise<string> {
   const name = backend.newName();
-  const answer = await of(0).request('POST', '', { body: { name, description: 'first', entries: ['first', 'first'] } });
-  expect(answer.status).toBe(201);
+  const response = await of(0).request('POST', '', {
+    body: { name, description: 'first', entries: ['first', 'first'] },
+  });
+  expect(response.status).toBe(201);
   return name;
 }
 
@@ -52,12 +54,12 @@ describe('Concurrent patches by two administrators on two replicas', () => {
     const name = await create();
     for (let round = 0; round < 15; round += 1) {
       const labels = [`a${round}`, `b${round}`];
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         labels.map((label, index) => of(index).request('PATCH', pathOf(name), { body: patchBody(label) })),
       );
-      for (const [index, answer] of answers.entries()) {
-        expect(answer.status).toBe(200);
-        expect(answer.body).toMatchObject(patchBody(labels[index] ?? ''));
+      for (const [index, response] of responses.entries()) {
+        expect(response.status).toBe(200);
+        expect(response.body).toMatchObject(patchBody(labels[index] ?? ''));
       }
       const { description, entries } = await read(name);
       expect(labels).toContain(description);
@@ -68,10 +70,10 @@ describe('Concurrent patches by two administrators on two replicas', () => {
   it('twenty patches of one register all succeed, and the register is what one of them wrote', async () => {
     const name = await create();
     const labels = Array.from({ length: 20 }, (_, index) => `label ${index}`);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       labels.map((label, index) => of(index).request('PATCH', pathOf(name), { body: patchBody(label) })),
     );
-    expect(answers.map(({ status }) => status)).toEqual(labels.map(() => 200));
+    expect(responses.map(({ status }) => status)).toEqual(labels.map(() => 200));
     const { description, entries } = await read(name);
     expect(entries).toEqual([description, description]);
   });
@@ -94,11 +96,11 @@ describe('Two concurrent creates of one register', () => {
   it('one returns 201 and the other 409, and the register is the one of the 201', async () => {
     for (let round = 0; round < 15; round += 1) {
       const name = backend.newName();
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         ['a', 'b'].map((label, index) => of(index).request('POST', '', { body: { name, ...patchBody(label) } })),
       );
-      expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
-      const winner = answers.findIndex(({ status }) => status === 201) === 0 ? 'a' : 'b';
+      expect(responses.map(({ status }) => status).sort()).toEqual([201, 409]);
+      const winner = responses.findIndex(({ status }) => status === 201) === 0 ? 'a' : 'b';
       expect(await read(name)).toMatchObject(patchBody(winner));
     }
   });
@@ -189,9 +191,9 @@ describe('The database', () => {
     });
     const replica = await backend.start({ pool });
     const name = await create();
-    const answer = await replica.request('PATCH', pathOf(name), { body: patchBody('x') });
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get('retry-after')).toBe('5');
+    const response = await replica.request('PATCH', pathOf(name), { body: patchBody('x') });
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toBe('5');
     expect((await replica.request('GET', pathOf(name))).body).toMatchObject(patchBody('first'));
     await pool.end();
   });

@@ -1,4 +1,4 @@
-// The register's own rules, without HTTP: names, parts, entries, pages.
+// The rules of registers without HTTP: names, parts, entries, pages.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

@@ -30,8 +30,8 @@ const objects = [
 const pathOf = (name: string) => `/${encodeURIComponent(name)}`;
 
 async function create(entries: unknown = strings, name = backend.newName()): Promise<string> {
-  const answer = await api.request('POST', '', { body: { name, description: 'Towns', entries } });
-  expect(answer.status).toBe(201);
+  const response = await api.request('POST', '', { body: { name, description: 'Towns', entries } });
+  expect(response.status).toBe(201);
   return name;
 }
 
@@ -40,14 +40,14 @@ async function definitionOf(name: string): Promise<unknown> {
   return (latest?.configuration as Record<string, unknown> | undefined)?.[`data-register:${name}`];
 }
 
-/** What is stored of the entries: the number of the pinned revision, and all revisions, newest first. */
+/** The stored entries: the number of the pinned revision, and all revisions, newest first. */
 async function historyOf(name: string) {
   const { active } = await backend.configuration.read('data-register', name, place);
   const revisions = await backend.revisions.list('data-register', name, place);
   return { pinned: active?.revision, revisions: revisions.map(({ configuration }) => configuration) };
 }
 
-/** A register whose older revision 0 is pinned: revision 0 holds `strings`, revision 1 as well until it is written. */
+/** A register whose older revision 0 is pinned. Both revisions contain `strings`. */
 async function createPinned(): Promise<string> {
   const name = await create();
   await backend.revisions.create('data-register', name, place);
@@ -84,9 +84,9 @@ describe('Storage: a register has two parts in the configuration service', () =>
 describe('GET /form/v1/registers', () => {
   it("200: lists the tenant's registers as {results: [{namespace, name, description, entries}], page}, sorted by name", async () => {
     const [first, second] = [await create(), await create(objects)].sort();
-    const answer = await api.request('GET', '?top=100');
-    expect(answer.status).toBe(200);
-    expect(Object.keys(answer.body as object)).toEqual(['results', 'page']);
+    const response = await api.request('GET', '?top=100');
+    expect(response.status).toBe(200);
+    expect(Object.keys(response.body as object)).toEqual(['results', 'page']);
     const pages = await listPages(api);
     for (const { results, page } of pages) expect(page.size).toBe(results.length);
     expect(pages[0]?.page.after).toBeNull();
@@ -125,42 +125,42 @@ describe('GET /form/v1/registers', () => {
   });
 
   it.each(['top=0', 'top=101', 'top=x', 'after=x', 'after=WyIuLi94Il0'])('400: %s is refused', async (query) => {
-    const answer = await api.request('GET', `?${query}`);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: `/query/${query.split('=')[0]}` }] });
+    const response = await api.request('GET', `?${query}`);
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: `/query/${query.split('=')[0]}` }] });
   });
 });
 
 describe('GET /form/v1/registers/{name}', () => {
   it('200: returns one register as {namespace, name, description, entries}', async () => {
     const name = await create(objects);
-    const answer = await api.request('GET', pathOf(name));
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
+    const response = await api.request('GET', pathOf(name));
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
   });
 
   it('404: the register does not exist', async () => {
-    const answer = await api.request('GET', pathOf(backend.newName()));
-    expect(answer.status).toBe(404);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json\b/);
+    const response = await api.request('GET', pathOf(backend.newName()));
+    expect(response.status).toBe(404);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json\b/);
   });
 });
 
 describe('POST /form/v1/registers', () => {
   it('201: returns the created register', async () => {
     const name = backend.newName();
-    const answer = await api.request('POST', '', { body: { name, description: 'Towns', entries: strings } });
-    expect(answer.status).toBe(201);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: strings });
-    expect(answer.headers.get('location')).toBe(`/form/v1/registers${pathOf(name)}`);
-    expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
+    const response = await api.request('POST', '', { body: { name, description: 'Towns', entries: strings } });
+    expect(response.status).toBe(201);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: strings });
+    expect(response.headers.get('location')).toBe(`/form/v1/registers${pathOf(name)}`);
+    expect((await api.request('GET', pathOf(name))).body).toEqual(response.body);
   });
 
   it('201: entries are optional and default to an empty array', async () => {
     const name = backend.newName();
-    const answer = await api.request('POST', '', { body: { name, description: 'Towns' } });
-    expect(answer.status).toBe(201);
-    expect(answer.body).toMatchObject({ entries: [] });
+    const response = await api.request('POST', '', { body: { name, description: 'Towns' } });
+    expect(response.status).toBe(201);
+    expect(response.body).toMatchObject({ entries: [] });
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ name, entries: [] });
   });
 
@@ -171,9 +171,9 @@ describe('POST /form/v1/registers', () => {
 
   it('400: another namespace in a body', async () => {
     const body = { namespace: 'platform', name: backend.newName(), description: '' };
-    const answer = await api.request('POST', '', { body });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/namespace' }] });
+    const response = await api.request('POST', '', { body });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/namespace' }] });
   });
 
   it.each([
@@ -186,15 +186,15 @@ describe('POST /form/v1/registers', () => {
     ['entries that are null', { name: 'x', description: '', entries: null }, '/entries'],
     ['an unknown field', { name: 'x', description: '', anonymousRead: true }, '/anonymousRead'],
   ])('400: %s', async (_what, body, pointer) => {
-    const answer = await api.request('POST', '', { body });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer }] });
+    const response = await api.request('POST', '', { body });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer }] });
   });
 
   it('409: a name that already exists as a register, which is unchanged', async () => {
     const name = await create();
-    const answer = await api.request('POST', '', { body: { name, description: 'Other', entries: objects } });
-    expect(answer.status).toBe(409);
+    const response = await api.request('POST', '', { body: { name, description: 'Other', entries: objects } });
+    expect(response.status).toBe(409);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ description: 'Towns', entries: strings });
   });
 });
@@ -202,18 +202,18 @@ describe('POST /form/v1/registers', () => {
 describe('PATCH /form/v1/registers/{name}', () => {
   it('200: returns the updated register; a field that is not sent is unchanged: the description', async () => {
     const name = await create();
-    const answer = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
-    expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
+    const response = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
+    expect((await api.request('GET', pathOf(name))).body).toEqual(response.body);
   });
 
   it('200: a field that is not sent is unchanged: the entries', async () => {
     const name = await create();
-    const answer = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Places', entries: strings });
-    expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
+    const response = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Places', entries: strings });
+    expect((await api.request('GET', pathOf(name))).body).toEqual(response.body);
   });
 
   it('200: entries are replaced, never appended; an empty array removes them; strings may become objects', async () => {
@@ -243,8 +243,8 @@ describe('PATCH /form/v1/registers/{name}', () => {
 
   it('404: the register does not exist, and none is created', async () => {
     const name = backend.newName();
-    const answer = await api.request('PATCH', pathOf(name), { body: { description: 'x', entries: strings } });
-    expect(answer.status).toBe(404);
+    const response = await api.request('PATCH', pathOf(name), { body: { description: 'x', entries: strings } });
+    expect(response.status).toBe(404);
     expect(await definitionOf(name)).toBeUndefined();
     expect((await historyOf(name)).revisions).toEqual([]);
   });
@@ -253,9 +253,9 @@ describe('PATCH /form/v1/registers/{name}', () => {
 describe('DELETE /form/v1/registers/{name}', () => {
   it('204: deletes the register', async () => {
     const name = await create();
-    const answer = await api.request('DELETE', pathOf(name));
-    expect(answer.status).toBe(204);
-    expect(answer.text).toBe('');
+    const response = await api.request('DELETE', pathOf(name));
+    expect(response.status).toBe(204);
+    expect(response.text).toBe('');
     expect((await api.request('GET', pathOf(name))).status).toBe(404);
     expect(await namesInList()).not.toContain(name);
   });
@@ -333,8 +333,8 @@ describe('Rule 2, active revision: entries are read from the active revision, or
 describe('Rule 3, writing entries publishes them', () => {
   it('an update that writes entries while an older revision is pinned moves the pin to the revision just written', async () => {
     const name = await createPinned();
-    const answer = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
-    expect(answer.body).toMatchObject({ entries: objects });
+    const response = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
+    expect(response.body).toMatchObject({ entries: objects });
     expect((await historyOf(name)).pinned).toBe(1);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: objects });
   });
@@ -365,8 +365,8 @@ describe('Rule 3, writing entries publishes them', () => {
   it('an update that changes only the description does not move the pin', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['not published'], place);
-    const answer = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
-    expect(answer.body).toMatchObject({ description: 'Places', entries: strings });
+    const response = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
+    expect(response.body).toMatchObject({ description: 'Places', entries: strings });
     expect(await historyOf(name)).toEqual({ pinned: 0, revisions: [['not published'], strings] });
   });
 
@@ -391,9 +391,9 @@ describe('Rule 4, entries: an array whose items are all strings or objects', () 
     const name = await create();
     const created = await api.request('POST', '', { body: { name: backend.newName(), description: '', entries } });
     const updated = await api.request('PATCH', pathOf(name), { body: { entries } });
-    for (const answer of [created, updated]) {
-      expect(answer.status).toBe(400);
-      expect(answer.body).toMatchObject({ errors: [{ pointer }] });
+    for (const response of [created, updated]) {
+      expect(response.status).toBe(400);
+      expect(response.body).toMatchObject({ errors: [{ pointer }] });
     }
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
   });
@@ -458,9 +458,9 @@ describe('Rule 7: rejections of the configuration service are 400, its failures 
     const name = await create();
     const configurationSchema = { type: 'array', items: { type: 'string', maxLength: 5 } };
     await backend.configuration.update(...home, { [`data-register:${name}`]: { configurationSchema } }, place);
-    const answer = await api.request('PATCH', pathOf(name), { body: { entries: ['much too long'] } });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({
+    const response = await api.request('PATCH', pathOf(name), { body: { entries: ['much too long'] } });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({
       type: 'urn:formgate:problem:invalid-request',
       errorMessage: expect.any(String),
     });
@@ -482,9 +482,9 @@ describe('Common rule 1 and Authentication: who may call', () => {
     const foreign = await backend.access.foreignToken({ aud: 'urn:example:platform:form-service' }, { key: 'unknown' });
     const otherAudience = await roleToken(backend.access, { 'file-service': ['form-admin'] }, { realm: 'demo' });
     for (const token of [null, foreign, otherAudience, 'rubbish']) {
-      const answer = await api.request(method, path, { token, body });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
+      const response = await api.request(method, path, { token, body });
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toMatch(/^Bearer/);
     }
   });
 
@@ -550,9 +550,9 @@ describe('Common rule 2: a core user must give the tenant in the query parameter
     const token = await coreToken();
     const unknown = 'urn:example:platform:tenant-service:v2:/tenants/000000000000000000000000';
     for (const query of ['', '?tenantId=', `?tenantId=${encodeURIComponent(unknown)}`, '?tenantId=demo']) {
-      const answer = await api.request('GET', query, { token });
-      expect(answer.status).toBe(400);
-      expect(answer.body).toMatchObject({ errors: [{ pointer: '/query/tenantId' }] });
+      const response = await api.request('GET', query, { token });
+      expect(response.status).toBe(400);
+      expect(response.body).toMatchObject({ errors: [{ pointer: '/query/tenantId' }] });
     }
   });
 });
