@@ -64,11 +64,11 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
       const job = { key, schema: definition.schemaText, data };
       const reply = await workers.run(claim, job, () => requireActive(definition, key));
       // Only listing further errors exceeded the limits: the schema itself did not.
-      const answer = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
-      if (answer !== undefined) {
+      const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
+      if (result !== undefined) {
         suspensions.succeeded(key);
-        if ('unusable' in answer) throw unusable(definition.id, answer.unusable);
-        return answer;
+        if ('unusable' in result) throw unusable(definition.id, result.unusable);
+        return result;
       }
       const suspension = suspensions.exceeded(key, formId);
       if (suspension) {

@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import { type Authorized, codeOf, type FormRequest, formRequestOf, mayUpdateData } from './access.ts';
+import { type Authorized, codeOf, type FormRequest, formRequestOf, keepsChanging, mayUpdateData } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { FormDataText, Save } from './data-store.ts';
 import { entityTag, parseIfMatch } from './form.ts';
@@ -194,8 +194,4 @@ function stale(): Problem {
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';
   return invalidRequest([{ pointer, detail }]);
-}
-
-function keepsChanging(): Problem {
-  return new Problem('conflict', 'The form keeps changing.');
 }

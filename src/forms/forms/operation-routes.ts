@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import { type FormRequest, formRequestOf } from './access.ts';
+import { type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import {
   describeAction,
   type MoveOperation,
@@ -116,7 +116,7 @@ async function submitOnce(
     options.changed();
     return response;
   }
-  throw new Problem('conflict', 'The form keeps changing.');
+  throw keepsChanging();
 }
 
 function invalidData({ errors, truncated }: Findings): Problem {

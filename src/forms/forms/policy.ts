@@ -45,7 +45,7 @@ function allowedRoles(action: Action): FormRole[] {
   return Object.keys(actions[action].roles) as FormRole[];
 }
 
-/** Why the action is refused: Problem `gone`, or `forbidden` to a caller who could not have done it, whoever created the form. */
+/** The refusal: `gone`, or `forbidden` to a caller who could not have done the action with any creator of the form. */
 export function refuseDeleted(
   action: Action,
   caller: Caller,

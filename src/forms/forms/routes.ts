@@ -11,7 +11,7 @@ import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
-import { codeOf, type FormAccess, type FormRequest, formRequestOf } from './access.ts';
+import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { CreationStore, NewForm } from './creation-store.ts';
 import type { DataStore } from './data-store.ts';
@@ -243,7 +243,7 @@ async function remove(
     const statuses = statusesOf('delete', role);
     if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
   }
-  throw new Problem('conflict', 'The form keeps changing.');
+  throw keepsChanging();
 }
 
 function ignoreGone(error: unknown): void {
