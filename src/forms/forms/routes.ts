@@ -163,14 +163,13 @@ export function listFormsRoute({ bearer, tenant, list }: FormRoutesOptions): Rou
       ...failures,
     },
     async handle({ query: { criteria, after, top, includeData } }, _request, response) {
-      const { forms, hasMore } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
-      const last = forms.at(-1);
+      const { forms, last } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
       response.json({
         results: forms.map(({ data, files, ...form }) => ({
           ...formView(form, { administrator: true }),
           ...(includeData && { data, files }),
         })),
-        page: { after: after?.text ?? null, next: last && hasMore ? cursorOf(last) : null, size: forms.length },
+        page: { after: after?.text ?? null, next: last ? cursorOf(last) : null, size: forms.length },
       });
     },
   });
