@@ -1,4 +1,4 @@
-// Locked forms and slow statements: who shares the form service with them still gets an answer, and soon.
+// Locked rows and slow statements: other forms and other tenants are still served without delay.
 import { randomUUIDv7 } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -40,7 +40,7 @@ const save = (formId: string, token = forms.token('intake')) =>
 const drafts = (count: number) => Promise.all(Array.from({ length: count }, () => forms.draft()));
 const typeOf = ({ body }: Answered) => (body as { type: string }).type;
 
-/** Sooner than anything that waits for a lock or a connection of the others. */
+/** Milliseconds; less than any wait for a lock or a connection. */
 async function expectSoon(requests: (() => Promise<Answered>)[]): Promise<void> {
   const times: number[] = [];
   for (const request of [...requests, ...requests, ...requests]) {
@@ -56,29 +56,29 @@ async function metric(name: string): Promise<string> {
   return text.split('\n').find((line) => line.startsWith(name)) ?? '';
 }
 
-it('saves and reads of other forms succeed at once while one form is locked and many save to it', async () => {
+it('saves and reads of other forms are not delayed while many saves wait for one locked row', async () => {
   const [locked = '', other = ''] = await drafts(2);
   await lock([locked]);
   const refused = Promise.all(Array.from({ length: 14 }, () => save(locked)));
   await expect.poll(() => metric('formgate_postgres_pool_waiting{pool="requests"}')).toMatch(/ 1[0-2]$/);
   expect(await metric('formgate_postgres_pool_connections{pool="requests",state="used"}')).toMatch(/ 2$/);
   await expectSoon([() => save(other), () => forms.ask('GET', `/${other}/data`, { as: 'admin' })]);
-  for (const answer of await refused) {
-    expect([answer.status, typeOf(answer)]).toEqual([503, 'urn:formgate:problem:busy']);
-    expect(answer.headers.get('retry-after')).toBe('1');
+  for (const response of await refused) {
+    expect([response.status, typeOf(response)]).toEqual([503, 'urn:formgate:problem:busy']);
+    expect(response.headers.get('retry-after')).toBe('1');
   }
   expect(await metric('formgate_postgres_pool_refused_total{pool="requests",reason="late"}')).not.toBe('');
 });
 
-it('a save waits about a second for a form that another transaction has locked, and says that it is being changed', async () => {
+it('a save of a form whose row is locked is refused after about a second, and says that the form is being changed', async () => {
   const formId = await forms.draft();
   await lock([formId]);
   const begun = performance.now();
-  const answer = await save(formId);
+  const response = await save(formId);
   expect(performance.now() - begun).toBeGreaterThan(900);
-  // The limit of other services, and of this one before, is 5 s.
+  // Other services wait 5 s.
   expect(performance.now() - begun).toBeLessThan(4_500);
-  expect(answer.body).toMatchObject({
+  expect(response.body).toMatchObject({
     type: 'urn:formgate:problem:busy',
     detail: 'The form is being changed by another request.',
   });
@@ -86,11 +86,11 @@ it('a save waits about a second for a form that another transaction has locked, 
   expect((await save(formId)).status).toBe(200);
 });
 
-it('another tenant is served at once while one tenant floods the service with saves that have to wait', async () => {
+it('another tenant is not delayed while one tenant floods the service with saves that have to wait', async () => {
   const locked = await drafts(12);
   await lock(locked);
   const flood = Promise.all(locked.flatMap((id) => [save(id), save(id)]));
   await expect.poll(() => metric('formgate_postgres_pool_connections{pool="requests",state="used"}')).toMatch(/ 5$/);
   await expectSoon([() => save(otherTenant.formId, otherTenant.token)]);
-  for (const answer of await flood) expect(typeOf(answer)).toBe('urn:formgate:problem:busy');
+  for (const response of await flood) expect(typeOf(response)).toBe('urn:formgate:problem:busy');
 });

@@ -1,4 +1,4 @@
-// The form service's configuration: what it needs, and that every problem is told at once.
+// The form service's configuration: its defaults, and the report of all its problems.
 import { describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../service/operations/config.ts';
 import { configSchema } from './config.ts';
@@ -12,7 +12,7 @@ const env = {
 };
 
 describe('the configuration', () => {
-  it('has defaults for everything that is no address and no secret', () => {
+  it('has defaults for everything except addresses and secrets', () => {
     expect(parseConfig(configSchema, env)).toMatchObject({
       CODE_LIFETIME: 600_000,
       SUBSCRIBER_REMOVAL_DELAY: 900_000,
@@ -24,7 +24,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('reports every problem at once, and never a secret', () => {
+  it('reports all problems together, and never a secret', () => {
     let error: unknown;
     try {
       parseConfig(configSchema, {

@@ -1,4 +1,4 @@
-// The configuration of the form service, from its environment.
+// The configuration of the form service, read from the environment.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
 import { flag, integer, isoDuration, secret, withRules } from '../service/operations/config.ts';

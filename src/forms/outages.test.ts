@@ -1,4 +1,4 @@
-// What the form service answers while something that it depends on is away, and that it recovers by itself.
+// Outages of what the form service depends on: its responses, and its recovery without a restart.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
@@ -33,23 +33,23 @@ const tries = async (id: string) =>
 
 describe('while the notification service is away', () => {
   it.each([500, 'reset', 'hang', 'half an answer'] as const)(
-    '(%s) a code is neither right nor wrong: a problem, and the try is given back',
+    '(%s) checking a code fails with a problem and does not count as a wrong code',
     async (fault) => {
       const id = await forms.draft();
       const code = await forms.code(id);
       await notifications.break(fault, { at: 1 });
-      const answer = await read(id, code);
-      expect([502, 503, 504]).toContain(answer.status);
-      expect(answer.headers.get('content-type')).toContain('application/problem+json');
+      const response = await read(id, code);
+      expect([502, 503, 504]).toContain(response.status);
+      expect(response.headers.get('content-type')).toContain('application/problem+json');
       expect(await tries(id)).toBe(0);
-      // With half an answer the code was checked, and is spent.
+      // With half a response, the code was checked and is used up.
       await notifications.heal();
       if (fault === 'half an answer') return;
       await expect.poll(async () => (await read(id, code)).status).toBe(200);
     },
   );
 
-  it('a code cannot be sent, which does not count, and works without a restart when it is back', async () => {
+  it('a code that cannot be sent does not count, and sending works again without a restart', async () => {
     const id = await forms.draft();
     await expect
       .poll(
@@ -63,7 +63,7 @@ describe('while the notification service is away', () => {
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
   }, 60_000);
 
-  it('forms are created, saved, submitted and deleted all the same', async () => {
+  it('forms can still be created, saved, submitted and deleted', async () => {
     await notifications.break('reset', { at: 1 });
     const id = await forms.draft();
     const body = { data: { name: 'Ana' }, files: {} };
@@ -72,7 +72,7 @@ describe('while the notification service is away', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
   });
 
-  it('a form that is sent a code before the dispatcher has subscribed it has one subscriber', async () => {
+  it('a form whose code is sent before the dispatcher subscribes it has one subscriber', async () => {
     await notifications.break(503, { at: 1, times: 2 });
     const id = await forms.draft();
     await expect.poll(async () => (await send(id)).status, { interval: 500 }).toBe(202);
@@ -89,18 +89,18 @@ describe('while the configuration service is away', () => {
   const create = () =>
     forms.ask('POST', '', { as: 'intake', body: { definitionId: 'permit', applicant: anonymous() } });
 
-  it('a definition that was read within five minutes still decides; beyond, a create is 502 or 503 with a problem', async () => {
+  it('a definition read within five minutes still decides; after that, a create is 502 or 503 with a problem', async () => {
     await forms.draft();
     await configuration.break(503, { at: 1 });
     forms.advance(4 * 60_000);
     expect((await create()).status).toBe(201);
     forms.advance(2 * 60_000);
-    const answer = await create();
-    expect([502, 503]).toContain(answer.status);
-    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+    const response = await create();
+    expect([502, 503]).toContain(response.status);
+    expect(response.headers.get('content-type')).toContain('application/problem+json');
   });
 
-  it('an intake application goes on saving and submitting, by what was last known of the definition', async () => {
+  it('an intake application can still save and submit, with the cached definition', async () => {
     const id = await forms.draft();
     await configuration.break(503, { at: 1 });
     forms.advance(60 * 60_000);
@@ -109,13 +109,13 @@ describe('while the configuration service is away', () => {
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: { operation: 'submit' } })).status).toBe(200);
   });
 
-  it('creates work again without a restart when it is back', async () => {
+  it('creates work again without a restart after the outage', async () => {
     await expect.poll(async () => (await create()).status, { interval: 500 }).toBe(201);
   }, 60_000);
 });
 
 describe('while Postgres is away', () => {
-  it('every form route answers 503 with a problem and Retry-After, and works again without a restart', async () => {
+  it('every form route returns 503 with a problem and Retry-After, and works again without a restart', async () => {
     const id = await forms.draft();
     await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS false`);
     await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${databaseName()}'`);
@@ -130,9 +130,9 @@ describe('while Postgres is away', () => {
       () => forms.ask('DELETE', `/${id}`, { as: 'admin' }),
     ];
     for (const ask of asks) {
-      const answer = await ask();
-      expect(answer).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
-      expect(answer.headers.get('retry-after')).not.toBeNull();
+      const response = await ask();
+      expect(response).toMatchObject({ status: 503, body: { type: 'urn:formgate:problem:unavailable' } });
+      expect(response.headers.get('retry-after')).not.toBeNull();
     }
     await administer(`ALTER DATABASE ${databaseName()} WITH ALLOW_CONNECTIONS true`);
     await expect.poll(async () => (await forms.ask('GET', `/${id}`, { as: 'admin' })).status).toBe(200);

@@ -1,4 +1,4 @@
-// What is registered, as the platform's services will judge it.
+// What the form service registers, against the rules of the platform's services.
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ describe('the schema of form definitions', () => {
       },
     ],
     ['fields of the older platform', { ...permit, ministry: 'Trade', dispositionStates: [{ id: 'a', name: 'A' }] }],
-  ])('takes %s', (_, definition) => {
+  ])('accepts %s', (_, definition) => {
     expect(validate(definition), JSON.stringify(validate.errors)).toBe(true);
   });
 
@@ -41,29 +41,29 @@ describe('the schema of form definitions', () => {
     ['a retention in months', { ...permit, retention: { lockAfter: 'P1M' } }],
     ['an empty retention', { ...permit, retention: { lockAfter: 'P' } }],
     ['a link that is no web address', { ...permit, formDraftUrlTemplate: 'javascript:alert(1)' }],
-  ])('refuses %s', (_, definition) => {
+  ])('rejects %s', (_, definition) => {
     expect(validate(JSON.parse(JSON.stringify(definition)))).toBe(false);
   });
 
-  it('sets no defaults, which the configuration service would write into what a tenant stored', () => {
+  it('sets no defaults, because the configuration service would write them into a tenant’s configuration', () => {
     expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
   });
 });
 
 describe('the registration', () => {
-  it('defines both homes of form definitions, each with a schema that compiles', () => {
+  it('defines both locations of form definitions, each with a schema that compiles', () => {
     expect(Object.keys(registered.definitions ?? {})).toEqual(['platform:form-service', 'form-service']);
     for (const { configurationSchema } of Object.values(registered.definitions ?? {})) ajv.compile(configurationSchema);
   });
 
-  it('brings the roles form-admin, which tenant administrators get, and intake-application, which nobody gets by default', () => {
+  it('adds the role form-admin, which tenant administrators have, and intake-application, which has no members by default', () => {
     expect(registered.roles?.map(({ role, inTenantAdmin }) => [role, inTenantAdmin])).toEqual([
       ['form-admin', true],
       ['intake-application', false],
     ]);
   });
 
-  it('holds no null, which the configuration service cannot merge, and only what JSON can carry', () => {
+  it('contains only JSON values and no null, which the configuration service cannot merge', () => {
     expect(JSON.parse(JSON.stringify(registered))).toEqual(registered);
     const values = (value: unknown): unknown[] =>
       typeof value === 'object' && value !== null ? Object.values(value).flatMap(values) : [value];

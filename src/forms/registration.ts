@@ -1,5 +1,5 @@
 // What the form service registers at the platform: the schema of form definitions, its roles, its events and its
-// notification type. It registers in the background at startup, and blocks nothing.
+// notification type. The platform client registers it in the background at startup.
 import type { Registered } from '../platform/registration.ts';
 import { notificationType, notificationTypeId } from './notices/notification-type.ts';
 import { events, eventTypesOf } from './outbox/event-catalogue.ts';

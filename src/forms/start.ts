@@ -1,6 +1,5 @@
-// Starts a form service from its configuration. Builds everything it consists of, from top to bottom: platform clients,
-// database pools, the outbox dispatcher, and what the routes need. Then it listens.
-import type pg from 'pg';
+// Starts a form service from its configuration. Builds, from top to bottom, platform clients, database pools, the outbox
+// dispatcher and the services of the routes. Then it listens.
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { bearer, callTenant, callTenantOrAll } from '../service/auth/bearer-guards.ts';
@@ -53,7 +52,7 @@ export const migrationsDirectory = formMigrations.directory;
 export interface StartOptions {
   config: FormsConfig;
   log: Logger;
-  /** Holds the `DIR_…` overrides of the directory. */
+  /** Contains the `DIR_…` overrides of the directory. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
   /** Overrides of the outbox dispatcher's times. */
@@ -104,7 +103,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   });
 }
 
-/** What everything below is built from. */
+/** What the functions below build from. */
 interface Base {
   config: FormsConfig;
   log: Logger;
@@ -117,14 +116,10 @@ interface Base {
   definitions: DefinitionSource;
 }
 
-/** Separate pools, so that a flood of requests does not hold up the events, nor a long change of a register a request. */
-interface Pools {
-  requests: pg.Pool;
-  outbox: pg.Pool;
-  registers: pg.Pool;
-}
+type Pools = ReturnType<typeof openPools>;
 
-function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metrics'>): Pools {
+/** Separate pools, so that many requests do not delay events, and long changes of registers do not delay requests. */
+function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metrics'>) {
   const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
   return {
     requests: open(requestPoolName, config.DATABASE_POOL_SIZE),

@@ -1,4 +1,4 @@
-// How long somebody waits who may not try or send a code: the real time, which Retry-After tells.
+// The wait before another code may be tried or sent, as Retry-After reports it.
 import { describe, expect, it } from 'vitest';
 import { attemptWait, sendWait } from './code.ts';
 

@@ -29,18 +29,15 @@ export interface BudgetKeys {
   addressHash: Buffer;
 }
 
-export interface CodeHashes {
-  /** Bound to the form: the same code has another hash for another form. */
-  code(formId: string, code: string): Buffer;
-  /** Bound to the tenant: one tenant's applicants cannot use up another's budget. */
-  address(tenantId: string, channel: string, address: string): Buffer;
-}
+export type CodeHashes = ReturnType<typeof createCodeHashes>;
 
-export function createCodeHashes(secret: string): CodeHashes {
+export function createCodeHashes(secret: string) {
   const hash = (...parts: string[]) => createHmac('sha256', secret).update(parts.join('\0')).digest();
   return {
-    code: (formId, code) => hash('code', formId, code),
-    address: (tenantId, channel, address) => hash('address', tenantId, channel, address),
+    /** Bound to the form: the same code has another hash for another form. */
+    code: (formId: string, code: string) => hash('code', formId, code),
+    /** Bound to the tenant: one tenant's applicants cannot use up another's budget. */
+    address: (tenantId: string, channel: string, address: string) => hash('address', tenantId, channel, address),
   };
 }
 

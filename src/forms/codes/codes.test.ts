@@ -1,4 +1,4 @@
-// Codes rule by rule: real mail, the real notification service, and the budgets in between.
+// Codes, rule by rule, over HTTP: the mails, the platform server's notification service, and the budgets.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
@@ -10,7 +10,7 @@ let forms: TestForms;
 beforeAll(async () => {
   forms = await startTestForms();
 });
-/** Stands in for the mailbox of the world, which a test has closed. */
+/** Replaces the mailbox, which a test has closed. */
 let replaced: TestMailbox | undefined;
 afterAll(async () => {
   await forms.close();
@@ -24,13 +24,13 @@ const read = (id: string, code: string, as: 'intake' | 'otherIntake' = 'intake')
 const wrong = (nth: number) => `WRONG${nth}`;
 
 async function spend(id: string, tries = 5): Promise<Answered[]> {
-  const answers: Answered[] = [];
-  for (let nth = 0; nth < tries; nth += 1) answers.push(await read(id, wrong(nth)));
-  return answers;
+  const responses: Answered[] = [];
+  for (let nth = 0; nth < tries; nth += 1) responses.push(await read(id, wrong(nth)));
+  return responses;
 }
 
 describe('send-code', () => {
-  it('answers 202 with id, sent, channel and expires, never the address or the code', async () => {
+  it('returns 202 with id, sent, channel and expires, never the address or the code', async () => {
     const id = await forms.draft({ applicant: anonymous('only-here@example.org') });
     const { status, body, text } = await send(id);
     expect(status).toBe(202);
@@ -44,7 +44,7 @@ describe('send-code', () => {
     expect(text).not.toContain(code);
   });
 
-  it('goes to the first email channel, whatever stands before it', async () => {
+  it('goes to the first email channel, also if another channel precedes it', async () => {
     const id = await forms.draft({
       applicant: {
         channels: [
@@ -60,11 +60,11 @@ describe('send-code', () => {
     );
   });
 
-  it.each(['admin', 'alice', 'clerk'] as const)('is for an intake application only: 403 to %s', async (as) => {
+  it.each(['admin', 'alice', 'clerk'] as const)('is only for an intake application: 403 for %s', async (as) => {
     expect((await send(await forms.draft(), as)).status).toBe(403);
   });
 
-  it('may be asked for by another intake application than the one that created the form', async () => {
+  it('is also allowed to an intake application that did not create the form', async () => {
     expect((await send(await forms.draft(), 'otherIntake')).status).toBe(202);
   });
 
@@ -72,23 +72,23 @@ describe('send-code', () => {
     ['Locked', 'form-locked'],
     ['Submitted', 'form-not-draft'],
     ['Archived', 'form-not-draft'],
-  ])('of a form that is %s answers 409 (%s)', async (status, type) => {
+  ])('of a form that is %s returns 409 (%s)', async (status, type) => {
     const id = await forms.draft();
     await forms.setStatus(id, status);
-    const answer = await send(id);
-    expect(answer.status).toBe(409);
-    expect(answer.body).toMatchObject({ type: `urn:formgate:problem:${type}` });
+    const response = await send(id);
+    expect(response.status).toBe(409);
+    expect(response.body).toMatchObject({ type: `urn:formgate:problem:${type}` });
   });
 
-  it('answers 409 where the applicant has no channel', async () => {
+  it('returns 409 if the applicant has no channel', async () => {
     const id = await forms.draft();
     await forms.pool.query(`UPDATE forms SET applicant = '{"channels": []}' WHERE id = $1`, [id]);
-    const answer = await send(id);
-    expect(answer.status).toBe(409);
-    expect(answer.body).toMatchObject({ type: 'urn:formgate:problem:no-channel' });
+    const response = await send(id);
+    expect(response.status).toBe(409);
+    expect(response.body).toMatchObject({ type: 'urn:formgate:problem:no-channel' });
   });
 
-  it('sets no lastAccessed', async () => {
+  it('does not set lastAccessed', async () => {
     const id = await forms.draft();
     const before = await forms.ask('GET', `/${id}`, { as: 'admin' });
     await send(id);
@@ -96,8 +96,8 @@ describe('send-code', () => {
   });
 });
 
-describe('how often codes are sent', () => {
-  it('is once a minute for a form: then 429 with Retry-After', async () => {
+describe('the limit of sent codes', () => {
+  it('is one a minute for a form: then 429 with Retry-After', async () => {
     const id = await forms.draft();
     expect((await send(id)).status).toBe(202);
     const second = await send(id);
@@ -109,7 +109,7 @@ describe('how often codes are sent', () => {
     expect((await send(id)).status).toBe(202);
   });
 
-  it('is five times an hour for a form, until the first of the five is an hour old', async () => {
+  it('is five an hour for a form, until the first of the five is an hour old', async () => {
     const id = await forms.draft();
     for (let nth = 0; nth < 5; nth += 1) {
       expect((await send(id)).status).toBe(202);
@@ -124,20 +124,20 @@ describe('how often codes are sent', () => {
     expect((await send(id)).status).toBe(202);
   });
 
-  it('is counted for an address over all its forms', async () => {
+  it('counts all forms of an address', async () => {
     const applicant = anonymous();
     const [one, other] = [await forms.draft({ applicant }), await forms.draft({ applicant })];
     expect((await send(one)).status).toBe(202);
     expect((await send(other)).status).toBe(429);
   });
 
-  it('lets one of ten requests at the same time through', async () => {
+  it('admits one of ten concurrent requests', async () => {
     const id = await forms.draft();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => send(id)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array<number>(9).fill(429)]);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => send(id)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([202, ...Array<number>(9).fill(429)]);
   });
 
-  it('does not count what could not be sent', async () => {
+  it('does not count codes that could not be sent', async () => {
     const id = await forms.draft();
     const { port } = forms.platform.mailbox;
     await expect
@@ -158,18 +158,18 @@ describe('how often codes are sent', () => {
 });
 
 describe('a code', () => {
-  it('opens the answers in the header X-Form-Code', async () => {
+  it('opens the form data, sent in the header X-Form-Code', async () => {
     const id = await forms.draft();
     expect((await read(id, await forms.code(id))).status).toBe(200);
   });
 
-  it('opens the answers in the query parameter code', async () => {
+  it('opens the form data, sent in the query parameter code', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await forms.ask('GET', `/${id}/data?code=${code}`, { as: 'intake' })).status).toBe(200);
   });
 
-  it('is required of an intake application: 400 without, and with an empty one, which reaches nobody', async () => {
+  it('is required of an intake application: 400 without one and with an empty one, which is never checked', async () => {
     const id = await forms.draft();
     await forms.code(id);
     for (const path of ['', '?code=', '?code=%20'])
@@ -218,7 +218,7 @@ describe('a code', () => {
     expect((await read(id, fresh)).status).toBe(200);
   });
 
-  it('works again for 30 minutes from the service account that used it, and then no more', async () => {
+  it('keeps working for 30 minutes for the service account that used it, and no longer', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await read(id, code)).status).toBe(200);
@@ -228,14 +228,14 @@ describe('a code', () => {
     expect((await read(id, code)).status).toBe(403);
   });
 
-  it('that one service account has used is 403 to another', async () => {
+  it('that one service account has used is 403 for another', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await read(id, code)).status).toBe(200);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
   });
 
-  it('that was used is remembered here, even if the notification service would take it again', async () => {
+  it('that was used stays used, even if the notification service would accept it again', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await read(id, code)).status).toBe(200);
@@ -245,16 +245,16 @@ describe('a code', () => {
     expect(JSON.stringify(rows)).not.toContain(code);
   });
 
-  it('read twenty times at the same time counts as one right code', async () => {
+  it('sent in twenty concurrent reads counts as one right code', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => read(id, code)));
-    expect(answers.map(({ status }) => status)).toEqual(Array<number>(20).fill(200));
+    const responses = await Promise.all(Array.from({ length: 20 }, () => read(id, code)));
+    expect(responses.map(({ status }) => status)).toEqual(Array<number>(20).fill(200));
     const { rowCount } = await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id]);
     expect(rowCount).toBe(0);
   });
 
-  it('that is longer than any is 400', async () => {
+  it('that is too long is 400', async () => {
     expect((await read(await forms.draft(), 'X'.repeat(65))).status).toBe(400);
   });
 });
@@ -269,7 +269,7 @@ describe('the budget of wrong codes', () => {
     expect(Number(sixth.headers.get('retry-after'))).toBeGreaterThan(59 * 60);
   });
 
-  it('is not reset by a resend: the sixth try is 429 with the new code too', async () => {
+  it('is not reset by a resend: the sixth attempt is 429, also with the new code', async () => {
     const id = await forms.draft();
     await forms.code(id);
     await spend(id);
@@ -278,7 +278,7 @@ describe('the budget of wrong codes', () => {
     expect((await read(id, code)).status).toBe(429);
   });
 
-  it('is free again when the hour is over', async () => {
+  it('is available again after an hour', async () => {
     const id = await forms.draft();
     await spend(id);
     forms.advance(60 * minute);
@@ -296,7 +296,7 @@ describe('the budget of wrong codes', () => {
     expect((await read(id, wrong(10))).status).toBe(429);
   });
 
-  it('counts for an address over all its forms', async () => {
+  it('counts all forms of an address', async () => {
     const applicant = anonymous();
     const [one, other] = [await forms.draft({ applicant }), await forms.draft({ applicant })];
     await spend(one, 3);
@@ -305,7 +305,7 @@ describe('the budget of wrong codes', () => {
     expect(status).toBe(429);
   });
 
-  it('of an address survives the deletion of its form', async () => {
+  it('of an address outlives its form', async () => {
     const applicant = anonymous();
     const id = await forms.draft({ applicant });
     await spend(id);
@@ -313,7 +313,7 @@ describe('the budget of wrong codes', () => {
     expect((await read(await forms.draft({ applicant }), wrong(1))).status).toBe(429);
   });
 
-  it('voids codes that have opened a session', async () => {
+  it('when spent, also ends sessions that codes have opened', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await read(id, code)).status).toBe(200);
@@ -321,11 +321,11 @@ describe('the budget of wrong codes', () => {
     expect((await read(id, code)).status).toBe(429);
   });
 
-  it('holds against twenty different codes at the same time', async () => {
+  it('is kept against twenty concurrent codes', async () => {
     const id = await forms.draft();
     await forms.code(id);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, nth) => read(id, wrong(nth))));
-    const statuses = answers.map(({ status }) => status);
+    const responses = await Promise.all(Array.from({ length: 20 }, (_, nth) => read(id, wrong(nth))));
+    const statuses = responses.map(({ status }) => status);
     expect(statuses.filter((status) => status === 403).length).toBeLessThanOrEqual(5);
     expect(new Set(statuses)).toEqual(new Set([403, 429]));
     const { rows } = await forms.pool.query('SELECT count(*)::int AS tries FROM code_attempts WHERE form_id = $1', [
@@ -334,7 +334,7 @@ describe('the budget of wrong codes', () => {
     expect(rows[0].tries).toBeLessThanOrEqual(5);
   });
 
-  it('keeps codes and addresses as HMACs only', async () => {
+  it('stores codes and addresses as HMACs only', async () => {
     const id = await forms.draft({ applicant: anonymous('budget-canary@example.org') });
     await read(id, 'CANARYCODE');
     const { rows } = await forms.pool.query<{ kept: string }>(
@@ -347,19 +347,19 @@ describe('the budget of wrong codes', () => {
 });
 
 describe('secrets', () => {
-  it('appear in no log line: codes in header and query, addresses, answers', async () => {
+  it('appear in no log line: codes in header and query, addresses, form data', async () => {
     const id = await forms.draft({ applicant: anonymous('log-canary@example.org') });
     const code = await forms.code(id);
     await forms.ask('GET', `/${id}/data?code=${code}`, { as: 'intake' });
     await forms.ask('GET', `/${id}/data?code=LOGCANARY`, { as: 'intake' });
-    await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { answer: 'answer-canary' }, files: {} } });
+    await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'data-canary' }, files: {} } });
     const log = forms.log.text();
-    for (const canary of [code, 'LOGCANARY', 'log-canary', 'answer-canary', forms.token('intake')])
+    for (const canary of [code, 'LOGCANARY', 'log-canary', 'data-canary', forms.token('intake')])
       expect(log).not.toContain(canary);
   });
 });
 
-/** The platform's clock is real time; what it has sent is made older. */
+/** Makes sent codes older: the platform server uses real time. */
 async function expireCodes(): Promise<void> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: forms.platform.databaseUrl });

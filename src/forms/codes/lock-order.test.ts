@@ -1,4 +1,4 @@
-// Operations on one form at the same time, on a real Postgres: whatever two of them meet, neither ends in a deadlock.
+// Concurrent operations on one form, on a real Postgres: none of them causes a deadlock.
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type pg from 'pg';
@@ -63,7 +63,7 @@ async function attempt(formId: string, address: string, isRight: boolean): Promi
   await (isRight ? codes.settleRight(reservation.id, one) : codes.settleWrong(reservation.id, one));
 }
 
-/** The SQLSTATE with which `work` failed. A form that is gone is no failure. */
+/** The SQLSTATE with which `work` failed. A deleted form does not count as a failure. */
 async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(
     () => undefined,
@@ -98,8 +98,8 @@ const operations: Record<string, (formId: string, address: string) => Promise<un
   create: (_formId, address) => draft(address),
 };
 
-describe('a delete that meets the fifth wrong code', () => {
-  it('ends, and so does the wrong code, without a deadlock', async () => {
+describe('a delete concurrent with the fifth wrong code', () => {
+  it('causes no deadlock', async () => {
     const race = async () => {
       const address = `${randomUUID()}@example.org`;
       const formId = await draft(address);
@@ -118,8 +118,8 @@ describe('a delete that meets the fifth wrong code', () => {
   });
 });
 
-describe('any operations on one form at the same time', () => {
-  it('end without a deadlock', async () => {
+describe('concurrent operations on one form', () => {
+  it('cause no deadlock in any combination', async () => {
     const names = fc.constantFrom(...Object.keys(operations));
     await fc.assert(
       fc.asyncProperty(fc.array(names, { minLength: 2, maxLength: 6 }), names, async (together, before) => {
@@ -133,7 +133,7 @@ describe('any operations on one form at the same time', () => {
     );
   });
 
-  it('each with each other, none deadlocks', async () => {
+  it('cause no deadlock in any pair', async () => {
     const names = Object.keys(operations);
     for (const one of names)
       for (const other of names.slice(names.indexOf(one))) {

@@ -1,4 +1,4 @@
-// Rules of codes that hold whatever stands behind the notification service's contract, and how long and where codes go.
+// Rules of codes that apply with any implementation of the notification service, and the lifetime and channel of codes.
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
@@ -19,9 +19,9 @@ beforeAll(async () => {
       notifications = createServer((incoming, response) => {
         const { method, headers } = incoming;
         traces.push(headers.traceparent);
-        const passed = request(`${url}${incoming.url}`, { method, headers }, (answer) => {
-          response.writeHead(answer.statusCode ?? 502, answer.headers);
-          answer.pipe(response);
+        const passed = request(`${url}${incoming.url}`, { method, headers }, (upstream) => {
+          response.writeHead(upstream.statusCode ?? 502, upstream.headers);
+          upstream.pipe(response);
         });
         incoming.pipe(passed);
       });
@@ -44,7 +44,7 @@ const send = (id: string, headers: Record<string, string> = {}) =>
 const read = (id: string, code: string, as: 'intake' | 'otherIntake' = 'intake') =>
   forms.ask('GET', `/${id}/data`, { as, headers: { 'x-form-code': code } });
 
-/** What the notification service keeps of a form's code. */
+/** The code of a form as the notification service stores it. */
 async function keptCode(id: string) {
   const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
   const { subscriber_id: subscriber } = rows[0];
@@ -53,24 +53,24 @@ async function keptCode(id: string) {
 }
 
 describe('a used code', () => {
-  it('opens no second read session, though the notification service would verify it again', async () => {
+  it('opens no second read session, even if the notification service would verify it again', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
     expect((await read(id, code)).status).toBe(200);
-    // A service that does not consume codes: what it kept of this one is still there.
+    // A service that does not consume codes still stores this one.
     expect((await keptCode(id)).digest).toBeNull();
     await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
     forms.advance(30 * minute);
     expect((await read(id, code)).status).toBe(403);
-    // It was never asked: it would have said yes, and used the code up.
+    // The service was not called: it would have accepted the code and used it up.
     expect((await keptCode(id)).digest).toEqual(digest);
   });
 });
 
 describe('a code that is sent', () => {
-  it('expires ten minutes later, as the answer says', async () => {
+  it('expires after ten minutes, as the response says', async () => {
     const asked = forms.now().getTime();
     const { body } = await send(await forms.draft());
     const expires = Date.parse((body as { expires: string }).expires);
@@ -78,7 +78,7 @@ describe('a code that is sent', () => {
     expect(expires - asked).toBeLessThan(11 * minute);
   });
 
-  it('is asked for and checked under the trace of the request', async () => {
+  it('is sent and checked with the trace context of the request', async () => {
     const id = await forms.draft();
     const trace = (nth: number) => `00-4bf92f3577b34da6a3ce929d0e0e473${nth}-00f067aa0ba902b7-01`;
     await send(id, { traceparent: trace(1) });
@@ -88,7 +88,7 @@ describe('a code that is sent', () => {
     expect(forms.log.text()).toContain(trace(1));
   });
 
-  it('goes to an address five times an hour at most, over all its forms', async () => {
+  it('goes to an address at most five times an hour, for all its forms together', async () => {
     const applicant = anonymous();
     for (let nth = 0; nth < 5; nth += 1) {
       expect((await send(await forms.draft({ applicant }))).status).toBe(202);
@@ -99,18 +99,18 @@ describe('a code that is sent', () => {
     expect(Number(sixth.headers.get('retry-after'))).toBeGreaterThan(49 * 60);
   });
 
-  it('goes to the sms channel where there is no email; that nobody delivers text messages is a problem and not counted', async () => {
+  it('goes to the sms channel if there is no email; if text messages are not delivered, the request fails and does not count', async () => {
     const id = await forms.draft({ applicant: { channels: [{ channel: 'sms', address: '+15550109998' }] } });
-    const answer = await send(id);
-    expect(answer).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
-    expect(answer.text).not.toContain('0109998');
+    const response = await send(id);
+    expect(response).toMatchObject({ status: 502, body: { type: 'urn:formgate:problem:dependency-failed' } });
+    expect(response.text).not.toContain('0109998');
     const { rowCount } = await forms.pool.query('SELECT FROM code_sends WHERE form_id = $1', [id]);
     expect(rowCount).toBe(0);
   });
 });
 
 describe('the header X-Form-Code', () => {
-  it('counts before the query parameter', async () => {
+  it('takes precedence over the query parameter', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     const headers = { 'x-form-code': code };

@@ -56,7 +56,7 @@ export interface FormDefinition extends z.output<typeof definitionSchema> {
 /** Throws Problem `definition-invalid`, with a pointer to each invalid field. */
 export function parseDefinition(id: string, configured: unknown): FormDefinition {
   const parsed = definitionSchema.safeParse(configured);
-  if (!parsed.success) throw unusable(id, 'It is not as a form definition must be.', parsed.error);
+  if (!parsed.success) throw unusable(id, 'It is not a valid form definition.', parsed.error);
   const { data } = parsed;
   const schemaText = JSON.stringify(data.dataSchema);
   const schemaKey = createHash('sha256').update(schemaText).digest('base64url');

@@ -1,5 +1,5 @@
 // Compiles and applies the JSON Schemas of form definitions, draft 7 to 2020-12 by `$schema`. It fetches nothing: a
-// reference to another document is an error. It runs in a limited worker only, because tenants write schemas.
+// reference to another document is an error. Tenants write schemas, so it runs only in a limited worker.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -7,7 +7,7 @@ import formats from 'ajv-formats';
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { schemaPatterns } from '../../service/workers/linear-pattern.ts';
 
-/** Errors that are listed; `truncated` says that there are more, or that nobody looked for more. */
+/** Errors that are listed. `truncated` says that there are or may be more. */
 const listedErrors = 20;
 
 export interface Findings {
@@ -17,7 +17,7 @@ export interface Findings {
 
 const options: Options = {
   strict: false,
-  // Words such as format names that the schema's author knows and we do not.
+  // Ajv would log unknown formats.
   logger: false,
   validateFormats: true,
   // Patterns in the older syntax, such as `\_`, are common.
@@ -31,8 +31,8 @@ const drafts: [pattern: RegExp, create: (options: Options) => Ajv][] = [
 ];
 
 /**
- * A function that stops at the first error unless it finds `allErrors`: these may take more memory than there is. Throws
- * an Error that says what is wrong with the schema. A new Ajv for each: schemas must not share `$id`s.
+ * Returns a function that stops at the first error unless `allErrors`, which may take more memory than there is. Throws
+ * an Error that says what is wrong with the schema. Each schema has its own Ajv, so that schemas do not share `$id`s.
  */
 export function compileSchema(schema: unknown, { allErrors }: { allErrors: boolean }): ValidateFunction {
   if (typeof schema === 'boolean') return new Ajv(options).compile(schema);
@@ -40,13 +40,13 @@ export function compileSchema(schema: unknown, { allErrors }: { allErrors: boole
   const named = '$schema' in schema ? schema.$schema : undefined;
   const dialect = typeof named === 'string' ? named : 'http://json-schema.org/draft-07/schema#';
   const create = drafts.find(([pattern]) => pattern.test(dialect))?.[1];
-  if (!create) throw new Error('Its $schema is none of draft 7, 2019-09 and 2020-12.');
+  if (!create) throw new Error('Its $schema must be draft 7, 2019-09 or 2020-12.');
   const ajv = create({ ...options, allErrors });
   formats.default(ajv);
   return ajv.compile(schema);
 }
 
-/** The failing places below `/data`; a missing or a superfluous member is named by its own pointer. */
+/** The invalid fields below `/data`. A missing or superfluous member has its own pointer. */
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
   for (const error of errors ?? []) {

@@ -1,4 +1,4 @@
-// What a hostile schema may not do: hold up the event loop, other tenants or its own process, or be tried for ever.
+// Hostile schemas must not block the event loop, delay other tenants, exhaust the process, or be run again and again.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -41,13 +41,13 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
 }
 
 const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
-/** RE2 has no look-ahead: it runs in the native engine. */
+/** RE2 has no look-ahead, so the native engine runs this pattern. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 const trap = { a: `${'a'.repeat(60)}!` };
 const honest = { required: ['name'] };
 const outcome = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
 
-/** Runs the work and returns how long the event loop was blocked at most, in milliseconds. */
+/** Runs the work and returns the longest time in milliseconds for which the event loop was blocked. */
 async function longestBlock(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
@@ -57,13 +57,13 @@ async function longestBlock(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe('a hostile pattern', () => {
-  it('that RE2 can express is simply matched, in no time', async () => {
+  it('that RE2 can express is matched in linear time', async () => {
     const { validate } = start();
     expect(await validate(explosive, trap)).toMatchObject({ errors: [{ pointer: '/data/a' }], truncated: false });
     expect(await validate(explosive, { a: 'a'.repeat(100_000) })).toMatchObject({ errors: [] });
   });
 
-  it('that it cannot express is cut off as an unusable definition, and the next form is validated', async () => {
+  it('that RE2 cannot express makes the definition unusable, and the next form is validated', async () => {
     const { validate } = start();
     expect(await outcome(validate(endless, trap))).toMatchObject({ slug: 'definition-invalid', status: 502 });
     expect(await validate(honest, {})).toMatchObject({ errors: [{ pointer: '/data/name' }] });
@@ -89,7 +89,7 @@ describe('a tenant with a hostile schema', () => {
     );
   });
 
-  it('is told after three forms that the schema is suspended, and since when; a new revision is not', async () => {
+  it('is told after three forms that the schema is suspended, and since when; a new revision is not suspended', async () => {
     const { validate, advance, log, metrics } = start({ jobMs: 300 });
     for (const formId of ['one', 'one', 'one', 'two'])
       expect(await outcome(validate(endless, trap, { formId }))).not.toHaveProperty('members.suspendedSince');
@@ -155,11 +155,11 @@ const hostile = fc.oneof(
 );
 
 describe('generated hostile schemas', () => {
-  it('never block the event loop, and other tenants are validated between them', async () => {
+  it('never block the event loop, and forms of other tenants are validated in between', async () => {
     const { validate } = start({ jobMs: 300, waitMs: 10_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // Parsing and sending large data is our own work; validating it must not be.
+    // This process parses and sends large data, but must not validate it.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

@@ -7,7 +7,7 @@ import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock };
-// A machine that is busy with other tests may take long for a job.
+// Other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
 afterAll(() => validator.close());
 
@@ -17,7 +17,7 @@ const find = (dataSchema: unknown, data: unknown, id = 'permit') =>
 const validate = async (...given: Parameters<typeof find>) => (await find(...given)).errors;
 
 describe('validate', () => {
-  it('lists every failing place with a pointer', async () => {
+  it('lists every problem with a pointer', async () => {
     const schema = {
       type: 'object',
       required: ['name', 'a/b'],
@@ -42,15 +42,15 @@ describe('validate', () => {
     ]);
   });
 
-  it.each([[{}], [true], [undefined]])('takes anything for the schema %j', async (schema) => {
+  it.each([[{}], [true], [undefined]])('accepts anything for the schema %j', async (schema) => {
     expect(await validate(schema, { any: 'thing' })).toEqual([]);
   });
 
-  it('takes nothing for the schema false', async () => {
+  it('accepts nothing for the schema false', async () => {
     expect(await validate(false, {})).toHaveLength(1);
   });
 
-  it('changes no answers: defaults of a schema are not written', async () => {
+  it('does not change form data: defaults of a schema are not written', async () => {
     const data = {};
     await validate({ properties: { a: { default: 1 } } }, data);
     expect(data).toEqual({});
@@ -61,11 +61,11 @@ describe('validate', () => {
     ['http://json-schema.org/draft-07/schema'],
     ['https://json-schema.org/draft/2019-09/schema'],
     ['https://json-schema.org/draft/2020-12/schema'],
-  ])('knows the dialect %s', async ($schema) => {
+  ])('supports the dialect %s', async ($schema) => {
     expect(await validate({ $schema, type: 'object', required: ['a'] }, {})).toHaveLength(1);
   });
 
-  it('keeps definitions apart, even where their schemas have the same $id', async () => {
+  it('keeps definitions apart, even if their schemas have the same $id', async () => {
     const of = (required: string) => ({ $id: 'https://example.org/same', required: [required] });
     expect(await validate(of('a'), { a: 1 }, 'one')).toEqual([]);
     expect(await validate(of('b'), { a: 1 }, 'two')).toHaveLength(1);
@@ -93,7 +93,7 @@ describe('many errors', () => {
     expect(more.errors[19]).toEqual({ pointer: '/data/list/19', detail: 'must be number' });
   });
 
-  it('half a million of them do not exceed any limit: at least the first is listed', async () => {
+  it('exceed no limit, even half a million: at least the first is listed', async () => {
     const schema = { properties: { list: { items: { type: 'number', enum: [1], not: { const: '' } } } } };
     const findings = await find(schema, { list: Array.from({ length: 500_000 }, () => '') });
     expect(findings.truncated).toBe(true);
@@ -103,15 +103,15 @@ describe('many errors', () => {
   });
 });
 
-describe('many at the same time', () => {
-  it('are all validated', async () => {
+describe('concurrent validations', () => {
+  it('all succeed', async () => {
     const all = await Promise.all(
       Array.from({ length: 150 }, (_, nth) => validate({ required: [`a${nth % 20}`] }, {}, `many-${nth % 20}`)),
     );
     expect(all.every((errors) => errors.length === 1)).toBe(true);
   });
 
-  it('beyond what can wait are 503 with Retry-After', async () => {
+  it('that exceed the queue are 503 with Retry-After', async () => {
     const all = await Promise.allSettled(Array.from({ length: 260 }, () => validate({ required: ['a'] }, {})));
     const refused = all.filter((one) => one.status === 'rejected').map(({ reason }) => reason);
     expect(refused.length).toBeGreaterThan(0);

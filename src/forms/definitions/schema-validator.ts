@@ -1,5 +1,5 @@
 // Validates form data against a definition's data schema in workers with limits, shared fairly among tenants. A schema that
-// takes too much time or memory fails its own request; after three forms it is suspended, and callers are told until when.
+// takes too much time or memory fails its own request; after three forms it is suspended, and the problem says until when.
 import { LRUCache } from 'lru-cache';
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
@@ -64,11 +64,11 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
       const job = { key, schema: definition.schemaText, data };
       const reply = await workers.run(claim, job, () => requireActive(definition, key));
       // Only listing further errors exceeded the limits: the schema itself did not.
-      const answer = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
-      if (answer !== undefined) {
+      const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
+      if (result !== undefined) {
         suspensions.succeeded(key);
-        if ('unusable' in answer) throw unusable(definition.id, answer.unusable);
-        return answer;
+        if ('unusable' in result) throw unusable(definition.id, result.unusable);
+        return result;
       }
       const suspension = suspensions.exceeded(key, formId);
       if (suspension) {
@@ -84,7 +84,7 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
 function suspendedProblem({ id }: FormDefinition, { since, until }: Suspension, now: Date): Problem {
   const detail =
     `The data schema of the form definition “${id}” is suspended since ${since.toISOString()}: ` +
-    `it took too much time or memory for three forms. It is tried again after ${until.toISOString()}, or when it changes.`;
+    `it took too much time or memory for three forms. It is used again after ${until.toISOString()}, or when it changes.`;
   const seconds = Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1_000));
   return new Problem('definition-invalid', detail, {
     headers: { 'Retry-After': String(seconds) },

@@ -1,5 +1,5 @@
-// The worker that validates form data against data schemas. First it stops at the first error, which decides; then it
-// collects more of them, for a while, and the first one counts if that takes too much time or memory.
+// The worker that validates form data against data schemas. It first validates up to the first error and reports it. Then
+// it collects more errors; if that takes too much time or memory, the first error is the result.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { parseJson } from '../../service/http/json-parser.ts';
@@ -24,7 +24,7 @@ interface CompiledSchema {
 /** Milliseconds for errors beyond the first. */
 const collectMs = 500;
 
-/** The size is that of the schemas in characters: what is compiled takes some twenty times as much memory. */
+/** The size is the length of the schemas: compiled, they take about twenty times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | { unusable: string }>({ max: 100, maxSize: 1_000_000 });
 
 serveJobs<SchemaJob, SchemaResult>((job, tools) => {
@@ -50,14 +50,14 @@ function validate(schema: CompiledSchema, job: SchemaJob, tools: JobTools<Schema
     if (schema.first(data)) return { errors: [], truncated: false };
     first = { ...findingsOf(schema.first.errors), truncated: true };
   } catch (error) {
-    // A schema that refers to itself without end, or data nested beyond what it can walk.
+    // A schema with infinite recursion, or data that is nested too deeply for it.
     return { unusable: messageOf(error) };
   }
   tools.report(first);
   return tools.within(collectMs, () => collect(schema, job, data)) ?? first;
 }
 
-/** Undefined where it fails: the first error is known. */
+/** Undefined if it fails: the first error is known. */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {
     schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true });

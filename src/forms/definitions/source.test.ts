@@ -1,9 +1,9 @@
-// Where definitions are found, and what of them is read.
+// Where definitions are found, and how they are parsed.
 import { describe, expect, it } from 'vitest';
 import { parseDefinition } from './definition.ts';
 import { createDefinitionSource } from './source.ts';
 
-/** A configuration service's answers by `namespace:name`. */
+/** Configurations by `namespace:name`. */
 function sourceOf(configurations: Record<string, unknown>) {
   const asked: string[] = [];
   const source = createDefinitionSource({
@@ -28,7 +28,7 @@ describe('a definition', () => {
     expect(asked).toEqual(['platform:form-service of tenant, permission']);
   });
 
-  it('is found in form-service:<id> where the first home has none', async () => {
+  it('is found in form-service:<id> if platform:form-service has none', async () => {
     const { source } = sourceOf({ 'platform:form-service': {}, 'form-service:permit': { name: 'Second home' } });
     expect(await source.find('tenant', 'permit', permission)).toMatchObject({ id: 'permit', name: 'Second home' });
   });
@@ -43,7 +43,7 @@ describe('a definition', () => {
     expect(await source.find('tenant', 'permit', permission)).toBeUndefined();
   });
 
-  it('is parsed once while its configuration stays the same', async () => {
+  it('is parsed once while its configuration is unchanged', async () => {
     const { source } = sourceOf({ 'form-service:permit': { name: 'Permit' } });
     const first = await source.find('tenant', 'permit', permission);
     expect(await source.find('tenant', 'permit', permission)).toBe(first);
@@ -92,7 +92,7 @@ describe('parseDefinition', () => {
     });
   });
 
-  it('names the schema by its content', () => {
+  it('identifies the schema by its content', () => {
     const key = (dataSchema: object) => parseDefinition('permit', { dataSchema }).schemaKey;
     expect(key({ type: 'object' })).toBe(key({ type: 'object' }));
     expect(key({ type: 'object' })).not.toBe(key({ type: 'array' }));

@@ -78,6 +78,11 @@ export function formRequestOf(response: Response, formId: string): FormRequest {
   return { caller: callerOf(response), tenantId: tenantOf(response).id, formId };
 }
 
+/** For a change that lost each of several races. */
+export function keepsChanging(): Problem {
+  return new Problem('conflict', 'Other requests keep changing the form. Try again.');
+}
+
 /** The code in the header or, without one, in the query. Undefined if there is none, or if it is empty. */
 export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
   const code = (request.get('x-form-code') ?? inQuery ?? '').trim();

@@ -1,4 +1,4 @@
-// The catalogue of form statuses agrees with itself, with the API and with its page.
+// The catalogue of form statuses is consistent with itself, with the API and with its page.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -22,16 +22,16 @@ const root = join(import.meta.dirname, '../../..');
 const actionNames = Object.keys(actions) as Action[];
 
 describe('the catalogue of form statuses', () => {
-  it('is what docs/form-statuses.md says: npm run docs writes it', () => {
+  it('matches docs/form-statuses.md, which npm run docs writes', () => {
     expect(readFileSync(join(root, 'docs/form-statuses.md'), 'utf8')).toBe(formStatusPage);
   });
 
-  it('has statuses that drafts and locked forms leave by expiry, and others that stay', () => {
+  it('lets the expiry end Draft and Locked, and no other status', () => {
     expect(expiringStatuses).toEqual(['Draft', 'Locked']);
     expect(formStatuses).toEqual(['Draft', 'Locked', 'Submitted', 'Archived']);
   });
 
-  it.each(actionNames)('says of %s who may do it, in which status, and what it does', (action) => {
+  it.each(actionNames)('describes %s: who may do it, in which status, and what it does', (action) => {
     const { description, roles } = actions[action];
     expect(description).toMatch(/^[A-Z].*\.$/);
     expect(Object.keys(roles).length).toBeGreaterThan(0);
@@ -39,7 +39,7 @@ describe('the catalogue of form statuses', () => {
     expect(statusesForAction(action).length).toBeGreaterThan(0);
   });
 
-  it('sends an event of the catalogue of events with every change of the status', () => {
+  it('names an event of the event catalogue for every change of status', () => {
     for (const action of actionNames) {
       const { move, event } = actions[action];
       if (move) expect(event, action).toBeDefined();
@@ -47,7 +47,7 @@ describe('the catalogue of form statuses', () => {
     }
   });
 
-  it('is where the request schema and the API’s description of operations come from', () => {
+  it('defines the request schema and the API’s description of operations', () => {
     const { description } = operateFormRoute({} as Parameters<typeof operateFormRoute>[0]);
     for (const operation of operationNames) {
       expect(operationBody.parse({ operation })).toEqual({ operation });

@@ -1,4 +1,4 @@
-// Creating drafts, rule by rule, over HTTP against the real platform.
+// Creating drafts, rule by rule, over HTTP, with the platform server.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 describe('POST /form/v1/forms', () => {
-  it('answers 201 with exactly id, definitionId, status, created, createdBy and lastAccessed', async () => {
+  it('returns 201 with exactly id, definitionId, status, created, createdBy and lastAccessed', async () => {
     const { status, body, headers } = await forms.ask('POST', '', {
       as: 'intake',
       body: { definitionId: 'permit', applicant: anonymous() },
@@ -29,7 +29,7 @@ describe('POST /form/v1/forms', () => {
     expect(headers.get('location')).toBe(`/form/v1/forms/${(body as { id: string }).id}`);
   });
 
-  it('keeps no address in the answer', async () => {
+  it('returns no address', async () => {
     const { text } = await forms.ask('POST', '', {
       as: 'intake',
       body: { definitionId: 'permit', applicant: anonymous('secret@example.org') },
@@ -37,37 +37,37 @@ describe('POST /form/v1/forms', () => {
     expect(text).not.toContain('secret');
   });
 
-  it('answers 404 for an unknown definition', async () => {
+  it('returns 404 for an unknown definition', async () => {
     const body = { definitionId: 'no-such-definition', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(404);
   });
 
-  it('answers 403 to an intake application where the definition does not permit anonymous applicants', async () => {
+  it('returns 403 to an intake application if the definition does not permit anonymous applicants', async () => {
     const body = { definitionId: 'signed-in-only', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(403);
   });
 
-  it.each(['alice', 'clerk'] as const)('lets %s create by a role of the definition', async (as) => {
+  it.each(['alice', 'clerk'] as const)('allows %s to create a form by a role of the definition', async (as) => {
     const { status, body } = await forms.ask('POST', '', { as, body: { definitionId: 'signed-in-only' } });
     expect(status).toBe(201);
     expect(body).toMatchObject({ createdBy: { id: as } });
   });
 
   it.each(['admin', 'assessor', 'nobody'] as const)(
-    'answers 403 to %s, who has no role that may create',
+    'returns 403 to %s, who has no role that may create a form',
     async (as) => {
       const body = { definitionId: 'permit', applicant: anonymous() };
       expect((await forms.ask('POST', '', { as, body })).status).toBe(403);
     },
   );
 
-  it('reads a definition from its second home, namespace form-service', async () => {
+  it('finds a definition in its second location, the namespace form-service', async () => {
     await configure(forms.platform, 'form-service', 'second-home', { ...permit, id: 'second-home' });
     const body = { definitionId: 'second-home', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
   });
 
-  it('keeps unknown fields of a definition and ignores them', async () => {
+  it('ignores unknown fields of a definition', async () => {
     await forms.define({ ...permit, id: 'with-more', submissionRecords: true, ministry: 'Ministry of Tests' });
     const body = { definitionId: 'with-more', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
@@ -85,7 +85,7 @@ describe('the applicant', () => {
   });
 
   it.each([[{ addressAs: 'Ana' }], [{ addressAs: 'Ana', channels: [] }]])(
-    'needs at least one channel from an intake application (%j)',
+    'needs at least one channel if an intake application creates the form (%j)',
     async (applicant) => {
       const { status, body } = await ask(applicant);
       expect(status).toBe(400);
@@ -100,7 +100,7 @@ describe('the applicant', () => {
     [{ channel: 'pigeon', address: 'x' }, '/applicant/channels/0/channel'],
     [{ channel: 'email' }, '/applicant/channels/0/address'],
     [{ channel: 'email', address: 'a@example.org', verified: true }, '/applicant/channels/0/verified'],
-  ])('has channels email (checked) and sms only: %j is 400', async (channel, pointer) => {
+  ])('has only valid email and sms channels: %j is 400', async (channel, pointer) => {
     const { status, body } = await ask({ channels: [channel] });
     expect(status).toBe(400);
     expect((body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
@@ -110,7 +110,7 @@ describe('the applicant', () => {
     expect((await ask({ channels: [{ channel: 'sms', address: '+1 (555) 010-9999' }] })).status).toBe(201);
   });
 
-  it('defaults to the caller for everybody else', async () => {
+  it('is the caller by default, unless the caller is an intake application', async () => {
     const { body } = await ask(undefined, 'alice');
     const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [(body as { id: string }).id]);
     expect(rows[0].applicant).toEqual({
@@ -119,7 +119,7 @@ describe('the applicant', () => {
     });
   });
 
-  it('is kept with its email addresses in lower case, as the notification service compares them', async () => {
+  it('is stored with email addresses in lower case, as the notification service compares them', async () => {
     const { body } = await ask(anonymous('Mixed.Case@Example.ORG'));
     const { rows } = await forms.pool.query('SELECT applicant FROM forms WHERE id = $1', [(body as { id: string }).id]);
     expect(rows[0].applicant.channels[0].address).toBe('mixed.case@example.org');
@@ -136,15 +136,17 @@ describe('bodies of a create', () => {
     ['an unknown field', { definitionId: 'permit', data: {} }, '/data'],
     ['an array', [], ''],
   ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
-    const answer = await forms.ask('POST', '', { as: 'intake', body });
-    expect(answer.status).toBe(400);
-    expect(answer.headers.get('content-type')).toContain('application/problem+json');
-    expect((answer.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
+    const response = await forms.ask('POST', '', { as: 'intake', body });
+    expect(response.status).toBe(400);
+    expect(response.headers.get('content-type')).toContain('application/problem+json');
+    expect((response.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(
+      pointer,
+    );
   });
 });
 
 describe('oneFormPerApplicant', () => {
-  it('answers a second create with 409 and the existing form’s id, in whatever status that form is', async () => {
+  it('refuses a second create with 409 and the existing form’s id, in any status of that form', async () => {
     const first = await forms.draft({ as: 'alice', definitionId: 'once' });
     await forms.setStatus(first, 'Submitted');
     const { status, body } = await forms.ask('POST', '', { as: 'alice', body: { definitionId: 'once' } });
@@ -152,11 +154,11 @@ describe('oneFormPerApplicant', () => {
     expect(body).toMatchObject({ type: 'urn:formgate:problem:form-exists', formId: first });
   });
 
-  it('lets another applicant create', async () => {
+  it('does not keep another applicant from creating a form', async () => {
     expect((await forms.ask('POST', '', { as: 'bob', body: { definitionId: 'once' } })).status).toBe(201);
   });
 
-  it('counts forms from before it was switched on', async () => {
+  it('counts forms that are older than the setting', async () => {
     const definition = { ...permit, id: 'once-later' };
     await forms.define(definition);
     const first = await forms.draft({ as: 'alice', definitionId: 'once-later' });
@@ -166,29 +168,29 @@ describe('oneFormPerApplicant', () => {
     expect(body).toMatchObject({ formId: first });
   });
 
-  it('is not applied to anonymous applicants', async () => {
+  it('does not apply to anonymous applicants', async () => {
     const body = { definitionId: 'once', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
   });
 
-  it('is not applied to a clerk, who fills in forms of others', async () => {
+  it('does not apply to a clerk, who fills in forms for others', async () => {
     const body = { definitionId: 'once', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'clerk', body })).status).toBe(201);
     expect((await forms.ask('POST', '', { as: 'clerk', body })).status).toBe(201);
   });
 
-  it('lets one of ten creates at the same time through', async () => {
+  it('admits one of ten concurrent creates', async () => {
     const token = await forms.tokenWith({ realmRoles: ['applicant'] });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, () => forms.ask('POST', '', { token, body: { definitionId: 'once' } })),
     );
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
-    const [made] = answers.filter(({ status }) => status === 201).map(({ body }) => (body as { id: string }).id);
-    for (const { status, body } of answers) if (status === 409) expect(body).toMatchObject({ formId: made });
+    expect(responses.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(9).fill(409)]);
+    const [made] = responses.filter(({ status }) => status === 201).map(({ body }) => (body as { id: string }).id);
+    for (const { status, body } of responses) if (status === 409) expect(body).toMatchObject({ formId: made });
   });
 
-  it('is true where the definition does not say', async () => {
+  it('is true by default', async () => {
     const { oneFormPerApplicant: _, ...silent } = { ...permit, id: 'silent' };
     await forms.define(silent);
     await forms.draft({ as: 'alice', definitionId: 'silent' });
@@ -201,21 +203,21 @@ describe('Idempotency-Key of a create', () => {
     forms.ask('POST', '', { as, body, headers: { 'idempotency-key': key } });
   const body = { definitionId: 'permit', applicant: anonymous() };
 
-  it('gives the same key and body the same answer, and makes one form', async () => {
+  it('returns the first response to the same key and body, and creates one form', async () => {
     const key = randomUUID();
     const [first, second] = [await ask(key, body), await ask(key, body)];
     expect([first.status, second.status]).toEqual([201, 201]);
     expect(second.text).toBe(first.text);
   });
 
-  it('gives the first answer even when the form has moved on', async () => {
+  it('returns the first response even if the form has changed since', async () => {
     const key = randomUUID();
     const first = await ask(key, body);
     await forms.setStatus((first.body as { id: string }).id, 'Submitted');
     expect((await ask(key, body)).text).toBe(first.text);
   });
 
-  it('answers 422 for the same key with another body', async () => {
+  it('is refused with 422 if the body is another', async () => {
     const key = randomUUID();
     await ask(key, body);
     const { status, body: problem } = await ask(key, { ...body, applicant: anonymous() });
@@ -223,14 +225,14 @@ describe('Idempotency-Key of a create', () => {
     expect(problem).toMatchObject({ type: 'urn:formgate:problem:idempotency-mismatch' });
   });
 
-  it('belongs to one account: another’s same key is another key', async () => {
+  it('belongs to one account: the same key of another account is another key', async () => {
     const key = randomUUID();
     const [first, second] = [await ask(key, body), await ask(key, body, 'otherIntake')];
     expect(second.status).toBe(201);
     expect((second.body as { id: string }).id).not.toBe((first.body as { id: string }).id);
   });
 
-  it('holds for 24 hours', async () => {
+  it('is valid for 24 hours', async () => {
     const key = randomUUID();
     const first = await ask(key, body);
     forms.advance(24 * 3_600_000 - 60_000);
@@ -241,14 +243,14 @@ describe('Idempotency-Key of a create', () => {
     expect(later.text).not.toBe(first.text);
   });
 
-  it('makes one form of ten creates at the same time', async () => {
+  it('lets ten concurrent creates create one form', async () => {
     const key = randomUUID();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(key, body)));
-    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
-    expect(answers[0]?.status).toBe(201);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => ask(key, body)));
+    expect(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(responses[0]?.status).toBe(201);
   });
 
-  it('goes when the form goes', async () => {
+  it('is deleted with the form', async () => {
     const key = randomUUID();
     const first = await ask(key, body);
     const { id } = first.body as { id: string };
@@ -258,7 +260,7 @@ describe('Idempotency-Key of a create', () => {
     expect((await ask(key, body)).text).not.toBe(first.text);
   });
 
-  it('keeps key and body as HMACs only', async () => {
+  it('is stored as HMACs of key and body only', async () => {
     const address = 'idempotent-canary@example.org';
     await ask('idempotency-canary', { definitionId: 'permit', applicant: anonymous(address) });
     const { rows } = await forms.pool.query<{ all: string }>(
@@ -270,7 +272,7 @@ describe('Idempotency-Key of a create', () => {
     expect(kept).not.toContain(Buffer.from('idempotency-canary').toString('hex'));
   });
 
-  it('repeats the answer of an applicant who may have one form only', async () => {
+  it('returns the first response also to an applicant who may have only one form', async () => {
     const token = await forms.tokenWith({ realmRoles: ['applicant'] });
     const once = () =>
       forms.ask('POST', '', { token, body: { definitionId: 'once' }, headers: { 'idempotency-key': 'k' } });
@@ -280,14 +282,14 @@ describe('Idempotency-Key of a create', () => {
   });
 
   it.each(['', 'x'.repeat(256), 'caf\u00e9'])('of %j is 400', async (key) => {
-    const answer = await ask(key, body);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/headers/idempotency-key' }] });
+    const response = await ask(key, body);
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/headers/idempotency-key' }] });
   });
 });
 
-describe('what a create tells the platform', () => {
-  it('commits subscribe and form-created with the form, in this order', async () => {
+describe('the outbox rows of a create', () => {
+  it('are subscribe and form-created, in this order and in the form’s transaction', async () => {
     const id = await forms.draft();
     const { rows } = await forms.pool.query(
       "SELECT kind, facts - 'subscriberId' AS facts FROM outbox WHERE form_id = $1 ORDER BY sequence",
@@ -299,7 +301,7 @@ describe('what a create tells the platform', () => {
     ]);
   });
 
-  it('gives the form a subscriber of its own', async () => {
+  it('give each form its own subscriber', async () => {
     const id = await forms.draft();
     await expect
       .poll(

@@ -60,7 +60,7 @@ WITH existing AS (
   ${noticeSql}
 ), judged AS (
   SELECT id, (SELECT count(*) FROM notice) < cardinality($17::bytea[]) AS suppressed FROM form
-), told AS (
+), events AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT judged.id, $1, rows.kind, rows.facts || CASE WHEN suppressed THEN '{"noticeSuppressed":true}'::jsonb ELSE '{}' END,
     $9, $9

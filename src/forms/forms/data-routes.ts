@@ -1,15 +1,15 @@
-// Reads and saves form data. An intake application's read in an open session and its save are one statement each, whose
-// conditions contain the policy (decision 0019). Only if the statement finds nothing, further queries find out why.
+// Reads and saves form data. For an intake application, a read in an open session and a save are one statement each, whose
+// conditions contain the policy (decision 0019). If the statement finds no row, further queries find out why.
 import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import { type Authorized, codeOf, type FormRequest, formRequestOf, mayUpdateData } from './access.ts';
+import { type Authorized, codeOf, type FormRequest, formRequestOf, keepsChanging, mayUpdateData } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { FormDataText, Save } from './data-store.ts';
 import { entityTag, parseIfMatch } from './form.ts';
 import { intakeRole, statusesOf } from './policy.ts';
-import { formDataResponse, savedDataResponse } from './responses.ts';
+import { formDataResponse, formFailures, savedDataResponse } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { codeQuery, formParams, updateQuery } from './schema.ts';
 
@@ -29,11 +29,10 @@ export function readDataRoute(options: FormRoutesOptions): Route {
     headers: { 'X-Form-Code': 'The code that the applicant received; preferred to the query parameter' },
     answers: {
       200: { description: 'The form data', schema: formDataResponse, headers: etag },
-      400: { description: 'An intake application gave no code' },
+      400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not read this form data, or the code is wrong, expired or used' },
-      404: { description: 'There is no such form in the tenant' },
       409: { description: 'The form is locked' },
-      410: { description: 'The form was deleted' },
+      ...formFailures,
       429: { description: 'Too many wrong codes', headers: { 'Retry-After': 'Seconds until a code works again' } },
     },
     async handle({ params, query }, request, response) {
@@ -91,14 +90,13 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
     params: formParams,
     query: updateQuery,
     body: options.dataBody,
-    headers: { 'If-Match': 'Save only over this version of the form data; without it the last save wins' },
+    headers: { 'If-Match': 'Save only over this version of the form data. Without it, the last save wins' },
     answers: {
       200: { description: 'The form data as saved', schema: savedDataResponse, headers: etag },
-      400: { description: 'The body is not valid, or a member is missing' },
+      400: { description: 'The body is invalid, or a member is missing' },
       403: { description: 'The caller may not change this form' },
-      404: { description: 'There is no such form in the tenant' },
-      409: { description: 'The form is locked, or it is no draft' },
-      410: { description: 'The form was deleted' },
+      409: { description: 'The form is locked, or it is not a draft' },
+      ...formFailures,
       412: { description: 'The form data has changed since it was read' },
     },
     handle({ params, query, bodyText }, request, response) {
@@ -150,7 +148,7 @@ async function save(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? authorized : undefined;
     const { form, role } = known ?? (await access.authorize('update-data', formRequest));
-    // What the guard found may be outdated, but the statement itself compares the revision.
+    // The guard's form may be outdated, but the statement compares the revision.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, account: caller, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
@@ -162,7 +160,7 @@ async function save(
   throw keepsChanging();
 }
 
-/** What a submit would reject. Runs before the save, so that nothing is saved if the validation itself fails. */
+/** The problems for which a submit would be rejected. Runs before the save, so that nothing is saved if it fails. */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,
   formRequest: FormRequest,
@@ -196,8 +194,4 @@ function stale(): Problem {
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';
   return invalidRequest([{ pointer, detail }]);
-}
-
-function keepsChanging(): Problem {
-  return new Problem('conflict', 'The form keeps changing.');
 }

@@ -1,4 +1,4 @@
-// Reading and saving answers, rule by rule, over HTTP. Who may is proven in roles.test.ts, codes in codes.test.ts.
+// Reading and saving form data, rule by rule, over HTTP. Access is tested in roles.test.ts, codes in codes.test.ts.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 
@@ -21,7 +21,7 @@ const lastAccessed = async (id: string) =>
   ((await forms.ask('GET', `/${id}`, { as: 'admin' })).body as { lastAccessed: string }).lastAccessed;
 
 describe('GET data', () => {
-  it('answers {data, files} with an ETag', async () => {
+  it('returns {data, files} with an ETag', async () => {
     const id = await forms.draft();
     await put(id, { data: { name: 'Ana' }, files: { 'plan.pdf': file } });
     const { status, body, headers } = await read(id, await forms.code(id));
@@ -32,11 +32,11 @@ describe('GET data', () => {
     expect(headers.get('cache-control')).toBe('no-store');
   });
 
-  it('answers empty objects for a new draft', async () => {
+  it('returns empty objects for a new draft', async () => {
     expect((await adminRead(await forms.draft())).body).toEqual({ data: {}, files: {} });
   });
 
-  it('sets lastAccessed, by a code, in its session and without a code', async () => {
+  it('sets lastAccessed, with a code, in its session and without a code', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     let before = await lastAccessed(id);
@@ -49,13 +49,13 @@ describe('GET data', () => {
     }
   });
 
-  it('never rewrites answers: the revision stays', async () => {
+  it('never changes form data: the revision is the same', async () => {
     const id = await forms.draft();
     const [one, two] = [await adminRead(id), await adminRead(id)];
     expect(two.headers.get('etag')).toBe(one.headers.get('etag'));
   });
 
-  it('gives answers back as they were sent: order, large numbers, escapes and Unicode', async () => {
+  it('returns form data as it was sent: order, large numbers, escapes and Unicode', async () => {
     const id = await forms.draft();
     const data = { z: 1e300, a: [0.1, -0, 1234567890123456], ключ: '“\u2028\t\\"😀', nested: { b: null, a: true } };
     await put(id, { data, files: {} });
@@ -63,7 +63,7 @@ describe('GET data', () => {
     expect(text).toBe(`{"data":${JSON.stringify(data)},"files":{}}`);
   });
 
-  it('gives numbers back digit by digit, and white space too', async () => {
+  it('returns every digit of a number, and white space', async () => {
     const id = await forms.draft();
     const data = '{ "price": 1.50, "rate": 0.10000000000000000555,\n"list": [ ] }';
     const saved = await put(id, `{"files": {}, "data": ${data}}`);
@@ -72,7 +72,7 @@ describe('GET data', () => {
 });
 
 describe('PUT data', () => {
-  it('replaces data and files, answers them with an ETag and sets lastAccessed', async () => {
+  it('replaces data and files, returns them with an ETag and sets lastAccessed', async () => {
     const id = await forms.draft();
     const before = await lastAccessed(id);
     forms.advance(minute);
@@ -85,11 +85,11 @@ describe('PUT data', () => {
     expect((await adminRead(id)).body).toEqual({ data: { c: 3 }, files: {} });
   });
 
-  it('needs no code of an intake application', async () => {
+  it('needs no code from an intake application', async () => {
     expect((await put(await forms.draft(), { data: {}, files: {} })).status).toBe(200);
   });
 
-  it('leaves what a signed-in caller does not send', async () => {
+  it('does not change a member that a signed-in caller does not send', async () => {
     const id = await forms.draft({ as: 'alice' });
     await put(id, { data: { a: 1 }, files: { one: file } }, {}, 'alice');
     expect((await put(id, { data: { a: 2 } }, {}, 'alice')).body).toEqual({ data: { a: 2 }, files: { one: file } });
@@ -99,16 +99,16 @@ describe('PUT data', () => {
   it.each([
     [{ data: { a: 2 } }, '/files'],
     [{ files: {} }, '/data'],
-  ])('is 400 for an intake application without a session that sends %j only', async (body, pointer) => {
+  ])('is 400 for an intake application without a session that sends only %j', async (body, pointer) => {
     const id = await forms.draft();
     await put(id, { data: { secret: 'answer' }, files: { one: file } });
-    const answer = await put(id, body);
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
-    expect(answer.text).not.toContain('secret');
+    const response = await put(id, body);
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    expect(response.text).not.toContain('secret');
     expect((await adminRead(id)).body).toEqual({ data: { secret: 'answer' }, files: { one: file } });
   });
 
-  it('leaves what an intake application with an open read session does not send', async () => {
+  it('does not change a member that an intake application with an open read session does not send', async () => {
     const id = await forms.draft();
     await put(id, { data: { a: 1 }, files: { one: file } });
     await read(id, await forms.code(id));
@@ -118,11 +118,11 @@ describe('PUT data', () => {
     expect((await put(id, { files: {} })).status).toBe(400);
   });
 
-  it.each([['intake'], ['alice']] as const)('with neither data nor files is 400, from %s too', async (as) => {
+  it.each([['intake'], ['alice']] as const)('with neither data nor files is 400, also from %s', async (as) => {
     expect((await put(await forms.draft({ as }), {}, {}, as)).status).toBe(400);
   });
 
-  it('of a caller without access is 403, whatever the body', async () => {
+  it('by a caller without access is 403, with any body', async () => {
     expect((await put(await forms.draft(), {}, {}, 'admin')).status).toBe(403);
   });
 
@@ -137,19 +137,21 @@ describe('PUT data', () => {
     ['a URN of another prefix', { data: {}, files: { one: file.replace('urn:example', 'urn:other') } }, '/files/one'],
     ['a file URN without id', { data: {}, files: { 'a/b': `${file.slice(0, 50)}x` } }, '/files/a~1b'],
     ['an unknown field', { data: {}, files: {}, status: 'Submitted' }, '/status'],
-    ['NUL in an answer', { data: { a: 'x\u0000' }, files: {} }, '/data/a'],
+    ['NUL in a value', { data: { a: 'x\u0000' }, files: {} }, '/data/a'],
   ])('with %s is 400 with a pointer', async (_name, body, pointer) => {
-    const answer = await put(await forms.draft(), body);
-    expect(answer.status).toBe(400);
-    expect((answer.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(pointer);
+    const response = await put(await forms.draft(), body);
+    expect(response.status).toBe(400);
+    expect((response.body as { errors: { pointer: string }[] }).errors.map((error) => error.pointer)).toContain(
+      pointer,
+    );
   });
 
-  it('takes several file URNs in one value, with semicolons between', async () => {
+  it('accepts several file URNs in one value, separated by semicolons', async () => {
     const body = { data: {}, files: { plans: `${file};${otherFile}` } };
     expect((await put(await forms.draft(), body)).status).toBe(200);
   });
 
-  it('is limited to 1 MiB: 413 beyond', async () => {
+  it('of more than 1 MiB is 413', async () => {
     const id = await forms.draft();
     const room = 1_048_576 - '{"data":{"a":""},"files":{}}'.length;
     expect((await put(id, { data: { a: 'x'.repeat(room) }, files: {} })).status).toBe(200);
@@ -181,18 +183,18 @@ describe('If-Match', () => {
   const save = (tag: string, value = 2, as: Who = 'intake') =>
     put(id, { data: { a: value }, files: {} }, { 'if-match': tag }, as);
 
-  it('saves over the answers that it names', async () => {
+  it('saves over the version that it names', async () => {
     const saved = await save('"2"');
     expect(saved.status).toBe(200);
     expect(saved.headers.get('etag')).toBe('"3"');
   });
 
-  it('that is stale answers 412 and changes nothing', async () => {
+  it('that is stale returns 412 and changes nothing', async () => {
     expect(await save('"1"')).toMatchObject({ status: 412, body: { type: 'urn:formgate:problem:stale' } });
     expect((await adminRead(id)).body).toEqual({ data: { a: 1 }, files: {} });
   });
 
-  it('holds for signed-in callers too', async () => {
+  it('applies to signed-in callers too', async () => {
     id = await forms.draft({ as: 'alice' });
     expect((await save('"1"', 1, 'alice')).status).toBe(200);
     expect((await save('"1"', 2, 'alice')).status).toBe(412);
@@ -210,20 +212,20 @@ describe('If-Match', () => {
     expect(await save(tag)).toMatchObject({ status: 400, body: { errors: [{ pointer: '/headers/if-match' }] } });
   });
 
-  it('is not needed: the last save wins', async () => {
+  it('is optional: without it the last save wins', async () => {
     await put(id, { data: { a: 5 }, files: {} });
     await put(id, { data: { a: 6 }, files: {} });
     expect((await adminRead(id)).body).toEqual({ data: { a: 6 }, files: {} });
   });
 
-  it('lets one of two savers with the same ETag through', async () => {
-    const answers = await Promise.all([save('"2"', 10), save('"2"', 11)]);
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412]);
+  it('admits one of two saves with the same ETag', async () => {
+    const responses = await Promise.all([save('"2"', 10), save('"2"', 11)]);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 412]);
   });
 });
 
 describe('?validate=true', () => {
-  it('answers the problems against the definition’s dataSchema and saves all the same', async () => {
+  it('returns the problems found by the definition’s dataSchema, and saves the form data', async () => {
     const id = await forms.draft();
     const { status, body } = await put(id, { data: { age: -1 }, files: {} }, {}, 'intake', '?validate=true');
     expect(status).toBe(200);
@@ -238,12 +240,18 @@ describe('?validate=true', () => {
     expect((await adminRead(id)).body).toEqual({ data: { age: -1 }, files: {} });
   });
 
-  it('answers an empty list for answers that fit', async () => {
-    const answer = await put(await forms.draft(), { data: { name: 'Ana' }, files: {} }, {}, 'intake', '?validate=true');
-    expect(answer.body).toMatchObject({ problems: [] });
+  it('returns an empty list for valid form data', async () => {
+    const response = await put(
+      await forms.draft(),
+      { data: { name: 'Ana' }, files: {} },
+      {},
+      'intake',
+      '?validate=true',
+    );
+    expect(response.body).toMatchObject({ problems: [] });
   });
 
-  it('judges what is there when only files are sent', async () => {
+  it('validates the stored data if only files are sent', async () => {
     const id = await forms.draft({ as: 'alice' });
     await put(id, { data: { age: 1 } }, {}, 'alice');
     const { body } = await put(id, { files: {} }, {}, 'alice', '?validate=true');
@@ -255,22 +263,22 @@ describe('?validate=true', () => {
   });
 });
 
-describe('at the same time', () => {
-  it('1,000 interleaved reads and saves lose no save', async () => {
+describe('concurrent reads and saves', () => {
+  it('lose no save in 1,000 interleaved requests', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     expect((await read(id, code)).status).toBe(200);
     const saves = 500;
     const saver = async (from: number) => {
       for (let nth = from; nth < saves; nth += 10)
-        expect((await put(id, { data: { nth, text: `answer ${nth}` }, files: {} })).status).toBe(200);
+        expect((await put(id, { data: { nth, text: `text ${nth}` }, files: {} })).status).toBe(200);
     };
     const reader = async () => {
       for (let nth = 0; nth < 50; nth += 1) {
         const { status, body } = await read(id, code);
         expect(status).toBe(200);
         const { data } = body as { data: { nth?: number; text?: string } };
-        if (data.nth !== undefined) expect(data.text).toBe(`answer ${data.nth}`);
+        if (data.nth !== undefined) expect(data.text).toBe(`text ${data.nth}`);
       }
     };
     await Promise.all(Array.from({ length: 10 }, (_, worker) => [saver(worker), reader()]).flat());
@@ -279,7 +287,7 @@ describe('at the same time', () => {
     expect((body as { data: { nth: number } }).data.nth).toBeGreaterThanOrEqual(saves - 10);
   });
 
-  it('read, change and save with If-Match by ten clients counts to 50', async () => {
+  it('with If-Match by ten clients count to 50', async () => {
     const id = await forms.draft({ as: 'alice' });
     await put(id, { data: { count: 0 } }, {}, 'alice');
     const client = async () => {

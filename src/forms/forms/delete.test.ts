@@ -1,4 +1,4 @@
-// Deleting forms, rule by rule, over HTTP. Who may without a code is proven in roles.test.ts.
+// Deleting forms, rule by rule, over HTTP. Access without a code is tested in roles.test.ts.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 
@@ -14,12 +14,12 @@ const remove = (id: string, as: Who = 'admin', code?: string) =>
   forms.ask('DELETE', `/${id}`, { as, ...(code !== undefined && { headers: { 'x-form-code': code } }) });
 
 describe('DELETE', () => {
-  it('answers 204 without a body', async () => {
+  it('returns 204 without a body', async () => {
     const { status, text } = await remove(await forms.draft());
     expect([status, text]).toEqual([204, '']);
   });
 
-  it('removes the form, its codes and idempotency records, and leaves only a tombstone and the outbox', async () => {
+  it('removes the form, its codes and idempotency records, and leaves only a tombstone and outbox rows', async () => {
     const id = await forms.draft();
     const code = await forms.code(id);
     await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': code } });
@@ -38,7 +38,7 @@ describe('DELETE', () => {
     }
   });
 
-  it('tells of it with form-deleted: its files and subscriber, never answers', async () => {
+  it('sends form-deleted with files and subscriber, but no form data', async () => {
     const id = await forms.draft();
     const body = { data: { name: 'delete-canary' }, files: { one: `${file};${file}` } };
     await forms.ask('PUT', `/${id}/data`, { as: 'intake', body });
@@ -61,7 +61,7 @@ describe('DELETE', () => {
     expect(JSON.stringify(rows)).not.toContain('delete-canary');
   });
 
-  it('by an intake application takes a verified code, in header or query', async () => {
+  it('by an intake application requires a verified code, in header or query', async () => {
     const [one, other] = [await forms.draft(), await forms.draft()];
     expect((await remove(one, 'intake')).status).toBe(400);
     expect((await remove(one, 'intake', 'WRONG1')).status).toBe(403);
@@ -87,7 +87,7 @@ describe('DELETE', () => {
     });
   });
 
-  it('by the creator needs no role any more', async () => {
+  it('by the creator requires no role', async () => {
     const subject = 'a creator without a role';
     const token = await forms.tokenWith({ realmRoles: ['applicant'], subject });
     const { body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
@@ -95,17 +95,17 @@ describe('DELETE', () => {
     expect((await forms.ask('DELETE', `/${(body as { id: string }).id}`, { token: without })).status).toBe(204);
   });
 
-  it('lets one of ten deletes at the same time do it, and all of them answer 204', async () => {
+  it('sent ten times concurrently deletes once, and every response is 204', async () => {
     const id = await forms.draft();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
-    expect(answers.map(({ status }) => status)).toEqual(Array<number>(10).fill(204));
+    const responses = await Promise.all(Array.from({ length: 10 }, () => remove(id)));
+    expect(responses.map(({ status }) => status)).toEqual(Array<number>(10).fill(204));
     const { rowCount } = await forms.pool.query("SELECT FROM outbox WHERE form_id = $1 AND kind = 'form-deleted'", [
       id,
     ]);
     expect(rowCount).toBe(1);
   });
 
-  it('of a form that never was is 404', async () => {
+  it('of a form that never existed is 404', async () => {
     expect((await remove('0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11')).status).toBe(404);
   });
 });
@@ -119,11 +119,11 @@ describe('a deleted form', () => {
       submit: forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
     }) as const;
 
-  it('is 410 to a read and to everything else, and 204 to a repeated delete, for 30 days; then 404', async () => {
+  it('is 410 for every request except a repeated delete, which is 204, for 30 days; then 404', async () => {
     const id = await forms.draft();
     await remove(id);
-    for (const [what, answer] of Object.entries(asks(id, 'intake')))
-      expect([what, (await answer).status]).toEqual([what, 410]);
+    for (const [what, response] of Object.entries(asks(id, 'intake')))
+      expect([what, (await response).status]).toEqual([what, 410]);
     expect((await remove(id)).status).toBe(204);
     expect((await remove(id, 'intake')).status).toBe(204);
     forms.advance(30 * day - 60_000);
@@ -133,21 +133,21 @@ describe('a deleted form', () => {
     expect((await remove(id)).status).toBe(404);
   });
 
-  it('is 410 to its creator, and 204 to the creator’s repeated delete', async () => {
+  it('is 410 for its creator, and 204 for the creator’s repeated delete', async () => {
     const id = await forms.draft({ as: 'alice' });
     expect((await remove(id, 'alice')).status).toBe(204);
-    for (const [what, answer] of Object.entries(asks(id, 'alice')))
-      expect([what, (await answer).status]).toEqual([what, 410]);
+    for (const [what, response] of Object.entries(asks(id, 'alice')))
+      expect([what, (await response).status]).toEqual([what, 410]);
     expect((await remove(id, 'alice')).status).toBe(204);
   });
 
-  it('is 403 to callers who could have had no part in it', async () => {
+  it('is 403 for callers who could not have had access to it', async () => {
     const [anonymous, signedIn] = [await forms.draft(), await forms.draft({ as: 'alice' })];
     await Promise.all([remove(anonymous), remove(signedIn)]);
     for (const id of [anonymous, signedIn])
       expect((await forms.ask('GET', `/${id}`, { as: 'nobody' })).status).toBe(403);
     expect((await remove(anonymous, 'nobody')).status).toBe(403);
-    for (const answer of Object.values(asks(signedIn, 'intake'))) expect((await answer).status).toBe(403);
+    for (const response of Object.values(asks(signedIn, 'intake'))) expect((await response).status).toBe(403);
     expect((await remove(signedIn, 'intake')).status).toBe(403);
   });
 

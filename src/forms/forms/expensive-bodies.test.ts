@@ -1,4 +1,4 @@
-// Bodies and form data that cost much to look at: who may make the service look at them, and what it answers.
+// Bodies and form data that are expensive to read or validate: who may send them, and the responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 const megabyte = 1_000_000;
-/** Sends the head of a request whose body never comes. */
+/** Sends the head of a request and no body. */
 async function headOnly(method: string, path: string, as: Who): Promise<number> {
   const { port, host } = new URL(forms.url);
   const head = [
@@ -30,7 +30,7 @@ const wrongItems = (count: number) => ({ list: Array.from({ length: count }, () 
 
 describe('a body of a megabyte', () => {
   it.each(['', '?validate=true'])(
-    'from a caller without access to the form is refused before it comes (%s)',
+    'from a caller without access to the form is refused before it is sent (%s)',
     async (query) => {
       expect(await headOnly('PUT', `/${draftId}/data${query}`, 'nobody')).toBe(403);
       expect(await headOnly('PUT', `/${draftId}/data${query}`, 'alice')).toBe(403);
@@ -39,14 +39,14 @@ describe('a body of a megabyte', () => {
     },
   );
 
-  it('to create a form or to submit one is 413 before it comes: what these take is small', async () => {
+  it('to create or submit a form is 413 before it is sent: these bodies are small', async () => {
     for (const who of ['nobody', 'intake'] as const) {
       expect(await headOnly('POST', '', who)).toBe(413);
       expect(await headOnly('POST', `/${draftId}`, who)).toBe(413);
     }
   });
 
-  it('with 100,000 wrong files is refused for the first hundred', async () => {
+  it('with 100,000 invalid files is refused with the first hundred problems', async () => {
     const files = Object.fromEntries(Array.from({ length: 80_000 }, (_, nth) => [nth.toString(36), 1]));
     const answered = await forms.ask('PUT', `/${draftId}/data`, { as: 'intake', body: { data: {}, files } });
     expect(answered).toMatchObject({ status: 400, body: { errors: { length: 100 } } });
@@ -55,7 +55,7 @@ describe('a body of a megabyte', () => {
   });
 });
 
-describe('form data with many wrong places', () => {
+describe('form data with many invalid fields', () => {
   const id = 'many';
   const dataSchema = { properties: { list: { items: { type: 'number', enum: [1], not: { const: '' } } } } };
 
@@ -75,7 +75,7 @@ describe('form data with many wrong places', () => {
     expect(errors[0]?.pointer).toBe('/data/list/0');
   });
 
-  it('of a hostile pattern is judged like any other', async () => {
+  it('is judged like any other if the pattern is hostile', async () => {
     await forms.define({ ...permit, id: 'evil', dataSchema: { properties: { a: { pattern: '^(a+)+$' } } } });
     const formId = await forms.draft({ definitionId: 'evil' });
     const submit = () => forms.ask('POST', `/${formId}`, { as: 'intake', body: { operation: 'submit' } });

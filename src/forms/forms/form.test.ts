@@ -1,4 +1,4 @@
-// The noun: masks, entity tags, where codes go.
+// Masked addresses, entity tags, and the channel of codes.
 import { describe, expect, it } from 'vitest';
 import { codeChannel, maskAddress, normaliseApplicant, parseIfMatch } from './form.ts';
 
@@ -6,7 +6,7 @@ const email = (address: string) => ({ channel: 'email' as const, address });
 const sms = (address: string) => ({ channel: 'sms' as const, address });
 
 describe('codeChannel', () => {
-  it('is the first email channel, else the first channel, else none', () => {
+  it('is the first email channel or, without one, the first channel', () => {
     expect(codeChannel({ channels: [sms('1'), email('a'), email('b')] })).toEqual(email('a'));
     expect(codeChannel({ channels: [sms('1'), sms('2')] })).toEqual(sms('1'));
     expect(codeChannel({ channels: [] })).toBeUndefined();
@@ -20,13 +20,13 @@ describe('maskAddress', () => {
     [email('😀ana@example.org'), '😀***@example.org'],
     [email('nonsense'), 'n***'],
     [sms('+15550109967'), '***67'],
-  ])('shows little of %j', (channel, masked) => {
+  ])('masks %j', (channel, masked) => {
     expect(maskAddress(channel)).toBe(masked);
   });
 });
 
 describe('normaliseApplicant', () => {
-  it('keeps email in lower case and telephone numbers without punctuation', () => {
+  it('stores email addresses in lower case and telephone numbers without punctuation', () => {
     expect(normaliseApplicant({ channels: [email('Ana@Example.ORG'), sms('+1 (555) 010-99.67')] })).toEqual({
       channels: [email('ana@example.org'), sms('+15550109967')],
     });

@@ -1,4 +1,4 @@
-// What a form is and how it is shown. Pure. No view shows a full address, a subscriber or the issuer of the creator.
+// A form and its views. Pure. No view shows a full address, a subscriber or the issuer of the creator.
 import type { FormStatus } from './catalogue.ts';
 
 export interface Channel {
@@ -11,7 +11,7 @@ export interface Applicant {
   channels: Channel[];
 }
 
-/** A subject (of some issuer) and a display name. */
+/** A subject and a display name. */
 export interface Person {
   id: string;
   name: string;
@@ -64,14 +64,14 @@ const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 /** Text that mail programs turn into links: a scheme, or a domain, with any dot of IDNA. */
 const webAddress = /:\/\/|\bwww[.．。｡]|[\p{L}\p{N}-]{2,}[.．。｡]\p{L}{2,}|[.．。｡]\p{L}{2,}\//iu;
 
-/** Why a mail must not greet with this text; undefined if it may. Anybody can create a draft with anybody's address. */
+/** Why a mail must not greet with this text; undefined if it may. Any caller can name any address for a draft. */
 export function addressAsProblem(text: string): string | undefined {
   if (text.length > 100) return 'must have at most 100 characters';
   if (unprintable.test(text)) return 'must have no line breaks, control characters or bidirectional overrides';
   return webAddress.test(text) ? 'must not contain a web or mail address' : undefined;
 }
 
-/** An applicant as stored, with addresses as the notification service compares them (email in lower case). */
+/** An applicant as stored. The notification service compares addresses exactly, so email addresses are in lower case. */
 export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({
     channel,
@@ -92,7 +92,7 @@ export function maskAddress({ channel, address }: Channel): string {
   return `${[...address][0] ?? ''}***${at > 0 ? address.slice(at) : ''}`;
 }
 
-/** The response to a create, and the beginning of every other view. */
+/** The response to a create. Every other view begins with it. */
 export function createdView(
   form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>,
 ) {

@@ -50,14 +50,14 @@ export function createClaim(
   };
 }
 
+export type FindResponse = ReturnType<typeof createFindResponse>;
+
 /**
- * Finds the first response to a request; undefined if there is none, or if it has expired. Throws Problem
+ * The function finds the first response to a request; undefined if there is none, or if it has expired. It throws Problem
  * `idempotency-mismatch` if the key was used with another body.
  */
-export type FindResponse = (claim: IdempotencyClaim) => Promise<IdempotencyRecord['response'] | undefined>;
-
-export function createFindResponse(pool: SharedPool): FindResponse {
-  return async ({ tenantId, issuer, subject, route, keyHash, bodyHash, expired }) => {
+export function createFindResponse(pool: SharedPool) {
+  return async ({ tenantId, issuer, subject, route, keyHash, bodyHash, expired }: IdempotencyClaim) => {
     const { rows } = await pool.query<{ body_hash: Buffer; answer: IdempotencyRecord['response'] }>(
       { tenant: tenantId, member: subject },
       `SELECT body_hash, answer FROM idempotency_keys

@@ -33,7 +33,8 @@ export interface FormListQuery {
 export interface FormPage {
   /** Data and files are null unless the query asked for them. */
   forms: (Form & { data: unknown; files: unknown })[];
-  hasMore: boolean;
+  /** The last form of the page if there are more. */
+  last: Form | undefined;
 }
 
 const formDataLimit = 8 * 1_048_576;
@@ -84,6 +85,6 @@ export function createFormList(pool: SharedPool) {
       values,
     );
     const forms = rows.slice(0, top);
-    return { forms, hasMore: (rows[0]?.found ?? 0) > forms.length };
+    return { forms, last: (rows[0]?.found ?? 0) > forms.length ? forms.at(-1) : undefined };
   };
 }

@@ -53,13 +53,13 @@ describe('GET /form/v1/forms', () => {
       expect((await forms.ask('GET', '', { as })).status).toBe(403);
   });
 
-  it('answers {results, page: {after, next, size}}, newest first', async () => {
+  it('returns {results, page: {after, next, size}}, newest first', async () => {
     const { results, page } = await list();
     expect(results.map(({ id }) => ids.indexOf(id))).toEqual([6, 5, 4, 3, 2, 1, 0]);
     expect(page).toEqual({ after: null, next: null, size: 7 });
   });
 
-  it('pages by keyset cursors: every form once, though forms are made meanwhile', async () => {
+  it('returns every form once over its pages, also while forms are created', async () => {
     const seen: string[] = [];
     let after: string | null = null;
     do {
@@ -75,7 +75,7 @@ describe('GET /form/v1/forms', () => {
     await forms.pool.query('DELETE FROM forms WHERE id <> ALL($1)', [ids]);
   });
 
-  it('keeps forms of the same moment apart by their ids', async () => {
+  it('returns every form once if several have the same creation time', async () => {
     await forms.pool.query('UPDATE forms SET created = $1', [start]);
     const first = await list({ top: '4' });
     const second = await list({ top: '4', after: first.page.next ?? '' });
@@ -87,7 +87,7 @@ describe('GET /form/v1/forms', () => {
       ]);
   });
 
-  it('takes an empty cursor for that of the first page, as the older platform does', async () => {
+  it('accepts an empty cursor for the first page, as the older platform does', async () => {
     expect(await list({ top: '3', after: '' })).toEqual(await list({ top: '3' }));
   });
 
@@ -100,8 +100,8 @@ describe('GET /form/v1/forms', () => {
     ['after', Buffer.from("1.'; DROP TABLE forms").toString('base64url')],
     ['includeData', 'yes'],
   ])('with %s=%s is 400 with a pointer', async (name, value) => {
-    const answer = await forms.ask('GET', `?${name}=${encodeURIComponent(value)}`, { as: 'admin' });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: `/query/${name}` }] } });
+    const response = await forms.ask('GET', `?${name}=${encodeURIComponent(value)}`, { as: 'admin' });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: `/query/${name}` }] } });
   });
 
   it('shows no form of another tenant', async () => {
@@ -109,7 +109,7 @@ describe('GET /form/v1/forms', () => {
     expect((await forms.ask('GET', '', { token })).body).toMatchObject({ results: [] });
   });
 
-  it('shows answers only with includeData=true', async () => {
+  it('returns form data only with includeData=true', async () => {
     await forms.pool.query(`UPDATE forms SET data = '{"name":"Ana"}' WHERE id = $1`, [ids[0]]);
     const without = (await list()).results.find(({ id }) => id === ids[0]);
     expect(without).not.toHaveProperty('data');
@@ -118,7 +118,7 @@ describe('GET /form/v1/forms', () => {
     expect(withData).toMatchObject({ data: { name: 'Ana' }, files: {} });
   });
 
-  it('ends a page with answers early rather than answer hundreds of megabytes', async () => {
+  it('ends a page with form data early, so that a response never has hundreds of megabytes', async () => {
     const large = JSON.stringify({ text: 'x'.repeat(3_000_000) });
     await forms.pool.query('UPDATE forms SET data = $1', [large]);
     const first = await list({ includeData: 'true' });
@@ -174,8 +174,8 @@ describe('criteria', () => {
     ['{"definitionIdEquals":{"$gt":""}}', '/query/criteria/definitionIdEquals'],
     ['{"dataCriteria":{}}', '/query/criteria/dataCriteria'],
   ])('of %s are 400 with a pointer', async (criteria, pointer) => {
-    const answer = await forms.ask('GET', `?criteria=${encodeURIComponent(criteria)}`, { as: 'admin' });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    const response = await forms.ask('GET', `?criteria=${encodeURIComponent(criteria)}`, { as: 'admin' });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
 });
 
@@ -212,7 +212,7 @@ describe('the applicant’s addresses', () => {
 });
 
 describe('GET /form/v1/forms/{id}', () => {
-  it('answers the form without answers, and sets no lastAccessed', async () => {
+  it('returns the form without form data, and does not set lastAccessed', async () => {
     const id = await forms.draft({ as: 'alice' });
     const first = await forms.ask('GET', `/${id}`, { as: 'alice' });
     forms.advance(minute);
@@ -224,9 +224,9 @@ describe('GET /form/v1/forms/{id}', () => {
     );
   });
 
-  it('of an id that is no UUID is 400 with a pointer', async () => {
-    const answer = await forms.ask('GET', '/not-a-uuid', { as: 'admin' });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/params/formId' }] } });
+  it('of an id that is not a UUID is 400 with a pointer', async () => {
+    const response = await forms.ask('GET', '/not-a-uuid', { as: 'admin' });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: '/params/formId' }] } });
   });
 
   it('of an unknown id is 404', async () => {

@@ -1,9 +1,9 @@
 // The operations of `POST /form/v1/forms/{formId}`. The catalogue says who may do which, and in which status.
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Findings } from '../definitions/json-schema.ts';
-import { type FormRequest, formRequestOf } from './access.ts';
+import { type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import {
   describeAction,
   type MoveOperation,
@@ -14,7 +14,7 @@ import {
 } from './catalogue.ts';
 import { formView } from './form.ts';
 import { createClaim, type IdempotencyClaim } from './idempotency.ts';
-import { operationResponse, sentCode } from './responses.ts';
+import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
 
@@ -23,76 +23,69 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
   return route({
     method: 'post',
     path: '/form/v1/forms/:formId',
-    summary: 'Do an operation with a form',
-    description: operationNames.map(describeOperation).join('\n\n'),
+    summary: 'Perform an operation on a form',
+    description: operationNames
+      .map((name) => `\`${name}\` (${statusesForAction(name).join(', ')}): ${describeAction(name)}`)
+      .join('\n\n'),
     guards: [bearer, tenant],
     params: formParams,
     query: tenantQuery,
     body: operationBody,
     bodyLimit: smallBody,
-    headers: { 'Idempotency-Key': 'Of submit: a repeat with the same key gets the first response for 24 hours' },
+    headers: { 'Idempotency-Key': 'For submit: a request with the same key gets the first response for 24 hours' },
     answers: {
       200: { description: 'Done', schema: operationResponse },
       202: { description: 'The code is on its way', schema: sentCode },
       400: {
         description:
-          'The body is not valid or, for submit, the form data is not: at most 20 failing pointers, `truncated` if there are more',
+          'The body is invalid or, for submit, the form data is: at most 20 pointers, `truncated` if there are more',
       },
       403: { description: 'The caller may not do this with this form' },
-      404: { description: 'There is no such form in the tenant' },
-      409: { description: 'The form’s status does not fit, or the applicant has no channel' },
-      410: { description: 'The form was deleted' },
+      409: { description: 'The form has another status, or the applicant has no channel' },
+      ...formFailures,
       422: { description: 'The idempotency key was used with another body' },
       429: {
         description: 'Codes were sent too often',
         headers: { 'Retry-After': 'Seconds until another may be sent' },
       },
     },
-    async handle({ params, body: { operation } }, request, response) {
-      await handlers[operation](options, formRequestOf(response, params.formId), request, response);
+    async handle({ params, body: { operation } }, _request, response) {
+      const done = await handlers[operation](options, formRequestOf(response, params.formId), response);
+      response.status(operation === 'send-code' ? 202 : 200).json(done);
     },
   });
 }
 
-function describeOperation(name: Operation): string {
-  return `\`${name}\` (${statusesForAction(name).join(', ')}): ${describeAction(name)}`;
-}
-
-type Handler = (
-  options: FormRoutesOptions,
-  formRequest: FormRequest,
-  request: Request,
-  response: Response,
-) => Promise<void>;
+/** Performs an operation and returns the body of the response. */
+type Handler = (options: FormRoutesOptions, formRequest: FormRequest, response: Response) => Promise<object>;
 
 const handlers: Record<Operation, Handler> = {
   'send-code': sendCode,
   submit,
-  unlock: (...given) => move('unlock', ...given),
-  archive: (...given) => move('archive', ...given),
-  'to-draft': (...given) => move('to-draft', ...given),
-  hold: (...given) => setHeld('hold', ...given),
-  release: (...given) => setHeld('release', ...given),
+  unlock: (options, formRequest) => move('unlock', options, formRequest),
+  archive: (options, formRequest) => move('archive', options, formRequest),
+  'to-draft': (options, formRequest) => move('to-draft', options, formRequest),
+  hold: (options, formRequest) => setHeld('hold', options, formRequest),
+  release: (options, formRequest) => setHeld('release', options, formRequest),
 };
 
 async function sendCode(
   { access, verification }: FormRoutesOptions,
   formRequest: FormRequest,
-  _request: Request,
-  response: Response,
+  { locals: { traceparent } }: Response,
 ) {
   const { form } = await access.authorize('send-code', formRequest);
-  const { channel, expires } = await verification.send({ form, traceparent: response.locals.traceparent });
-  response.status(202).json({ id: form.id, sent: true, channel, expires: expires.toISOString() });
+  const { channel, expires } = await verification.send({ form, traceparent });
+  return { id: form.id, sent: true, channel, expires: expires.toISOString() };
 }
 
-async function submit(options: FormRoutesOptions, formRequest: FormRequest, request: Request, response: Response) {
+function submit(options: FormRoutesOptions, formRequest: FormRequest, { req }: Response): Promise<object> {
   const { tenantId, formId, caller } = formRequest;
   const { issuer, subject } = caller;
-  const key = request.get('idempotency-key');
+  const key = req.get('idempotency-key');
   const scope = { tenantId, issuer, subject, route: `POST /form/v1/forms/${formId}`, body: { operation: 'submit' } };
   const claim = key === undefined ? undefined : createClaim(options.secret, key, { ...scope, now: options.clock() });
-  response.json(await submitOnce(options, formRequest, claim));
+  return submitOnce(options, formRequest, claim);
 }
 
 /** Validates and submits the same revision: if form data is saved in between, it is validated again. */
@@ -123,7 +116,7 @@ async function submitOnce(
     options.changed();
     return response;
   }
-  throw new Problem('conflict', 'The form keeps changing.');
+  throw keepsChanging();
 }
 
 function invalidData({ errors, truncated }: Findings): Problem {
@@ -139,8 +132,6 @@ async function move(
   operation: Exclude<MoveOperation, 'submit'>,
   { access, forms, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
-  _request: Request,
-  response: Response,
 ) {
   const { caller, tenantId, formId } = formRequest;
   const { role } = await access.authorize(operation, formRequest);
@@ -148,23 +139,21 @@ async function move(
   const moved = await forms.move({ tenantId, formId, actor, now: clock(), operation });
   if (!moved) {
     const { status } = (await access.authorize(operation, formRequest)).form;
-    const detail = `The form is ${status}; ${operation} takes one that is ${operations[operation].move.from}.`;
+    const detail = `The form is ${status}; ${operation} requires a form that is ${operations[operation].move.from}.`;
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
   changed();
-  response.json(formView(moved, { administrator: role === 'admin' }));
+  return formView(moved, { administrator: role === 'admin' });
 }
 
 async function setHeld(
   operation: 'hold' | 'release',
   { access, forms, clock }: FormRoutesOptions,
   formRequest: FormRequest,
-  _request: Request,
-  response: Response,
 ) {
   const { tenantId, formId } = formRequest;
   await access.authorize(operation, formRequest);
   const form = await forms.setHeld({ tenantId, formId, now: clock(), held: operation === 'hold' });
   if (!form) throw new Problem('gone', 'The form was deleted.');
-  response.json(formView(form, { administrator: true }));
+  return formView(form, { administrator: true });
 }

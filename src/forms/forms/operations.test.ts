@@ -1,4 +1,4 @@
-// Submit, unlock, archive, to-draft, hold and release, rule by rule, over HTTP. Who may is proven in roles.test.ts.
+// Submit, unlock, archive, to-draft, hold and release, rule by rule, over HTTP. Access is tested in roles.test.ts.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
@@ -31,7 +31,7 @@ async function submitted(): Promise<string> {
 }
 
 describe('submit', () => {
-  it('answers exactly {id, status: Submitted, submitted}', async () => {
+  it('returns exactly {id, status: Submitted, submitted}', async () => {
     const id = await forms.draft();
     await save(id, { name: 'Ana' });
     const { status, body } = await operate(id, 'submit', 'intake');
@@ -41,7 +41,7 @@ describe('submit', () => {
     expect(await events(id)).toEqual(['form-created', 'form-submitted']);
   });
 
-  it('of answers that do not fit the dataSchema is 400 with every failing pointer, and changes nothing', async () => {
+  it('of invalid form data is 400 with a pointer to every problem, and changes nothing', async () => {
     const id = await forms.draft();
     await save(id, { age: -1.5 });
     const { status, body } = await operate(id, 'submit', 'intake');
@@ -55,22 +55,22 @@ describe('submit', () => {
     expect(await events(id)).toEqual(['form-created']);
   });
 
-  it('of a form that is not a draft any more is 409', async () => {
+  it('of a form that is no longer a draft is 409', async () => {
     expect(await operate(await submitted(), 'submit', 'intake')).toMatchObject({
       status: 409,
       body: { type: 'urn:formgate:problem:form-not-draft', formStatus: 'Submitted' },
     });
   });
 
-  it('of ten requests at the same time happens once', async () => {
+  it('requested ten times concurrently happens once', async () => {
     const id = await forms.draft();
     await save(id, { name: 'Ana' });
-    const answers = await Promise.all(Array.from({ length: 10 }, () => operate(id, 'submit', 'intake')));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(9).fill(409)]);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => operate(id, 'submit', 'intake')));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(9).fill(409)]);
     expect(await events(id)).toEqual(['form-created', 'form-submitted']);
   });
 
-  it('repeated by the same caller with the same Idempotency-Key answers the first result', async () => {
+  it('repeated by the same caller with the same Idempotency-Key returns the first response', async () => {
     const id = await forms.draft();
     await save(id, { name: 'Ana' });
     const headers = { 'idempotency-key': randomUUID() };
@@ -105,24 +105,24 @@ describe('submit', () => {
     expect((await operate(id, 'submit', 'intake', headers)).text).toBe(second.text);
   });
 
-  it('never submits answers that it has not validated, however they change meanwhile', async () => {
+  it('never submits form data that it has not validated, also if a save comes in between', async () => {
     for (let round = 0; round < 10; round += 1) {
       const id = await forms.draft();
       await save(id, { name: 'Ana' });
-      const [answer] = await Promise.all([operate(id, 'submit', 'intake'), save(id, { age: 'invalid' })]);
+      const [response] = await Promise.all([operate(id, 'submit', 'intake'), save(id, { age: 'invalid' })]);
       const { body } = await forms.ask('GET', `/${id}/data`, { as: 'admin' });
       const { data } = body as { data: object };
-      expect(data).toEqual(answer.status === 200 ? { name: 'Ana' } : { age: 'invalid' });
+      expect(data).toEqual(response.status === 200 ? { name: 'Ana' } : { age: 'invalid' });
     }
   });
 
-  it('answers 409 where the definition does not exist any more', async () => {
+  it('returns 409 if the definition no longer exists', async () => {
     const id = await forms.draft();
     await forms.pool.query("UPDATE forms SET definition_id = 'gone' WHERE id = $1", [id]);
     expect((await operate(id, 'submit', 'intake')).status).toBe(409);
   });
 
-  it('tells with the event of whose it was, and the event names the moment of the answer', async () => {
+  it('sends an event with the actor and the same time as the response', async () => {
     const id = await submitted();
     const { rows } = await forms.pool.query(
       "SELECT facts, created FROM outbox WHERE form_id = $1 AND kind = 'form-submitted'",
@@ -157,7 +157,7 @@ describe('archive', () => {
 });
 
 describe('to-draft', () => {
-  it('gives a Submitted form back as a Draft, with lastAccessed now', async () => {
+  it('makes a Submitted form a Draft again, with lastAccessed now', async () => {
     const id = await submitted();
     forms.advance(minute);
     const { status, body } = await operate(id, 'to-draft', 'assessor');
@@ -184,7 +184,7 @@ describe('to-draft', () => {
 });
 
 describe('hold', () => {
-  it('shows on the form, and repeating it changes nothing', async () => {
+  it('is shown with the form, and repeating it changes nothing', async () => {
     const id = await forms.draft();
     expect((await operate(id, 'hold')).body).toMatchObject({ held: true });
     const before = await show(id);
@@ -192,7 +192,7 @@ describe('hold', () => {
     expect((await operate(id, 'hold')).body).toEqual(before);
   });
 
-  it('keeps a form from being deleted by anyone', async () => {
+  it('prevents any deletion of the form', async () => {
     const id = await forms.draft({ as: 'alice' });
     await operate(id, 'hold');
     for (const as of ['admin', 'alice'] as const)
@@ -204,7 +204,7 @@ describe('hold', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
   });
 
-  it('does not keep the applicant from working on the draft', async () => {
+  it('does not prevent the applicant from working on the draft', async () => {
     const id = await forms.draft();
     await operate(id, 'hold');
     expect((await save(id, { name: 'Ana' })).status).toBe(200);
@@ -216,7 +216,7 @@ describe('release', () => {
   it.each([
     ['Draft', 'lastAccessed'],
     ['Locked', 'locked'],
-  ])('of a %s form restarts its clock: %s is now', async (status, clock) => {
+  ])('of a %s form restarts its period: %s is now', async (status, clock) => {
     const id = await forms.draft();
     if (status === 'Locked') await forms.setStatus(id, status);
     const before = Date.parse((await show(id))[clock] as string);
@@ -241,13 +241,13 @@ describe('bodies of an operation', () => {
     ['no operation', {}, '/operation'],
     ['an unknown field', { operation: 'submit', dryRun: true }, '/dryRun'],
   ])('with %s are 400 with a pointer', async (_name, body, pointer) => {
-    const answer = await forms.ask('POST', `/${await forms.draft()}`, { as: 'intake', body });
-    expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
+    const response = await forms.ask('POST', `/${await forms.draft()}`, { as: 'intake', body });
+    expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
 });
 
-describe('what the definition says', () => {
-  it('is validated by draft 7, 2019-09 and 2020-12, by its $schema', async () => {
+describe('the data schema of a definition', () => {
+  it('may be of draft 7, 2019-09 and 2020-12, by its $schema', async () => {
     const tuple = { items: [{ type: 'string' }], additionalItems: false };
     const prefix = { prefixItems: [{ type: 'string' }], items: false };
     const schemas = [
@@ -265,7 +265,7 @@ describe('what the definition says', () => {
     }
   });
 
-  it('counts as it is now: an edited dataSchema, though of the same revision, is the one that validates', async () => {
+  it('is the current one: an edit within the same revision takes effect', async () => {
     await forms.define({ ...permit, id: 'edited', dataSchema: { required: ['old'] } });
     const id = await forms.draft({ definitionId: 'edited' });
     await save(id, { fresh: 1 });
@@ -278,7 +278,7 @@ describe('what the definition says', () => {
     ['is no JSON Schema', { type: 'no-such-type' }],
     ['refers to another document', { $ref: 'https://example.org/other.json' }],
     ['names another dialect', { $schema: 'http://json-schema.org/draft-04/schema#' }],
-  ])('and %s is a clear 502, not a crash', async (_name, dataSchema) => {
+  ])('makes a submit a clear 502 if it is %s', async (_name, dataSchema) => {
     const id = `broken-${randomUUID().slice(0, 8)}`;
     await forms.define({ ...permit, id, dataSchema });
     const form = await forms.draft({ definitionId: id });

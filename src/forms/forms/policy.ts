@@ -8,7 +8,7 @@ import type { Form, Tombstone } from './form.ts';
 const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
 
-/** The roles that a definition names. */
+/** The roles of callers that a definition names. */
 export interface DefinitionRoles {
   applicantRoles: readonly string[];
   assessorRoles: readonly string[];
@@ -45,7 +45,7 @@ function allowedRoles(action: Action): FormRole[] {
   return Object.keys(actions[action].roles) as FormRole[];
 }
 
-/** Why the action is refused: Problem `gone`, or `forbidden` to a caller who could not have done it, whoever created the form. */
+/** The refusal: `gone`, or `forbidden` to a caller who could not have done the action with any creator of the form. */
 export function refuseDeleted(
   action: Action,
   caller: Caller,
@@ -76,9 +76,8 @@ function rolesOf(
 }
 
 /**
- * A subject is unique only for its issuer. A form of an anonymous applicant has no creator in this sense: the intake
- * application that created it still needs the applicant's code. Of a deleted form, any signed-in person may have been the
- * creator.
+ * A subject is unique only for its issuer. The intake application that created a form of an anonymous applicant is not its
+ * creator: it needs the applicant's code. Any signed-in person may have been the creator of a deleted form.
  */
 function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;
@@ -86,13 +85,13 @@ function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
 }
 
-/** The 403 for a caller without a role. It tells the developer of an intake application which forms it reaches. */
+/** The 403 for a caller without a role. It tells developers of intake applications which forms these can use. */
 function refusal(caller: Caller, form: Tombstone): Problem {
-  const outOfReach = caller.roles.has(intakeRole) && !form.anonymousApplicant;
+  const isOfAccount = caller.roles.has(intakeRole) && !form.anonymousApplicant;
   return new Problem(
     'forbidden',
-    outOfReach
-      ? 'An intake application reaches only forms that one created for an applicant without an account.'
+    isOfAccount
+      ? 'An intake application may use only forms that one created for an applicant without an account.'
       : 'The caller may not do this with this form.',
   );
 }
@@ -101,7 +100,7 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
   const onlyAssessor = roles.every((role) => role === 'assessor');
   if (status === 'Locked' && !onlyAssessor)
     return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
-  // A read conflicts with nothing: a clerk has no access to a submitted form, nor an assessor to a draft.
+  // A clerk may not read a submitted form, nor an assessor a draft. This is not a conflict.
   if (action === 'read-data')
     return new Problem('forbidden', `The caller may not read the data of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
@@ -111,19 +110,19 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
 export type CreatingRole = 'intake' | 'applicant' | 'clerk';
 
 /**
- * An intake application creates for an applicant without an account, if the definition permits it. A clerk who may also
- * apply is an applicant unless the form is for somebody else.
+ * An intake application creates forms for applicants without an account, if the definition permits it. A clerk who may also
+ * apply is an applicant unless the request names one.
  */
 export function decideCreate(
   caller: Caller,
   definition: DefinitionRoles & { anonymousApply: boolean },
-  forSomebody: boolean,
+  forAnother: boolean,
 ): CreatingRole {
   const hasOne = (names: readonly string[]) => names.some((role) => caller.roles.has(role));
   const intake = caller.roles.has(intakeRole);
   if (intake && definition.anonymousApply) return 'intake';
   const mayApply = hasOne(definition.applicantRoles);
-  if (hasOne(definition.clerkRoles) && (forSomebody || !mayApply)) return 'clerk';
+  if (hasOne(definition.clerkRoles) && (forAnother || !mayApply)) return 'clerk';
   if (mayApply) return 'applicant';
   throw new Problem(
     'forbidden',

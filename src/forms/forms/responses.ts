@@ -50,7 +50,7 @@ export const savedDataResponse = z
     ...formData,
     problems: problems
       .optional()
-      .meta({ description: 'With validate=true: what a submit would refuse, at most 20 problems' }),
+      .meta({ description: 'With validate=true: the problems for which a submit would be rejected, at most 20' }),
     truncated: z.literal(true).optional().meta({ description: 'There may be more problems' }),
   })
   .meta({ id: 'SavedFormData' });
@@ -61,8 +61,8 @@ export const formList = z
       z.strictObject({ ...form.shape, data: formData.data.optional(), files: formData.files.optional() }),
     ),
     page: z.strictObject({
-      after: z.string().nullable().meta({ description: 'The cursor that was given' }),
-      next: z.string().nullable().meta({ description: 'The cursor of the next page, null on the last' }),
+      after: z.string().nullable().meta({ description: 'The cursor of this page' }),
+      next: z.string().nullable().meta({ description: 'The cursor of the next page; null on the last page' }),
       size: z.int(),
     }),
   })
@@ -72,7 +72,7 @@ export const operationResponse = z.union([
   z
     .strictObject({ id: z.uuid(), status: z.literal(operations.submit.move.to), submitted: timestamp })
     .meta({ description: 'submit' }),
-  form.meta({ description: 'Every other operation' }),
+  form.meta({ description: 'Any other operation' }),
 ]);
 
 export const sentCode = z
@@ -83,3 +83,19 @@ export const sentCode = z
     expires: timestamp.meta({ description: 'When the code stops working' }),
   })
   .meta({ id: 'SentCode' });
+
+/** Responses of every form route. */
+export const failures = {
+  502: { description: 'A service of the platform failed, or the form definition is invalid' },
+  503: {
+    description: 'Too many requests are running, or the database or a service of the platform cannot be reached',
+    headers: { 'Retry-After': 'Seconds' },
+  },
+};
+
+/** Responses of every route of a single form. */
+export const formFailures = {
+  404: { description: 'There is no such form in the tenant' },
+  410: { description: 'The form was deleted' },
+  ...failures,
+};

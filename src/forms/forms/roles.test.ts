@@ -1,4 +1,4 @@
-// Who may do what, walked: every action, by everybody, in every status, over HTTP. The tables are the decisions.
+// Every action by every kind of caller in every status, over HTTP. The tables contain the expected statuses.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
@@ -32,7 +32,7 @@ const actions = {
 
 type Action = keyof typeof actions;
 
-/** Answers by status, in the order Draft, Locked, Submitted, Archived; who is not named gets 403 throughout. */
+/** Responses by status of the form, in the order Draft, Locked, Submitted, Archived. Any other caller gets 403. */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   'read one': {
     'anonymous intake': [200, 200, 200, 200],
@@ -94,7 +94,7 @@ async function makeForm(kind: Kind, status: Status): Promise<string> {
   return id;
 }
 
-/** Where nothing may change, one form of each kind and status is enough, and shows that nothing did. */
+/** Requests that change nothing share one form of each kind and status, which shows that it is unchanged. */
 function sameForm(kind: Kind, status: Status): Promise<string> {
   const key = `${kind} ${status}`;
   const form = made.get(key) ?? makeForm(kind, status);
@@ -104,11 +104,11 @@ function sameForm(kind: Kind, status: Status): Promise<string> {
 
 describe.each(Object.keys(actions) as Action[])('%s', (action) => {
   describe.each(['anonymous', 'alice'] as Kind[])('of a form of %s', (kind) => {
-    it.each(everybody)('answers %s by the table, in every status', async (who) => {
+    it.each(everybody)('admits %s as the table says, in every status', async (who) => {
       const allowed = expected[action][`${kind} ${who}`];
       const form = allowed && !action.startsWith('read') ? makeForm : sameForm;
-      const answers = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
-      expect(await Promise.all(answers)).toEqual(allowed ?? [403, 403, 403, 403]);
+      const responses = statuses.map(async (status) => (await actions[action](await form(kind, status), who)).status);
+      expect(await Promise.all(responses)).toEqual(allowed ?? [403, 403, 403, 403]);
     });
   });
 });
@@ -117,21 +117,21 @@ describe('an intake application', () => {
   it('gets 403 on every row for a form that no intake application created for an anonymous applicant', async () => {
     const id = await forms.draft({ as: 'alice' });
     for (const [name, act] of Object.entries(actions)) {
-      const answer = await act(id, 'intake');
-      expect([name, answer.status]).toEqual([name, 403]);
-      expect(answer.body).toMatchObject({ detail: expect.stringMatching(/intake|may not/i) });
+      const response = await act(id, 'intake');
+      expect([name, response.status]).toEqual([name, 403]);
+      expect(response.body).toMatchObject({ detail: expect.stringMatching(/intake|may not/i) });
     }
     const coded = await forms.ask('GET', `/${id}/data`, { as: 'intake', headers: { 'x-form-code': 'ABCDEF' } });
     expect(coded.status).toBe(403);
   });
 
-  it('reaches forms that another intake application created', async () => {
+  it('may use forms that another intake application created', async () => {
     const id = await forms.draft();
     expect((await actions['read one'](id, 'otherIntake')).status).toBe(200);
     expect((await actions['update data'](id, 'otherIntake')).status).toBe(200);
   });
 
-  it('does not get round the code by being the account that created the form, with an applicant role as well', async () => {
+  it('needs the code even if its account created the form and has an applicant role', async () => {
     const token = await forms.tokenWith({
       roles: ['intake-application'],
       realmRoles: ['applicant'],
@@ -144,7 +144,7 @@ describe('an intake application', () => {
 });
 
 describe('the creator', () => {
-  it('who has lost the role that may apply is 403', async () => {
+  it('who no longer has a role that may apply is 403', async () => {
     const subject = randomUUID();
     const token = await forms.tokenWith({ realmRoles: ['applicant'], subject });
     const { body } = await forms.ask('POST', '', { token, body: { definitionId: 'permit' } });
@@ -155,17 +155,17 @@ describe('the creator', () => {
     expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(200);
   });
 
-  it('is known by issuer and subject together: the same subject of another issuer is not the creator', async () => {
+  it('is identified by issuer and subject: the same subject of another issuer is not the creator', async () => {
     const id = await forms.draft({ as: 'alice' });
     const { id: tenantId } = forms.platform.tenant;
     const token = await forms.tokenWith({ realm: 'core', realmRoles: ['applicant'], subject: 'alice' });
-    const answer = await forms.ask('GET', `/${id}?tenantId=${encodeURIComponent(tenantId)}`, { token });
-    expect(answer.status).toBe(403);
+    const response = await forms.ask('GET', `/${id}?tenantId=${encodeURIComponent(tenantId)}`, { token });
+    expect(response.status).toBe(403);
   });
 });
 
 describe('roles', () => {
-  it('of the form service count only as its own: a realm role named intake-application passes as Keycloak has it', async () => {
+  it('of the form service count as client roles, and as realm roles of the same name', async () => {
     const id = await forms.draft();
     const token = await forms.tokenWith({ realmRoles: ['form-admin'] });
     expect((await forms.ask('GET', `/${id}`, { token })).status).toBe(200);
@@ -181,7 +181,7 @@ describe('roles', () => {
       expect((await forms.ask('GET', path, { token })).status).toBe(403);
   });
 
-  it('of a definition may name another service’s role by its full name', async () => {
+  it('in a definition may name another service’s role by its full name', async () => {
     const role = 'urn:example:platform:benefits:caseworker';
     await forms.define({
       id: 'benefit',
@@ -218,8 +218,8 @@ describe('tenants', () => {
         ['POST', `/${id}`, { operation: 'unlock' }],
         ['DELETE', `/${id}`, undefined],
       ] as const) {
-        const answer = await forms.ask(method, path, { token, body });
-        expect([method, path, answer.status]).toEqual([method, path, 404]);
+        const response = await forms.ask(method, path, { token, body });
+        expect([method, path, response.status]).toEqual([method, path, 404]);
       }
     }
   });
@@ -240,8 +240,8 @@ describe('tenants', () => {
     const id = await forms.draft();
     const unknown = 'tenantId=urn:example:platform:tenant-service:v2:/tenants/nobody';
     for (const query of ['', `?${unknown}`]) {
-      const answer = await forms.ask('GET', `/${id}${query}`, { token: await core() });
-      expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/tenantId' }] } });
+      const response = await forms.ask('GET', `/${id}${query}`, { token: await core() });
+      expect(response).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/tenantId' }] } });
     }
   });
 

@@ -11,7 +11,7 @@ import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
-import { codeOf, type FormAccess, type FormRequest, formRequestOf } from './access.ts';
+import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { CreationStore, NewForm } from './creation-store.ts';
 import type { DataStore } from './data-store.ts';
@@ -27,7 +27,7 @@ import {
 import { createClaim, type FindResponse, type IdempotencyClaim } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
 import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
-import { createdForm, formList, form as formResponse } from './responses.ts';
+import { createdForm, failures, formFailures, formList, form as formResponse } from './responses.ts';
 import {
   codeQuery,
   createBody,
@@ -81,11 +81,12 @@ export function createFormRoute(options: FormRoutesOptions): Route {
     headers: { 'Idempotency-Key': 'The same key and body get the same response for 24 hours' },
     answers: {
       201: { description: 'The draft', schema: createdForm, headers: { Location: 'Path of the form' } },
-      400: { description: 'The body is not valid, or an intake application names no channel of the applicant' },
+      400: { description: 'The body is invalid, or an intake application names no channel of the applicant' },
       403: { description: 'The caller may not create forms of this definition' },
       404: { description: 'There is no such definition' },
-      409: { description: 'The applicant has a form of this definition already: `formId`' },
+      409: { description: 'The applicant already has a form of this definition: `formId`' },
       422: { description: 'The idempotency key was used with another body' },
+      ...failures,
     },
     async handle({ body }, request, response) {
       const caller = callerOf(response);
@@ -158,17 +159,17 @@ export function listFormsRoute({ bearer, tenant, list }: FormRoutesOptions): Rou
     query: listQuery,
     answers: {
       200: { description: 'A page of forms', schema: formList },
-      403: { description: 'The caller is no form-admin' },
+      403: { description: 'The caller does not have the role form-admin' },
+      ...failures,
     },
     async handle({ query: { criteria, after, top, includeData } }, _request, response) {
-      const { forms, hasMore } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
-      const last = forms.at(-1);
+      const { forms, last } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
       response.json({
         results: forms.map(({ data, files, ...form }) => ({
           ...formView(form, { administrator: true }),
           ...(includeData && { data, files }),
         })),
-        page: { after: after?.text ?? null, next: last && hasMore ? cursorOf(last) : null, size: forms.length },
+        page: { after: after?.text ?? null, next: last ? cursorOf(last) : null, size: forms.length },
       });
     },
   });
@@ -186,8 +187,7 @@ export function readFormRoute({ bearer, tenant, access }: FormRoutesOptions): Ro
     answers: {
       200: { description: 'The form', schema: formResponse },
       403: { description: 'The caller may not read this form' },
-      404: { description: 'There is no such form in the tenant' },
-      410: { description: 'The form was deleted' },
+      ...formFailures,
     },
     async handle({ params }, _request, response) {
       const { form, role } = await access.authorize('read', formRequestOf(response, params.formId));
@@ -202,18 +202,19 @@ export function deleteFormRoute(options: FormRoutesOptions): Route {
     method: 'delete',
     path: `${collection}/:formId`,
     summary: 'Delete a form and the applicant’s information',
-    description: `${describeAction('delete')} Deleting it again also answers 204.`,
+    description: `${describeAction('delete')} Deleting it again returns 204 as well.`,
     guards: [bearer, tenant],
     params: formParams,
     query: codeQuery,
     headers: { 'X-Form-Code': 'The code that the applicant received' },
     answers: {
       204: { description: 'The form is deleted' },
-      400: { description: 'An intake application gave no code' },
+      400: { description: 'An intake application sent no code' },
       403: { description: 'The caller may not delete this form, or the code is wrong, expired or used' },
-      404: { description: 'There is no such form in the tenant' },
-      409: { description: 'The form is on hold, or it is no draft' },
+      404: formFailures[404],
+      409: { description: 'The form is on hold, or it is not a draft' },
       429: { description: 'Too many wrong codes' },
+      ...failures,
     },
     async handle({ params, query }, request, response) {
       const formRequest = formRequestOf(response, params.formId);
@@ -234,14 +235,14 @@ async function remove(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const { form, role } = await access.authorize('delete', formRequest);
     if (role === 'intake') {
-      if (code === undefined) throw new Problem('code-required', 'Deleting a draft takes the applicant’s code.');
+      if (code === undefined) throw new Problem('code-required', 'Deleting a draft requires the applicant’s code.');
       await verification.verify({ form, account: caller, code, traceparent });
     }
     if (form.held) throw new Problem('form-held', 'The form is on hold; an administrator can release it.');
     const statuses = statusesOf('delete', role);
     if (await forms.remove({ tenantId, formId, actor, now: clock(), statuses })) return changed();
   }
-  throw new Problem('conflict', 'The form keeps changing.');
+  throw keepsChanging();
 }
 
 function ignoreGone(error: unknown): void {

@@ -1,5 +1,5 @@
-// Rules of the form endpoints that cut across them: the locked form, bounds of lists, what answers show to whom, whose an
-// idempotency key is, and which revision of a definition counts.
+// Rules of several form endpoints: locked forms, sizes of pages, addresses in responses, the scope of idempotency keys, and
+// the revision of a definition that applies.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, configure, permit, startTestForms, type TestForms } from '../../../test/support/forms.ts';
@@ -19,23 +19,26 @@ describe('a locked form', () => {
   it.each([
     ['an intake application', 'intake', 'intake'],
     ['the applicant', 'alice', 'alice'],
-  ] as const)('is form-locked to %s who reads, updates or submits, with or without a code', async (_, creator, as) => {
-    const id = await forms.draft({ as: creator });
-    await forms.setStatus(id, 'Locked');
-    const asks = [
-      forms.ask('GET', `/${id}/data`, { as }),
-      forms.ask('GET', `/${id}/data?code=ABCDEF`, { as }),
-      forms.ask('PUT', `/${id}/data`, { as, body: { data: {}, files: {} } }),
-      forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
-      forms.ask('DELETE', `/${id}?code=ABCDEF`, { as }),
-    ];
-    for (const answer of await Promise.all(asks))
-      expect(answer).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:form-locked' } });
-    const { rowCount } = await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id]);
-    expect(rowCount).toBe(0);
-  });
+  ] as const)(
+    'is 409 form-locked for %s who reads, updates or submits, with or without a code',
+    async (_, creator, as) => {
+      const id = await forms.draft({ as: creator });
+      await forms.setStatus(id, 'Locked');
+      const asks = [
+        forms.ask('GET', `/${id}/data`, { as }),
+        forms.ask('GET', `/${id}/data?code=ABCDEF`, { as }),
+        forms.ask('PUT', `/${id}/data`, { as, body: { data: {}, files: {} } }),
+        forms.ask('POST', `/${id}`, { as, body: { operation: 'submit' } }),
+        forms.ask('DELETE', `/${id}?code=ABCDEF`, { as }),
+      ];
+      for (const response of await Promise.all(asks))
+        expect(response).toMatchObject({ status: 409, body: { type: 'urn:formgate:problem:form-locked' } });
+      const { rowCount } = await forms.pool.query('SELECT FROM code_attempts WHERE form_id = $1', [id]);
+      expect(rowCount).toBe(0);
+    },
+  );
 
-  it('can be read by form-admin, answers too', async () => {
+  it('can be read by form-admin, with its form data', async () => {
     const id = await forms.draft();
     await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: { data: { name: 'Ana' }, files: {} } });
     await forms.setStatus(id, 'Locked');
@@ -45,7 +48,7 @@ describe('a locked form', () => {
 });
 
 describe('a page of forms', () => {
-  it('holds 25 unless told, and 1 to 100 when told', async () => {
+  it('has 25 forms by default, and 1 to 100 on request', async () => {
     await Promise.all(Array.from({ length: 30 }, () => forms.draft()));
     const sizeOf = async (query: string) =>
       ((await forms.ask('GET', query, { as: 'admin' })).body as { page: { size: number } }).page.size;
@@ -56,16 +59,16 @@ describe('a page of forms', () => {
 });
 
 describe('the applicant’s addresses', () => {
-  it('are in no answer to the creator, to an assessor’s to-draft or to a save', async () => {
+  it('are in no response to the creator, to an assessor’s to-draft or to a save', async () => {
     const id = await forms.draft({ as: 'alice', applicant: anonymous('unseen@example.org') });
     const body = { data: { name: 'Alice' }, files: {} };
     const saved = await forms.ask('PUT', `/${id}/data`, { as: 'alice', body });
     const seen = await forms.ask('GET', `/${id}`, { as: 'alice' });
     const submitted = await forms.ask('POST', `/${id}`, { as: 'alice', body: { operation: 'submit' } });
     const back = await forms.ask('POST', `/${id}`, { as: 'assessor', body: { operation: 'to-draft' } });
-    for (const answer of [saved, seen, submitted, back]) {
-      expect(answer.status).toBe(200);
-      expect(answer.text).not.toMatch(/example\.org|channels/);
+    for (const response of [saved, seen, submitted, back]) {
+      expect(response.status).toBe(200);
+      expect(response.text).not.toMatch(/example\.org|channels/);
     }
   });
 });
@@ -117,7 +120,7 @@ describe('a definition', () => {
   const definitionsUrl = () =>
     `${forms.platform.url}/configuration/v2/configuration/platform/form-service${named(forms.platform.tenant)}`;
 
-  it('counts in its active revision, else in its latest', async () => {
+  it('is read from its active revision or, without one, from its latest', async () => {
     const token = await roleToken(
       forms.platform.access,
       { 'configuration-service': ['configuration-admin'] },
@@ -140,7 +143,7 @@ describe('a definition', () => {
     expect(await ask()).toBe(403);
   });
 
-  it('that permits no anonymous applicants any more refuses a create after five minutes at most', async () => {
+  it('that no longer permits anonymous applicants refuses a create after at most five minutes', async () => {
     await forms.define({ ...permit, id: 'closing' });
     const body = { definitionId: 'closing', applicant: anonymous() };
     expect((await forms.ask('POST', '', { as: 'intake', body })).status).toBe(201);
@@ -153,7 +156,7 @@ describe('a definition', () => {
 });
 
 describe('the audience of a token', () => {
-  it('may be the configuration service on register routes only: 401 on every form route', async () => {
+  it('may be the configuration service only on register routes: every form route returns 401', async () => {
     const { access } = forms.platform;
     const claims = { exp: Math.floor(Date.now() / 1000) + 86_400 };
     const token = await roleToken(

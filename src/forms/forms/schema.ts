@@ -16,7 +16,7 @@ const example = {
 export const smallBody = 16_384;
 
 const email = z.email('must be an email address').max(254, 'must have at most 254 characters');
-// Digits as people write them; E.164 allows 15.
+// Digits as people write them. E.164 allows 15.
 const phone = z
   .string()
   .regex(/^\+?(?:[\s().-]*\d){6,15}[\s().-]*$/, 'must be a telephone number')
@@ -27,7 +27,7 @@ const channel = z
     z.strictObject({ channel: z.literal('email'), address: email }),
     z.strictObject({ channel: z.literal('sms'), address: phone }),
   ])
-  .meta({ id: 'Channel', description: 'Codes go to the first email channel, else to the first channel' });
+  .meta({ id: 'Channel', description: 'Codes go to the first email channel or, without one, to the first channel' });
 
 const addressAs = z
   .string()
@@ -55,7 +55,7 @@ export const createBody = z.strictObject({
   definitionId,
   applicant: applicant
     .optional()
-    .meta({ description: 'Required of an intake application, with at least one channel; else the caller by default' }),
+    .meta({ description: 'Required of an intake application, with at least one channel. Default: the caller' }),
 });
 
 export const operationBody = z
@@ -69,7 +69,7 @@ const anObject = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'must be an object',
 );
-/** Stop after so many invalid files: a response lists no more. */
+/** Validation stops after this number of invalid files. */
 const listedErrors = 100;
 
 /** `prefix` is the URN prefix. Values of `files` are file URNs of that platform, separated by semicolons. */
@@ -80,7 +80,7 @@ export function createDataBody(prefix: string) {
   const fileUrn = z.string().regex(pattern, 'must be the URN of a file');
   const shown = { type: 'object', additionalProperties: { type: 'string', pattern: pattern.source } } as const;
   const files = anObject
-    // Before the check: the document uses the metadata of the schema that is checked.
+    // Before the check: the OpenAPI document uses the metadata of the schema that is checked.
     .meta({ ...shown, examples: [{ 'floor-plan.pdf': example.file }] })
     .superRefine((members, context) => {
       let wrong = 0;
@@ -96,7 +96,7 @@ export function createDataBody(prefix: string) {
     .strictObject({ data: anObject.meta({ type: 'object' }).optional(), files: files.optional() })
     .refine(({ data, files }) => data !== undefined || files !== undefined, 'must have data or files')
     .meta({
-      description: 'What is sent replaces what was there',
+      description: 'A member that is sent replaces the stored one',
       examples: [{ data: { businessName: 'Ana’s Bakery' }, files: {} }],
     });
 }
@@ -108,16 +108,13 @@ export const formParams = z.object({
     .meta({ examples: [example.id] }),
 });
 
-const tenantId = z
-  .string()
-  .optional()
-  .meta({ description: 'URN of the tenant; required of core users, who have none of their own' });
+const tenantId = z.string().optional().meta({ description: 'URN of the tenant; required of core users' });
 const flag = z
   .enum(['true', 'false'])
   .default('false')
   .transform((text) => text === 'true');
 const code = z.string().max(64).optional().meta({
-  description: 'The code that the applicant received. X-Form-Code is better: addresses end up in access logs',
+  description: 'The code that the applicant received. Prefer X-Form-Code: access logs contain query parameters',
 });
 
 export const tenantQuery = z.object({ tenantId });
@@ -125,7 +122,8 @@ export const codeQuery = z.object({ tenantId, code });
 export const updateQuery = z.object({
   tenantId,
   validate: flag.meta({
-    description: 'Answer the problems against the definition’s dataSchema as well, and save all the same',
+    description:
+      'Also validate against the definition’s dataSchema, and return the problems. The form data is saved in any case',
   }),
 });
 
@@ -179,11 +177,11 @@ export const cursor = z
     const [, created, id] =
       /^(\d{1,15})\.([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
     if (created && z.guid().safeParse(id).success) return { text, created: new Date(Number(created)), id: id ?? '' };
-    context.addIssue('must be the cursor of another page');
+    context.addIssue('must be a cursor of this list');
     return z.NEVER;
   })
   .optional()
-  .meta({ description: 'page.next of the page before; empty for the first page' });
+  .meta({ description: '`page.next` of the page before; empty for the first page' });
 
 export function cursorOf({ created, id }: { created: Date; id: string }): string {
   return Buffer.from(`${created.getTime()}.${id}`).toString('base64url');

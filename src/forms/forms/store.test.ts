@@ -67,14 +67,14 @@ describe('create', () => {
     expect((await outbox(id)).map(({ kind }) => kind)).toEqual(['form-created']);
   });
 
-  it('writes rows that are due at once and hold neither address nor answers', async () => {
+  it('writes rows that are due immediately and contain neither addresses nor form data', async () => {
     const id = await made();
     const rows = await outbox(id);
     expect(rows.map(({ not_before: due }) => due)).toEqual([now, now]);
     expect(JSON.stringify(rows)).not.toContain('ana@example.org');
   });
 
-  it('leaves no idempotency record when the form was not made', async () => {
+  it('writes no idempotency record if it creates no form', async () => {
     const creator = { anonymousApplicant: false, onePerApplicant: true, definitionId: 'once' };
     await made(creator);
     const scope = { tenantId, issuer: 'i', subject: 's', route: 'r', body: {}, now };
@@ -88,7 +88,7 @@ const isMove = (operation: Operation): operation is MoveOperation => 'move' in o
 
 describe('move', () => {
   it.each(operationNames.filter(isMove))(
-    '%s changes a form of its own status only, with one event of the actor',
+    '%s changes only a form of the required status, and writes one event with the actor',
     async (operation) => {
       const { move, event } = operations[operation];
       const sets = 'sets' in move ? move.sets : undefined;
@@ -140,13 +140,13 @@ describe('remove', () => {
     expect((await pool.query('SELECT FROM tombstones WHERE form_id = $1', [id])).rowCount).toBe(1);
   });
 
-  it('names no subscriber and no files where there are none', async () => {
+  it('writes neither subscriber nor files if the form has none', async () => {
     const id = await made();
     await store.remove({ tenantId, formId: id, actor, now, statuses: all });
     expect((await outbox(id)).at(-1)?.facts).toEqual({ definitionId: 'permit', actor, files: [] });
   });
 
-  it('refuses a held form, another status and another tenant, and then writes nothing', async () => {
+  it('refuses a held form, another status and another tenant, and writes nothing', async () => {
     const id = await made();
     const change = { tenantId, formId: id, actor, now, statuses: all };
     expect(await store.remove({ ...change, tenantId: 'another' })).toBe(false);

@@ -54,7 +54,7 @@ WITH form AS (
   RETURNING ${formColumns}
 ), record AS (
   ${recordSql('FROM form WHERE $5::bytea IS NOT NULL')}
-), told AS (
+), event AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT id, "tenantId", $13, jsonb_build_object('definitionId', "definitionId", 'actor', $10::jsonb), $9, $9 FROM form
 )

@@ -1,4 +1,5 @@
-// Names in form data that Node 26 reads wrong after other names (nodejs/node#63785), over HTTP: refused, or kept as sent.
+// Names in form data that Node 26 may parse wrongly after other names (nodejs/node#63785), over HTTP: refused, or stored as
+// sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { parseJson } from '../../service/http/json-parser.ts';
@@ -21,7 +22,7 @@ async function put(id: string, body: string) {
 const file = '"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553"';
 
 describe('a draft', () => {
-  it('takes no NUL in a name of its data or files, whatever was saved before, and can be deleted', async () => {
+  it('rejects a NUL in a name of its data or files, after any other save, and can be deleted', async () => {
     const id = await forms.draft();
     expect((await put(id, `{"data":{"q":1,"\\\\":2},"files":{"q":${file},"\\\\":${file}}}`)).status).toBe(200);
     const inData = await put(id, '{"data":{"q":1,"\\u0000":2},"files":{}}');
@@ -31,14 +32,14 @@ describe('a draft', () => {
     expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
   });
 
-  it('is listed and validated with the names that were saved, whatever was saved before', async () => {
+  it('is listed and validated with the saved names, after any other save', async () => {
     await forms.define({
       ...{ id: 'quoted', name: 'Quoted', anonymousApply: true, applicantRoles: [], clerkRoles: [], assessorRoles: [] },
       dataSchema: { type: 'object', properties: { h: {}, '"': { type: 'string' } }, additionalProperties: false },
     });
     const other = await forms.draft({ definitionId: 'quoted' });
     const id = await forms.draft({ definitionId: 'quoted' });
-    // Each is read by the service, the worker that validates, and the database's client.
+    // The service, the worker that validates, and the database client parse each of them.
     expect((await put(other, '{"data":{"h":1,"\\\\":2},"files":{}}')).status).toBe(200);
     expect((await forms.ask('POST', `/${other}`, { as: 'intake', body: { operation: 'submit' } })).status).toBe(400);
     expect((await put(id, '{"data":{"h":1,"\\"":"text"},"files":{}}')).status).toBe(200);

@@ -1,43 +1,35 @@
-// The entries of one register as a bare array, for form renderers. Without a token, only those of a register whose
+// Reads the entries of one register as a bare array, for form renderers. Without a token, only those of a register whose
 // definition has `anonymousRead`.
 import { createHash } from 'node:crypto';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
-import { type Answer, anonymous, type Route, route } from '../../service/http/http-app.ts';
+import { anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
 import { isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
 import { registerOf } from './register.ts';
-import { entriesResponse, nameParams, tenantQuery } from './schema.ts';
+import { entriesResponse, missing, nameParams, path, refusals, tenantQuery } from './schema.ts';
 import type { RegisterStore } from './store.ts';
 
-export interface EntriesRouteOptions extends RegisterGuards {
-  path: string;
-  store: RegisterStore;
-  urns: Urns;
-  refusals: Record<number, Answer>;
-  missing: Answer;
-}
-
-export function entriesRoute(options: EntriesRouteOptions): Route {
-  const { bearer, tenant, anonymousReadLimit, namedTenant, path, store, urns, refusals, missing } = options;
+export function entriesRoute(options: RegisterGuards & { store: RegisterStore; urns: Urns }): Route {
+  const { bearer, tenant, anonymousReadLimit, namedTenant, store, urns } = options;
   const render = createRenderer();
   return route({
     method: 'get',
-    path,
-    summary: "Read a register's entries, without a token where the register is open",
+    path: `${path}/:name/entries`,
+    summary: "Read a register's entries, without a token if the register is open",
     description:
-      'A register is open when `anonymousRead` is set on its definition in the configuration service; a change of that ' +
-      'takes up to five minutes to be seen here. Without a token, `tenantId` names the tenant, and each address has a limit.',
+      'A register is open if `anonymousRead` is set on its definition in the configuration service; a change takes effect ' +
+      'here within five minutes. Without a token, `tenantId` names the tenant, and reads are limited by client address.',
     guards: [varyByCaller, ifBearer([bearer, tenant], [anonymous, anonymousReadLimit, namedTenant])],
     params: nameParams,
     query: tenantQuery,
-    headers: { 'If-None-Match': 'ETag of an earlier answer' },
+    headers: { 'If-None-Match': 'ETag of an earlier response' },
     answers: {
       200: {
         description: 'The entries',
         schema: entriesResponse,
-        headers: { ETag: 'Of the content', 'Cache-Control': 'max-age=60 without a token, else no-store' },
+        headers: { ETag: 'Of the content', 'Cache-Control': 'max-age=60 without a token; no-store with one' },
       },
       304: { description: 'Nothing has changed' },
       ...refusals,
@@ -69,8 +61,8 @@ export function entriesRoute(options: EntriesRouteOptions): Route {
 }
 
 /**
- * RFC 9110 section 13.1.2. Express' own check would send the content again for `Cache-Control: no-cache`, which fetch adds
- * to every conditional request.
+ * RFC 9110 section 13.1.2. Express's check would send the content again for `Cache-Control: no-cache`, which fetch adds to
+ * every conditional request.
  */
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   const given = ifNoneMatch?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];

@@ -22,20 +22,20 @@ afterAll(() => backend.close());
 
 async function create({ anonymousRead = true, entries = ['Banff', 'Canmore'] as unknown[] } = {}): Promise<string> {
   const name = backend.newName();
-  const answer = await api.request('POST', '', { body: { name, description: '', entries } });
-  expect(answer.status).toBe(201);
+  const response = await api.request('POST', '', { body: { name, description: '', entries } });
+  expect(response.status).toBe(201);
   if (anonymousRead) await open(name, true);
   return name;
 }
 
-/** As an administrator does it, in the configuration service. */
+/** Opens a register in the configuration service, as an administrator does. */
 async function open(name: string, anonymousRead: boolean): Promise<void> {
   const place = { tenantId: backend.tenant.id };
   await backend.configuration.update(...home, { [`data-register:${name}`]: { anonymousRead } }, place);
   await letSee();
 }
 
-/** Time passes until the cache asks again, and has asked. */
+/** Waits until the cache has been refreshed. */
 async function letSee(): Promise<void> {
   now += 6 * minutes;
 }
@@ -45,12 +45,12 @@ const read = (name: string, headers: Record<string, string> = {}) =>
   api.request('GET', pathOf(name), { token: null, headers });
 
 describe('GET /form/v1/registers/{name}/entries without a token', () => {
-  it('200: the bare entries, where anonymousRead is set on the definition', async () => {
+  it('200: only the entries, if anonymousRead is set on the definition', async () => {
     const name = await create({ entries: [{ label: 'Banff' }] });
-    const answer = await read(name);
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual([{ label: 'Banff' }]);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+    const response = await read(name);
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual([{ label: 'Banff' }]);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
   });
 
   it('200: the entries of the active revision, as forms use them', async () => {
@@ -63,7 +63,7 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
     expect((await read(name)).body).toEqual(['Banff', 'Canmore']);
   });
 
-  it('401: the same answer for a register that is not open, one that does not exist, and a tenant that does not', async () => {
+  it('401: the same response for a closed register, a missing register and a missing tenant', async () => {
     const closed = await create({ anonymousRead: false });
     const unknownTenant = `?tenantId=${encodeURIComponent('urn:example:platform:tenant-service:v2:/tenants/000000000000000000000000')}`;
     const paths = [
@@ -74,11 +74,11 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
       pathOf(closed, '?tenantId=a&tenantId=b'),
     ];
     for (const path of paths) {
-      const answer = await api.request('GET', path, { token: null });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
-      expect(answer.headers.get('cache-control')).toBe('no-store');
-      expect(answer.body).toMatchObject({ detail: 'The register is not open to callers without a token.' });
+      const response = await api.request('GET', path, { token: null });
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
+      expect(response.headers.get('cache-control')).toBe('no-store');
+      expect(response.body).toMatchObject({ detail: 'The register is not open to callers without a token.' });
     }
   });
 
@@ -88,7 +88,7 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
     expect((await api.request('GET', pathOf(name, other), { token: null })).status).toBe(401);
   });
 
-  it('401: a definition that is open while the entries are missing, or that has no array schema', async () => {
+  it('401: an open definition without entries or without an array schema', async () => {
     const [first, second] = [await create(), await create()];
     const place = { tenantId: backend.tenant.id };
     await backend.configuration.remove('data-register', first, place);
@@ -97,7 +97,7 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
     for (const name of [first, second]) expect((await read(name)).status).toBe(401);
   });
 
-  it('no other register call works without a token, however open the register is', async () => {
+  it('no other register route works without a token, even if the register is open', async () => {
     const name = await create();
     for (const [method, path] of [
       ['GET', `/${encodeURIComponent(name)}`],
@@ -107,13 +107,13 @@ describe('GET /form/v1/registers/{name}/entries without a token', () => {
       expect((await api.request(method, `${path}${query}`, { token: null })).status).toBe(401);
   });
 
-  it('400: what can be no name', async () => {
+  it('400: an invalid name', async () => {
     expect((await api.request('GET', `/a%3Ab/entries${query}`, { token: null })).status).toBe(400);
   });
 });
 
 describe('anonymousRead is checked no more than 5 minutes stale', () => {
-  it('a register that is closed again is refused within 5 minutes, and within a minute while the service answers', async () => {
+  it('a register that is closed again is refused within 5 minutes, and within a minute if the configuration service responds', async () => {
     const name = await create();
     expect((await read(name)).status).toBe(200);
     await backend.configuration.update(
@@ -125,7 +125,7 @@ describe('anonymousRead is checked no more than 5 minutes stale', () => {
     expect((await read(name)).status).toBe(401);
   });
 
-  it('while the configuration service fails, the last answer serves for less than 5 minutes, then 502', async () => {
+  it('while the configuration service fails, the cached definition is used for less than 5 minutes, then 502', async () => {
     const { origin, pathname } = new URL(backend.configurationUrl);
     const proxy = await startFaultProxy(origin);
     onTestFinished(() => proxy.close());
@@ -140,7 +140,7 @@ describe('anonymousRead is checked no more than 5 minutes stale', () => {
     expect((await ask()).status).toBe(502);
   });
 
-  it('names that nobody opened cause no calls of their own', async () => {
+  it('reads of registers that are not open cause no further calls', async () => {
     const { origin, pathname } = new URL(backend.configurationUrl);
     const proxy = await startFaultProxy(origin);
     onTestFinished(() => proxy.close());
@@ -150,7 +150,7 @@ describe('anonymousRead is checked no more than 5 minutes stale', () => {
     expect(proxy.calls).toHaveLength(1);
   });
 
-  it('a left-over definition that is open does not open a register that is created over it', async () => {
+  it('an open definition that was left over does not open a new register of that name', async () => {
     const name = await create();
     await backend.configuration.remove('data-register', name, { tenantId: backend.tenant.id });
     const created = await api.request('POST', '', { body: { name, description: '', entries: ['secret'] } });
@@ -159,7 +159,7 @@ describe('anonymousRead is checked no more than 5 minutes stale', () => {
   });
 });
 
-describe('Caching of the answer', () => {
+describe('Caching of the response', () => {
   it('Cache-Control: max-age=60 and Vary: Accept, Authorization; the ETag is strong and changes with the content', async () => {
     const name = await create();
     const first = await read(name);
@@ -177,39 +177,39 @@ describe('Caching of the answer', () => {
     const name = await create();
     const etag = (await read(name)).headers.get('etag') ?? '';
     for (const match of [etag, `"x", ${etag}`, `W/${etag}`, '*']) {
-      const answer = await read(name, { 'if-none-match': match });
-      expect(answer.status).toBe(304);
-      expect(answer.text).toBe('');
-      expect(answer.headers.get('etag')).toBe(etag);
-      expect(answer.headers.get('cache-control')).toBe('max-age=60');
-      expect(answer.headers.get('vary')).toBe('Accept, Authorization');
+      const response = await read(name, { 'if-none-match': match });
+      expect(response.status).toBe(304);
+      expect(response.text).toBe('');
+      expect(response.headers.get('etag')).toBe(etag);
+      expect(response.headers.get('cache-control')).toBe('max-age=60');
+      expect(response.headers.get('vary')).toBe('Accept, Authorization');
     }
     expect((await read(name, { 'if-none-match': '"x"' })).status).toBe(200);
   });
 
-  it('HEAD answers as GET does, without a body', async () => {
+  it('HEAD returns what GET does, without a body', async () => {
     const name = await create();
-    const answer = await api.request('HEAD', pathOf(name), { token: null });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('etag')).toBe((await read(name)).headers.get('etag'));
-    expect(answer.text).toBe('');
+    const response = await api.request('HEAD', pathOf(name), { token: null });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('etag')).toBe((await read(name)).headers.get('etag'));
+    expect(response.text).toBe('');
   });
 });
 
 describe('GET /form/v1/registers/{name}/entries with a bearer', () => {
-  it('200 with no-store for an administrator, open or not, without a cache; 404 where there is no register', async () => {
+  it('200 with no-store for an administrator, open or not, without a cache; 404 if there is no register', async () => {
     const name = await create({ anonymousRead: false });
-    const answer = await api.request('GET', pathOf(name, ''));
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual(['Banff', 'Canmore']);
-    expect(answer.headers.get('cache-control')).toBe('no-store');
-    expect(answer.headers.get('vary')).toBe('Accept, Authorization');
+    const response = await api.request('GET', pathOf(name, ''));
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual(['Banff', 'Canmore']);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('vary')).toBe('Accept, Authorization');
     await backend.configuration.replace('data-register', name, ['Jasper'], { tenantId: backend.tenant.id });
     expect((await api.request('GET', pathOf(name, ''))).body).toEqual(['Jasper']);
     expect((await api.request('GET', pathOf(backend.newName(), ''))).status).toBe(404);
   });
 
-  it('a caller without a role reads what is open to anybody, with no-store, and nothing else', async () => {
+  it('a caller without a role reads only open registers, with no-store', async () => {
     const token = await roleToken(backend.access, { 'form-service': [] }, { realm: 'demo' });
     const open = await api.request('GET', pathOf(await create(), ''), { token });
     expect(open.status).toBe(200);
@@ -218,7 +218,7 @@ describe('GET /form/v1/registers/{name}/entries with a bearer', () => {
     expect((await api.request('GET', pathOf(closed, ''), { token })).status).toBe(403);
   });
 
-  it('401: a bearer that is not valid is not taken for none', async () => {
+  it('401: an invalid bearer is not treated as a missing one', async () => {
     const name = await create();
     for (const authorization of ['Bearer rubbish', 'Basic YTpi', 'Bearer', ' '])
       expect((await read(name, { authorization })).status).toBe(401);
@@ -231,18 +231,18 @@ describe('GET /form/v1/registers/{name}/entries with a bearer', () => {
   });
 });
 
-describe('Rate limit by address', () => {
+describe('Rate limit by client address', () => {
   const from = (address: string) => ({ 'x-forwarded-for': address });
 
-  it('RateLimit headers of draft 7 on every answer; beyond the limit 429 with Retry-After; other addresses go on', async () => {
+  it('every response has RateLimit headers of draft 7; beyond the limit 429 with Retry-After; other addresses are not affected', async () => {
     const replica = await backend.start({ anonymousReads: { reads: 3, seconds: 60 }, trustedProxies: 1 });
     const name = await create();
     const ask = (address: string) => replica.request('GET', pathOf(name), { token: null, headers: from(address) });
     for (const remaining of [2, 1, 0]) {
-      const answer = await ask('203.0.113.7');
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('ratelimit-policy')).toBe('3;w=60');
-      expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^limit=3, remaining=${remaining}, reset=\\d+$`));
+      const response = await ask('203.0.113.7');
+      expect(response.status).toBe(200);
+      expect(response.headers.get('ratelimit-policy')).toBe('3;w=60');
+      expect(response.headers.get('ratelimit')).toMatch(new RegExp(`^limit=3, remaining=${remaining}, reset=\\d+$`));
     }
     const refused = await ask('203.0.113.7');
     expect(refused.status).toBe(429);
@@ -253,19 +253,19 @@ describe('Rate limit by address', () => {
     expect((await replica.request('GET', pathOf(name, ''), { headers: from('203.0.113.7') })).status).toBe(200);
   });
 
-  it('refusals count too, and the addresses of one IPv6 /64 count as one', async () => {
+  it('refusals count too, and addresses of one IPv6 /64 count together', async () => {
     const replica = await backend.start({ anonymousReads: { reads: 2, seconds: 60 }, trustedProxies: 1 });
     const ask = (address: string) => replica.request('GET', pathOf('nothing'), { token: null, headers: from(address) });
-    const answers = [
+    const responses = [
       await ask('2001:db8::1'),
       await ask('2001:db8::2'),
       await ask('2001:db8::ffff:3'),
       await ask('2001:db8:0:1::1'),
     ];
-    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429, 401]);
+    expect(responses.map(({ status }) => status)).toEqual([401, 401, 429, 401]);
   });
 
-  it('addresses do not reach the log', async () => {
+  it('addresses are not logged', async () => {
     await read(await create(), from('203.0.113.77'));
     expect(api.logText()).not.toContain('203.0.113.77');
   });

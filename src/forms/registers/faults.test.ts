@@ -44,16 +44,16 @@ async function expectRegister(name: string, anonymousRead: boolean): Promise<voi
 }
 
 interface Change {
-  /** Each has every step that there is. */
+  /** Each change has every possible step. */
   what: string;
-  /** What is asked of the configuration service, in this order, after it was asked for both parts. */
+  /** The calls to the configuration service after it returned both parts, in this order. */
   steps: string[];
   prepare(name: string): Promise<void>;
   send(replica: Replica, name: string): Promise<{ status: number }>;
   success: number;
-  /** What a repeat answers when the broken request had done everything. */
+  /** The status of a repeat if the broken request had done everything. */
   done: number;
-  /** What a repeat may answer when it had done a part. */
+  /** The possible statuses of a repeat if it had done a part. */
   half: number;
   expectDone(name: string): Promise<void>;
 }
@@ -104,7 +104,7 @@ const changes: Change[] = [
   },
 ];
 
-/** A replica of its own for each case, so that no circuit and no token of another case is in the way. */
+/** Each case has its own replica, so that circuits and tokens of other cases do not matter. */
 async function withReplica<T>(
   timeoutMs: number,
   work: (replica: Replica, proxy: FaultProxy) => Promise<T>,
@@ -120,9 +120,9 @@ async function withReplica<T>(
   }
 }
 
-/** Longer than a list of the largest tenant takes on a busy machine. */
+/** Milliseconds; more than a list of the largest tenant takes on a busy machine. */
 const hangMs = 2_000;
-/** What the configuration service may refuse of a request itself. */
+/** Statuses with which the configuration service may refuse a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
@@ -138,7 +138,7 @@ const stepOf = (call: string) =>
 describe.each(changes)('$what', (change) => {
   const calls = change.steps.length + 2;
 
-  it('makes its calls in an order in which each may fail, and no others', () =>
+  it('makes only the expected calls, in an order in which each may fail', () =>
     withReplica(10_000, async (replica, proxy) => {
       const name = backend.newName();
       await change.prepare(name);
@@ -152,7 +152,7 @@ describe.each(changes)('$what', (change) => {
   const connections: Fault[] = ['refused', 'reset', 'half an answer', 'lost answer', 'hang'];
   const lasting: Fault[] = [...connections, 400, 409, 413, 422, 401, 403, 404, 429, 500, 503];
   it.each(lasting)(
-    'answers %s from any call on with the specified status, and a repeat ends in the right state',
+    'returns the specified status if calls fail with %s from any call on, and a repeat ends in the right state',
     async (fault) => {
       const breakAt = (at: number) =>
         withReplica(fault === 'hang' ? hangMs : 10_000, async (replica, proxy) => {
@@ -175,7 +175,7 @@ describe.each(changes)('$what', (change) => {
   );
 
   const passing: Fault[] = ['reset', 'half an answer', 'lost answer', 401, 503];
-  it.each(passing)('gets over one %s at any call without the client noticing', async (fault) => {
+  it.each(passing)('succeeds despite one %s at any call', async (fault) => {
     const breakAt = (at: number) =>
       withReplica(10_000, async (replica, proxy) => {
         const name = backend.newName();
@@ -204,7 +204,7 @@ describe('Reads', () => {
     503,
   ];
   it.each(faults)(
-    'GET of a register and of the list answer %s at either call with the specified status',
+    'GET of a register and of the list return the specified status if either call fails with %s',
     async (fault) => {
       const name = backend.newName();
       await backend.configuration.replace('data-register', name, before, place);
@@ -225,8 +225,8 @@ describe('Reads', () => {
   );
 });
 
-describe('What a failure tells', () => {
-  it('a rejection names its reason to the client; a failure names none, and neither writes answers or entries to the log', () =>
+describe('What a failure discloses', () => {
+  it('a rejection tells the client its reason, a failure does not; neither logs responses or entries', () =>
     withReplica(10_000, async (replica, proxy) => {
       const body = { name: backend.newName(), description: 'After', entries: ['canary of the entries'] };
       await proxy.break(400, { at: 3 });
@@ -242,11 +242,11 @@ describe('What a failure tells', () => {
   it('an open circuit is 502 with Retry-After, and calls work again after it has closed', () =>
     withReplica(10_000, async (replica, proxy) => {
       await proxy.break(500, { at: 1 });
-      let answer = await replica.request('GET', '');
-      for (let asked = 0; asked < 20 && !answer.headers.has('retry-after'); asked += 1)
-        answer = await replica.request('GET', '');
-      expect(answer.status).toBe(502);
-      expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+      let response = await replica.request('GET', '');
+      for (let asked = 0; asked < 20 && !response.headers.has('retry-after'); asked += 1)
+        response = await replica.request('GET', '');
+      expect(response.status).toBe(502);
+      expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
       const made = proxy.calls.length;
       expect((await replica.request('GET', '/towns')).status).toBe(502);
       expect(proxy.calls).toHaveLength(made);

@@ -1,5 +1,5 @@
-// How much a register and a tenant may hold, and how long that takes. The other test files run at the same time, so a time
-// counts as kept when one of several tries keeps it.
+// The limits of a register and of a tenant, and the time that large ones take. Other test files run concurrently, so the
+// best of several attempts counts.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   place = { tenantId: backend.tenant.id };
 });
 
-// Removing a thousand registers, one definition after the other, takes its time on a platform that is not our own.
+// On a real platform, removing a thousand registers one by one takes long.
 afterAll(() => backend.close(), 600_000);
 
 const home = ['platform', 'configuration-service'] as const;
@@ -36,8 +36,8 @@ const objects = (count: number) =>
 
 async function timed(request: () => Promise<Answered>): Promise<Answered & { ms: number }> {
   const started = performance.now();
-  const answer = await request();
-  return { ...answer, ms: performance.now() - started };
+  const response = await request();
+  return { ...response, ms: performance.now() - started };
 }
 
 describe('At most 10,000 entries and 1 MiB', () => {
@@ -77,12 +77,12 @@ describe('At most 10,000 entries and 1 MiB', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: ['one'] });
   });
 
-  it('400: more than 1 MiB of entries where the service takes larger bodies; 413 where it does not', async () => {
+  it('400: more than 1 MiB of entries if larger bodies are allowed; otherwise 413', async () => {
     const larger = await backend.start({ bodyLimit: 4 * 1_048_576 });
     const body = { name: backend.newName(), description: '', entries: ['x'.repeat(1_048_576)] };
-    const answer = await larger.request('POST', '', { body });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
+    const response = await larger.request('POST', '', { body });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/entries' }] });
     expect((await api.request('POST', '', { body })).status).toBe(413);
     const right = { ...body, entries: ['x'.repeat(1_048_576 - 4)] };
     expect((await larger.request('POST', '', { body: right })).status).toBe(201);
@@ -119,7 +119,7 @@ describe('The list of a tenant with many registers', () => {
     }
   }
 
-  it('1,000 registers: a page in under 300 ms, by one call for the definitions and one for the entries; every register once', async () => {
+  it('1,000 registers: a page takes under 300 ms and two calls, one for definitions and one for entries; every register is listed once', async () => {
     const names = await fill(1_000, (index) => objects(20).map((entry) => ({ ...entry, of: index })));
     await api.request('GET', '?top=100');
     let best = Number.POSITIVE_INFINITY;
@@ -137,7 +137,7 @@ describe('The list of a tenant with many registers', () => {
     expect(listed.filter((name) => names.includes(name))).toEqual(names);
   }, 60_000);
 
-  it('registers too large for one answer of the configuration service are listed all the same, in pages of at most 8 MiB', async () => {
+  it('registers too large for one response of the configuration service are listed as well, in pages of at most 8 MiB', async () => {
     const large = 'x'.repeat(1_000_000);
     const names = await fill(20, () => [large]);
     await withCounting(async (replica, calls) => {

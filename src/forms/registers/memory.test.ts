@@ -1,5 +1,4 @@
-// What the largest registers cost in memory: the form service as a process of its own, as in a cluster, watched from
-// outside.
+// The memory that the largest registers take, measured in a process of the form service as in a cluster.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -20,7 +19,7 @@ beforeAll(async () => {
   const { access } = platform;
   token = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   const main = join(import.meta.dirname, '..', 'main.ts');
-  // The flags that every process of the product runs with: docs/decisions/0013-flags-for-memory.md.
+  // The flags of every process of the product: docs/decisions/0013-flags-for-memory.md.
   child = spawn(process.execPath, ['--max-semi-space-size=8', '--heap-growing-percent=30', main], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
@@ -59,7 +58,7 @@ async function listening({ stdout }: ChildProcess): Promise<typeof ports> {
   throw new Error('the form service did not start');
 }
 
-/** MiB that the process holds. */
+/** Resident memory of the process in MiB. */
 async function residentMemory(): Promise<number> {
   const { text } = await call(`http://127.0.0.1:${ports.metricsPort}/metrics`);
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1]) / 1_048_576;

@@ -1,4 +1,4 @@
-// Names that try to break out of their place: refused, or taken literally, but never another resource.
+// Names that try to address another resource: they are refused or taken literally.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -60,20 +60,20 @@ const bad: [string, string][] = [
   ['a zero-width joiner', 'a\u200db'],
 ];
 
-describe('A name that is none', () => {
-  it.each(bad)('400 on create: %s; nothing is asked of the configuration service', async (_what, name) => {
+describe('An invalid name', () => {
+  it.each(bad)('400 on create: %s; the configuration service is not called', async (_what, name) => {
     calls.length = 0;
-    const answer = await api.request('POST', '', { body: { name, description: 'x' } });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/name' }] });
+    const response = await api.request('POST', '', { body: { name, description: 'x' } });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/name' }] });
     expect(calls).toEqual([]);
   });
 
   it.each(bad.filter(([, name]) => name !== ''))(
-    '400 on GET, PATCH, DELETE and entries, percent-encoded: %s; nothing is asked of the configuration service',
+    '400 on GET, PATCH, DELETE and entries, percent-encoded: %s; the configuration service is not called',
     async (_what, name) => {
       calls.length = 0;
-      // As %2e too: fetch would collapse the dots.
+      // Not with fetch, which would collapse the dots, also as %2e.
       const encoded = encodeURIComponent(name).replaceAll('.', '%2E');
       for (const [method, path, body] of [
         ['GET', `/${encoded}`, undefined],
@@ -97,7 +97,7 @@ describe('A name that is none', () => {
     expect(calls).toEqual([]);
   });
 
-  it('a path that leaves the registers literally is no register: 404 or another known address, never a register', async () => {
+  it('a path that leaves /registers is never a register: 404, or another known address', async () => {
     calls.length = 0;
     for (const path of ['/../x', '/../../v1/registers/..', '//x', '/x/y', '/x/../y', '/./x'])
       expect((await raw('GET', path)).status, path).toBe(404);
@@ -105,7 +105,7 @@ describe('A name that is none', () => {
   });
 });
 
-describe('A name that looks like something else and is one', () => {
+describe('A valid name that looks like something else', () => {
   const odd = [
     '__proto__',
     'constructor',
@@ -136,7 +136,7 @@ describe('A name that looks like something else and is one', () => {
     expect(await listed()).not.toContain(name);
   });
 
-  it('names are case sensitive: two that differ in case only are two registers', async () => {
+  it('names are case sensitive: two that differ only in case are two registers', async () => {
     for (const name of ['Towns', 'towns'])
       expect((await api.request('POST', '', { body: { name, description: name } })).status).toBe(201);
     expect((await api.request('GET', '/Towns')).body).toMatchObject({ description: 'Towns' });
@@ -145,7 +145,7 @@ describe('A name that looks like something else and is one', () => {
     expect((await api.request('DELETE', '/towns')).status).toBe(204);
   });
 
-  it('spaces inside a name may be sent as %20 and are not encoded in what is stored', async () => {
+  it('spaces inside a name may be sent as %20 and are stored unencoded', async () => {
     const name = 'Cities of the North';
     expect((await api.request('POST', '', { body: { name, description: '' } })).status).toBe(201);
     expect((await raw('GET', '/Cities%20of%20the%20North')).status).toBe(200);
@@ -159,7 +159,7 @@ async function listed(): Promise<string[]> {
   return (await listPages(api)).flatMap(({ results }) => results.map(({ name }) => name));
 }
 
-/** As it is on the wire, by an administrator. */
+/** Sends a raw request as an administrator. */
 async function raw(method: string, path: string, body?: unknown): Promise<{ status: number }> {
   const token = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   const text = body === undefined ? '' : JSON.stringify(body);

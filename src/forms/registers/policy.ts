@@ -1,5 +1,5 @@
-// Who may do what with registers. Administrators of forms or of configuration manage them; a caller without a token may
-// read the entries of open registers, and nothing else.
+// Decides who may do what with registers. Administrators of forms or of configuration manage them. Other callers may only
+// read the entries of open registers.
 import { bearer, callTenant, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Caller, Tenants } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
@@ -15,35 +15,30 @@ export interface RegisterPolicyOptions {
   anonymousReads: RateLimiter;
 }
 
-export interface RegisterGuards {
-  /** Also for tokens issued to the configuration service: a caller with only configuration-admin has no other. */
-  bearer: Guard;
-  mayManage: Guard;
-  tenant: Guard;
-  anonymousReadLimit: Guard;
-  /** The tenant that the query of a call without a token names. */
-  namedTenant: Guard;
-}
+export type RegisterGuards = ReturnType<typeof createRegisterGuards>;
 
-export function createRegisterGuards({ urns, verifier, tenants, ...options }: RegisterPolicyOptions): RegisterGuards {
+export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }: RegisterPolicyOptions) {
+  /** The tenant that the query of a call without a token names. */
+  const namedTenant: Guard = {
+    name: 'namedTenant',
+    async check(request, response) {
+      const { tenantId } = request.query;
+      const named = typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined;
+      if (!named) throw refuseRead(undefined);
+      response.locals.tenant = named;
+    },
+  };
   return {
+    /** Also accepts tokens issued to the configuration service: a caller with only configuration-admin has no other. */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
     tenant: callTenant(tenants),
-    anonymousReadLimit: addressLimit(options.anonymousReads),
-    namedTenant: {
-      name: 'namedTenant',
-      async check(request, response) {
-        const { tenantId } = request.query;
-        const named = typeof tenantId === 'string' ? await tenants.byId(tenantId) : undefined;
-        if (!named) throw refuseRead(undefined);
-        response.locals.tenant = named;
-      },
-    },
+    anonymousReadLimit: addressLimit(anonymousReads),
+    namedTenant,
   };
 }
 
-/** Keeps caches from serving one caller's response, refusals included, to another. */
+/** Keeps caches from serving one caller's response, also a refusal, to another. */
 export const varyByCaller: Guard = {
   name: 'varyByCaller',
   check: (_request, response) => void response.vary('Accept, Authorization'),
@@ -56,7 +51,7 @@ export function isManager(caller: Caller | undefined, urns: Urns): boolean {
   return caller !== undefined && managerRoles(urns).some((role) => caller.roles.has(role));
 }
 
-/** One refusal for a closed register, a missing one and a missing tenant, so that it does not tell which it is. */
+/** The same refusal for a closed register, a missing one and a missing tenant, so that it does not disclose which it is. */
 export function refuseRead(caller: Caller | undefined): Problem {
   if (caller) return new Problem('forbidden', 'The register is not open to callers without a role.');
   return new Problem('unauthenticated', 'The register is not open to callers without a token.', {

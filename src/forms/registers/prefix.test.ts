@@ -1,4 +1,4 @@
-// The register API of a platform with another URN prefix: its roles, audiences and tenants are named by it.
+// The register API of a platform with another URN prefix: its roles, audiences and tenants have that prefix.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { roleToken } from '../../../test/support/platform.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.close());
 
-it('with another URN prefix, roles and tenants of that prefix count, and those of urn:example do not', async () => {
+it('with another URN prefix, only roles and tenants of that prefix count, not those of urn:example', async () => {
   const { access, tenant } = backend;
   expect(access.urns.service('configuration-service')).toBe('urn:ads:platform:configuration-service');
   expect(tenant.id).toMatch(/^urn:ads:platform:tenant-service:v2:\/tenants\//);
@@ -26,7 +26,7 @@ it('with another URN prefix, roles and tenants of that prefix count, and those o
   expect((await api.request('GET', '', { token: foreign })).status).toBe(403);
 });
 
-it('the document of the API names registers by that prefix', () => {
+it('the OpenAPI document names registers with that prefix', () => {
   const descriptions = api.routes.map(({ description }) => description ?? '').join();
   expect(descriptions).toContain('`urn:ads:platform:configuration:v2:/configuration/data-register/<name>`');
   expect(descriptions).not.toContain('urn:example');

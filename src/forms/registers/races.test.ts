@@ -1,4 +1,4 @@
-// Changes at the same time, on two replicas that share nothing but the database and the configuration service.
+// Concurrent changes on two replicas that share only the database and the configuration service.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -27,8 +27,10 @@ const of = (index: number): Replica => replicas[index % 2 === 0 ? 0 : 1];
 
 async function create(): Promise<string> {
   const name = backend.newName();
-  const answer = await of(0).request('POST', '', { body: { name, description: 'first', entries: ['first', 'first'] } });
-  expect(answer.status).toBe(201);
+  const response = await of(0).request('POST', '', {
+    body: { name, description: 'first', entries: ['first', 'first'] },
+  });
+  expect(response.status).toBe(201);
   return name;
 }
 
@@ -47,17 +49,17 @@ async function withSlowReplica(options: ReplicaOptions, work: (slow: Replica, pr
   }
 }
 
-describe('Two administrators patching at once on two replicas', () => {
-  it('both succeed, one after the other; the register is what one of them wrote, never a mixture', async () => {
+describe('Concurrent patches by two administrators on two replicas', () => {
+  it('both succeed; the register is what one of them wrote, never a mixture', async () => {
     const name = await create();
     for (let round = 0; round < 15; round += 1) {
       const labels = [`a${round}`, `b${round}`];
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         labels.map((label, index) => of(index).request('PATCH', pathOf(name), { body: patchBody(label) })),
       );
-      for (const [index, answer] of answers.entries()) {
-        expect(answer.status).toBe(200);
-        expect(answer.body).toMatchObject(patchBody(labels[index] ?? ''));
+      for (const [index, response] of responses.entries()) {
+        expect(response.status).toBe(200);
+        expect(response.body).toMatchObject(patchBody(labels[index] ?? ''));
       }
       const { description, entries } = await read(name);
       expect(labels).toContain(description);
@@ -65,18 +67,18 @@ describe('Two administrators patching at once on two replicas', () => {
     }
   });
 
-  it('twenty patches at once of one register all succeed, and the register is what one of them wrote', async () => {
+  it('twenty patches of one register all succeed, and the register is what one of them wrote', async () => {
     const name = await create();
     const labels = Array.from({ length: 20 }, (_, index) => `label ${index}`);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       labels.map((label, index) => of(index).request('PATCH', pathOf(name), { body: patchBody(label) })),
     );
-    expect(answers.map(({ status }) => status)).toEqual(labels.map(() => 200));
+    expect(responses.map(({ status }) => status)).toEqual(labels.map(() => 200));
     const { description, entries } = await read(name);
     expect(entries).toEqual([description, description]);
   });
 
-  it('the pin moves to what was written last, whoever wrote it', async () => {
+  it('the pin moves to the entries that were written last', async () => {
     const name = await create();
     await backend.revisions.create('data-register', name, place);
     await backend.configuration.setActiveRevision('data-register', name, 0, place);
@@ -90,22 +92,22 @@ describe('Two administrators patching at once on two replicas', () => {
   });
 });
 
-describe('A create racing a create', () => {
-  it('one is 201 and the other 409, and the register is the one of the 201', async () => {
+describe('Two concurrent creates of one register', () => {
+  it('one returns 201 and the other 409, and the register is the one of the 201', async () => {
     for (let round = 0; round < 15; round += 1) {
       const name = backend.newName();
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         ['a', 'b'].map((label, index) => of(index).request('POST', '', { body: { name, ...patchBody(label) } })),
       );
-      expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
-      const winner = answers.findIndex(({ status }) => status === 201) === 0 ? 'a' : 'b';
+      expect(responses.map(({ status }) => status).sort()).toEqual([201, 409]);
+      const winner = responses.findIndex(({ status }) => status === 201) === 0 ? 'a' : 'b';
       expect(await read(name)).toMatchObject(patchBody(winner));
     }
   });
 });
 
-describe('A delete racing a patch', () => {
-  it('leaves either no register or none that is half', async () => {
+describe('A delete concurrent with a patch', () => {
+  it('leaves a complete register or none', async () => {
     for (let round = 0; round < 10; round += 1) {
       const name = await create();
       const [removed, patched] = await Promise.all([
@@ -122,8 +124,8 @@ describe('A delete racing a patch', () => {
   });
 });
 
-describe('Creates and deletes of different registers at once', () => {
-  it('lose no definition of one another, though all are in one document', async () => {
+describe('Concurrent creates and deletes of different registers', () => {
+  it('lose no definition, though all are in one document', async () => {
     const names = Array.from({ length: 12 }, () => backend.newName());
     const send = (method: string) =>
       Promise.all(
@@ -139,8 +141,8 @@ describe('Creates and deletes of different registers at once', () => {
   });
 });
 
-describe('Waiting for one another', () => {
-  it('who waits in vain for a register gets 503 with Retry-After and has changed nothing; reads do not wait', () =>
+describe('Waiting for the lock', () => {
+  it('a change that waits too long gets 503 with Retry-After and changes nothing; reads do not wait', () =>
     withSlowReplica({ timeoutMs: 3_000 }, async (slow, proxy) => {
       const name = await create();
       const waiting = await backend.start({ waitMs: 300 });
@@ -156,7 +158,7 @@ describe('Waiting for one another', () => {
       expect(await read(name)).toMatchObject(patchBody('after'));
     }));
 
-  it('changes that hang hold few connections: the rest of the process still gets some, and so do other registers later', () =>
+  it('changes that hang hold few connections: form requests and other registers still get some', () =>
     withSlowReplica({ timeoutMs: 1_500, connections: 4 }, async (slow, proxy) => {
       const names = await Promise.all(Array.from({ length: 8 }, create));
       await proxy.break('hang', { at: 1 });
@@ -171,7 +173,7 @@ describe('Waiting for one another', () => {
         .toBe(200);
     }));
 
-  it('many patches of one register on one replica wait on one connection', async () => {
+  it('many patches of one register on one replica use one connection', async () => {
     const replica = await backend.start();
     const name = await create();
     await Promise.all(
@@ -182,7 +184,7 @@ describe('Waiting for one another', () => {
 });
 
 describe('The database', () => {
-  it('503 with Retry-After when it cannot be reached; reads do not need it', async () => {
+  it('an unreachable database is 503 with Retry-After for changes; reads do not need it', async () => {
     const pool = new pg.Pool({
       connectionString: 'postgres://nobody@127.0.0.1:9/none',
       connectionTimeoutMillis: 1_000,
@@ -190,13 +192,13 @@ describe('The database', () => {
     onTestFinished(() => pool.end());
     const replica = await backend.start({ pool });
     const name = await create();
-    const answer = await replica.request('PATCH', pathOf(name), { body: patchBody('x') });
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get('retry-after')).toBe('5');
+    const response = await replica.request('PATCH', pathOf(name), { body: patchBody('x') });
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toBe('5');
     expect((await replica.request('GET', pathOf(name))).body).toMatchObject(patchBody('first'));
   });
 
-  it('503 when the lock is lost in the middle: no further step starts, the process lives on, and a repeat works', () =>
+  it('a lost lock is 503: no further step starts, the process continues, and a repeat works', () =>
     withSlowReplica({}, async (slow, proxy) => {
       const name = await create();
       await proxy.break('late answer', { at: 1, times: 2 });

@@ -1,4 +1,4 @@
-// The register's own rules, without HTTP: names, parts, entries, pages.
+// The rules of registers without HTTP: names, parts, entries, pages.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -46,7 +46,7 @@ describe('Limits 1, register name', () => {
     ['an emoji', '🍁'],
     ['NUL', 'a\0b'],
     ['a zero-width space', 'a\u200bb'],
-  ])('%s is no name', (_what, name) => {
+  ])('%s is not a name', (_what, name) => {
     expect(namePattern.test(name)).toBe(false);
   });
 
@@ -69,7 +69,7 @@ describe('Rule 1, existence', () => {
   const definition = { hasArraySchema: true, description: 'Towns', anonymousRead: false };
   const latest = { revision: 0, configuration: ['Banff'] };
 
-  it('both parts make a register; one does not, and neither does a definition without an array schema', () => {
+  it('a register needs both parts, and an array schema in its definition', () => {
     expect(registerOf('x', { definition, latest })).toEqual({
       namespace: 'data-register',
       name: 'x',
@@ -81,11 +81,14 @@ describe('Rule 1, existence', () => {
     expect(registerOf('x', { definition: { ...definition, hasArraySchema: false }, latest })).toBeUndefined();
   });
 
-  it.each([{}, null, 'Banff', 1, { 0: 'Banff' }])('%j in place of an array is no entries', (configuration) => {
-    expect(entriesOf({ latest: { revision: 0, configuration } })).toBeUndefined();
-  });
+  it.each([{}, null, 'Banff', 1, { 0: 'Banff' }])(
+    '%j in place of an array is a register without entries',
+    (configuration) => {
+      expect(entriesOf({ latest: { revision: 0, configuration } })).toBeUndefined();
+    },
+  );
 
-  it('entries are those of the active revision where there is one', () => {
+  it('entries are those of the active revision if there is one', () => {
     expect(entriesOf({ latest, active: { revision: 3, configuration: ['Jasper'] } })).toEqual(['Jasper']);
   });
 
@@ -121,7 +124,7 @@ describe('Rule 1, existence', () => {
     for (const nothing of [undefined, null, [], 'text']) expect(definitionsIn(nothing).size).toBe(0);
   });
 
-  it('only a definition that says true is open', () => {
+  it('only anonymousRead true makes a register open', () => {
     for (const [anonymousRead, isOpen] of [
       [true, true],
       ['true', false],
@@ -133,7 +136,7 @@ describe('Rule 1, existence', () => {
 });
 
 describe('Rule 4 and Limits 2, entries', () => {
-  it('all strings, all objects and none are right', () => {
+  it('all strings, all objects and no entries are accepted', () => {
     for (const entries of [[], ['', 'a'], [{}, { a: [1, null] }]]) expect(entryProblems(entries)).toEqual([]);
   });
 
@@ -165,19 +168,19 @@ describe('Rule 4 and Limits 2, entries', () => {
     );
   });
 
-  it('10,000 entries are right and one more is not', () => {
+  it('10,000 entries are accepted and one more is not', () => {
     const entries = Array.from({ length: maxEntries }, (_, index) => `${index}`);
     expect(entryProblems(entries)).toEqual([]);
     expect(entryProblems([...entries, 'one more'])).toEqual([{ path: [], detail: 'must have at most 10000 items' }]);
   });
 
-  it('1 MiB of JSON in UTF-8 is right and one byte more is not', () => {
+  it('1 MiB of JSON in UTF-8 is accepted and one byte more is not', () => {
     const entries = ['é'.repeat((maxEntriesBytes - 4) / 2)];
     expect(entryProblems(entries)).toEqual([]);
     expect(entryProblems([`${entries[0]}x`])).toHaveLength(1);
   });
 
-  it('so many wrong entries are named that the answer stays small', () => {
+  it('at most 20 invalid entries are listed, so that the response stays small', () => {
     expect(entryProblems(Array.from({ length: 10_000 }, () => 1))).toHaveLength(20);
   });
 });
@@ -188,7 +191,7 @@ describe('A page of registers', () => {
   const options = { after: undefined, top: 3, maxBytes: 1_000_000 };
   const found = (names: string[]): NamedEntries[] => names.map((name) => ({ name, entries: [name] }));
 
-  it('is sorted by name, holds at most top, and tells after which name the next one starts', () => {
+  it('is sorted by name, has at most top registers, and names the last one if there are more', () => {
     const page = createRegisterPage({ ...options, definitions: definitionsOf(['d', 'b', 'a', 'C']) });
     page.add(found(['d', 'a']));
     page.add(found(['b', 'C']));
@@ -197,7 +200,7 @@ describe('A page of registers', () => {
     expect(next).toBe('b');
   });
 
-  it('ends early once it holds so many bytes, but always holds one register', () => {
+  it('ends early at its limit of bytes, but always has one register', () => {
     const page = createRegisterPage({ ...options, maxBytes: 10, definitions: definitionsOf(['a', 'b', 'c']) });
     page.add([
       { name: 'a', entries: ['much more than ten bytes'] },
@@ -206,7 +209,7 @@ describe('A page of registers', () => {
     expect(page.result()).toMatchObject({ registers: [{ name: 'a' }], next: 'a' });
   });
 
-  it('pages one after the other show each register once, whatever the order and the repeats it is fed with', () => {
+  it('is followed by pages that list each register once, for any order and repetition of the input', () => {
     const names = fc.uniqueArray(fc.stringMatching(/^[A-Za-z0-9]{1,3}$/), { maxLength: 30 });
     fc.assert(
       fc.property(
@@ -233,7 +236,7 @@ describe('A page of registers', () => {
     );
   });
 
-  it("a cursor leads to the name that it was made of, and only a register's name passes as one", () => {
+  it("a cursor decodes to its name, and only a register's name is accepted", () => {
     expect(listQuery.parse({ after: encodeCursor('Cities of the North') }).after).toBe('Cities of the North');
     for (const after of ['x', encodeCursor('../x'), Buffer.from('{}').toString('base64url'), 'é'])
       expect(listQuery.safeParse({ after }).success).toBe(false);

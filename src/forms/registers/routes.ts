@@ -1,5 +1,5 @@
-// Routes of data registers. The checks run in this order: 401, 403, tenant, validation, then the configuration service,
-// whose failures are all 502.
+// Routes of data registers. The checks run in this order: 401, 403, tenant, validation, then the configuration service.
+// Every failure of that service is 502.
 import type { Response } from 'express';
 import { type Answer, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
@@ -13,8 +13,11 @@ import {
   encodeCursor,
   listQuery,
   listResponse,
+  missing,
   nameParams,
   patchBody,
+  path,
+  refusals,
   registerResponse,
   tenantQuery,
 } from './schema.ts';
@@ -26,14 +29,6 @@ export interface RegisterRoutesOptions extends RegisterGuards {
   urns: Urns;
 }
 
-const path = '/form/v1/registers';
-const refusals = {
-  400: { description: 'The request is not valid, or the configuration service rejected it' },
-  401: { description: 'No valid bearer' },
-  403: { description: 'The caller has neither form-admin nor configuration-admin, or names another tenant' },
-  502: { description: 'The configuration service failed or denied access' },
-} satisfies Record<number, Answer>;
-const missing: Answer = { description: 'No such register: one without its definition or its entries does not exist' };
 const busy: Answer = {
   description: 'Another change of the register is still running, or the database cannot be reached',
   headers: { 'Retry-After': 'Seconds' },
@@ -46,7 +41,7 @@ export function registerRoutes(options: RegisterRoutesOptions): Route[] {
     readRoute(options),
     patchRoute(options),
     deleteRoute(options),
-    entriesRoute({ ...options, path: `${path}/:name/entries`, refusals, missing }),
+    entriesRoute(options),
   ];
 }
 
@@ -80,7 +75,7 @@ function readRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     method: 'get',
     path: `${path}/:name`,
     summary: 'Read a register',
-    description: 'Entries are those that forms use: of the active revision, else of the latest.',
+    description: 'Returns the entries that forms use: of the active revision or, without one, of the latest.',
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
@@ -99,8 +94,8 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
     path,
     summary: 'Create a register',
     description:
-      `Forms refer to it by \`${urns.register('<name>')}\`, the name as it is. ` +
-      'What a failed create left behind does not stand in the way of a repeat.',
+      `Forms refer to it by \`${urns.register('<name>')}\`, with the name unencoded. ` +
+      'A create can be repeated after it failed halfway.',
     guards: [bearer, mayManage, tenant],
     query: tenantQuery,
     body: createBody,
@@ -126,8 +121,8 @@ function patchRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOption
     path: `${path}/:name`,
     summary: 'Change the description, the entries, or both',
     description:
-      'A field that is not sent stays. Entries are replaced whole and published: where an older revision is pinned as ' +
-      'active, the pin moves to what was written. `anonymousRead` stays as it is.',
+      'A field that is not sent is unchanged. Entries are replaced as a whole and published: if an older revision is ' +
+      'active, the new entries become active. `anonymousRead` is unchanged.',
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,
@@ -150,8 +145,8 @@ function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptio
     path: `${path}/:name`,
     summary: 'Delete a register with the history of its entries',
     description:
-      'Forms that refer to it lose its options. Half a register, as a failed delete leaves it, is removed too and ' +
-      'answered with 404.',
+      'Forms that refer to it lose its options. An incomplete register, as a failed delete leaves it, is removed as well; ' +
+      'the response is 404.',
     guards: [bearer, mayManage, tenant],
     params: nameParams,
     query: tenantQuery,

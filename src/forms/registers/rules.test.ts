@@ -30,8 +30,8 @@ const objects = [
 const pathOf = (name: string) => `/${encodeURIComponent(name)}`;
 
 async function create(entries: unknown = strings, name = backend.newName()): Promise<string> {
-  const answer = await api.request('POST', '', { body: { name, description: 'Towns', entries } });
-  expect(answer.status).toBe(201);
+  const response = await api.request('POST', '', { body: { name, description: 'Towns', entries } });
+  expect(response.status).toBe(201);
   return name;
 }
 
@@ -40,14 +40,14 @@ async function definitionOf(name: string): Promise<unknown> {
   return (latest?.configuration as Record<string, unknown> | undefined)?.[`data-register:${name}`];
 }
 
-/** What is stored of the entries: the number of the pinned revision, and all revisions, newest first. */
+/** The stored entries: the number of the pinned revision, and all revisions, newest first. */
 async function historyOf(name: string) {
   const { active } = await backend.configuration.read('data-register', name, place);
   const revisions = await backend.revisions.list('data-register', name, place);
   return { pinned: active?.revision, revisions: revisions.map(({ configuration }) => configuration) };
 }
 
-/** A register whose older revision 0 is pinned: revision 0 holds `strings`, revision 1 as well until it is written. */
+/** A register whose older revision 0 is pinned. Both revisions contain `strings`. */
 async function createPinned(): Promise<string> {
   const name = await create();
   await backend.revisions.create('data-register', name, place);
@@ -72,7 +72,7 @@ describe('Storage: a register has two parts in the configuration service', () =>
     expect(active).toBeUndefined();
   });
 
-  it('the stored schema takes all strings and all objects, and keeps a mixture out whoever writes it', async () => {
+  it('the stored schema accepts all strings and all objects, and rejects a mixture from any client', async () => {
     const name = await create();
     await backend.configuration.replace('data-register', name, objects, place);
     await backend.configuration.replace('data-register', name, [], place);
@@ -84,9 +84,9 @@ describe('Storage: a register has two parts in the configuration service', () =>
 describe('GET /form/v1/registers', () => {
   it("200: lists the tenant's registers as {results: [{namespace, name, description, entries}], page}, sorted by name", async () => {
     const [first, second] = [await create(), await create(objects)].sort();
-    const answer = await api.request('GET', '?top=100');
-    expect(answer.status).toBe(200);
-    expect(Object.keys(answer.body as object)).toEqual(['results', 'page']);
+    const response = await api.request('GET', '?top=100');
+    expect(response.status).toBe(200);
+    expect(Object.keys(response.body as object)).toEqual(['results', 'page']);
     const pages = await listPages(api);
     for (const { results, page } of pages) expect(page.size).toBe(results.length);
     expect(pages[0]?.page.after).toBeNull();
@@ -99,7 +99,7 @@ describe('GET /form/v1/registers', () => {
     expect(found).toMatchObject({ namespace: 'data-register', name: second, description: 'Towns' });
   });
 
-  it('200: a page starts after the cursor of the one before, and the last page has none', async () => {
+  it('200: a page starts after the cursor of the page before, and the last page has none', async () => {
     for (let index = 0; index < 5; index += 1) await create();
     const all = await namesInList();
     const top = Math.max(2, Math.ceil(all.length / 50));
@@ -110,13 +110,13 @@ describe('GET /form/v1/registers', () => {
     expect(pages.flatMap(({ results }) => results.map(({ name }) => name))).toEqual(all);
   });
 
-  it('200: an empty cursor is that of the first page', async () => {
+  it('200: an empty cursor returns the first page', async () => {
     await create();
     const [first] = await listPages(api);
     expect((await api.request('GET', '?top=100&after=')).body).toEqual(first);
   });
 
-  it('200: what the list shows is what GET of the register shows', async () => {
+  it('200: the list returns each register as GET of the register does', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['not published'], place);
     const one = await api.request('GET', pathOf(name));
@@ -125,42 +125,42 @@ describe('GET /form/v1/registers', () => {
   });
 
   it.each(['top=0', 'top=101', 'top=x', 'after=x', 'after=WyIuLi94Il0'])('400: %s is refused', async (query) => {
-    const answer = await api.request('GET', `?${query}`);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: `/query/${query.split('=')[0]}` }] });
+    const response = await api.request('GET', `?${query}`);
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: `/query/${query.split('=')[0]}` }] });
   });
 });
 
 describe('GET /form/v1/registers/{name}', () => {
   it('200: returns one register as {namespace, name, description, entries}', async () => {
     const name = await create(objects);
-    const answer = await api.request('GET', pathOf(name));
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
+    const response = await api.request('GET', pathOf(name));
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
   });
 
   it('404: the register does not exist', async () => {
-    const answer = await api.request('GET', pathOf(backend.newName()));
-    expect(answer.status).toBe(404);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json\b/);
+    const response = await api.request('GET', pathOf(backend.newName()));
+    expect(response.status).toBe(404);
+    expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json\b/);
   });
 });
 
 describe('POST /form/v1/registers', () => {
   it('201: returns the created register', async () => {
     const name = backend.newName();
-    const answer = await api.request('POST', '', { body: { name, description: 'Towns', entries: strings } });
-    expect(answer.status).toBe(201);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: strings });
-    expect(answer.headers.get('location')).toBe(`/form/v1/registers${pathOf(name)}`);
-    expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
+    const response = await api.request('POST', '', { body: { name, description: 'Towns', entries: strings } });
+    expect(response.status).toBe(201);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: strings });
+    expect(response.headers.get('location')).toBe(`/form/v1/registers${pathOf(name)}`);
+    expect((await api.request('GET', pathOf(name))).body).toEqual(response.body);
   });
 
   it('201: entries are optional and default to an empty array', async () => {
     const name = backend.newName();
-    const answer = await api.request('POST', '', { body: { name, description: 'Towns' } });
-    expect(answer.status).toBe(201);
-    expect(answer.body).toMatchObject({ entries: [] });
+    const response = await api.request('POST', '', { body: { name, description: 'Towns' } });
+    expect(response.status).toBe(201);
+    expect(response.body).toMatchObject({ entries: [] });
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ name, entries: [] });
   });
 
@@ -171,9 +171,9 @@ describe('POST /form/v1/registers', () => {
 
   it('400: another namespace in a body', async () => {
     const body = { namespace: 'platform', name: backend.newName(), description: '' };
-    const answer = await api.request('POST', '', { body });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer: '/namespace' }] });
+    const response = await api.request('POST', '', { body });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer: '/namespace' }] });
   });
 
   it.each([
@@ -186,15 +186,15 @@ describe('POST /form/v1/registers', () => {
     ['entries that are null', { name: 'x', description: '', entries: null }, '/entries'],
     ['an unknown field', { name: 'x', description: '', anonymousRead: true }, '/anonymousRead'],
   ])('400: %s', async (_what, body, pointer) => {
-    const answer = await api.request('POST', '', { body });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({ errors: [{ pointer }] });
+    const response = await api.request('POST', '', { body });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({ errors: [{ pointer }] });
   });
 
-  it('409: a name that already exists as a register, which stays as it is', async () => {
+  it('409: a name that already exists as a register, which is unchanged', async () => {
     const name = await create();
-    const answer = await api.request('POST', '', { body: { name, description: 'Other', entries: objects } });
-    expect(answer.status).toBe(409);
+    const response = await api.request('POST', '', { body: { name, description: 'Other', entries: objects } });
+    expect(response.status).toBe(409);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ description: 'Towns', entries: strings });
   });
 });
@@ -202,21 +202,21 @@ describe('POST /form/v1/registers', () => {
 describe('PATCH /form/v1/registers/{name}', () => {
   it('200: returns the updated register; a field that is not sent is unchanged: the description', async () => {
     const name = await create();
-    const answer = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
-    expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
+    const response = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Towns', entries: objects });
+    expect((await api.request('GET', pathOf(name))).body).toEqual(response.body);
   });
 
   it('200: a field that is not sent is unchanged: the entries', async () => {
     const name = await create();
-    const answer = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ namespace: 'data-register', name, description: 'Places', entries: strings });
-    expect((await api.request('GET', pathOf(name))).body).toEqual(answer.body);
+    const response = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual({ namespace: 'data-register', name, description: 'Places', entries: strings });
+    expect((await api.request('GET', pathOf(name))).body).toEqual(response.body);
   });
 
-  it('200: entries are replaced and never appended; an empty array empties them; strings may become objects', async () => {
+  it('200: entries are replaced, never appended; an empty array removes them; strings may become objects', async () => {
     const name = await create();
     for (const entries of [['Jasper'], [], objects, strings]) {
       expect((await api.request('PATCH', pathOf(name), { body: { entries } })).status).toBe(200);
@@ -241,10 +241,10 @@ describe('PATCH /form/v1/registers/{name}', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ description: 'Towns', entries: strings });
   });
 
-  it('404: the register does not exist, and none is made', async () => {
+  it('404: the register does not exist, and none is created', async () => {
     const name = backend.newName();
-    const answer = await api.request('PATCH', pathOf(name), { body: { description: 'x', entries: strings } });
-    expect(answer.status).toBe(404);
+    const response = await api.request('PATCH', pathOf(name), { body: { description: 'x', entries: strings } });
+    expect(response.status).toBe(404);
     expect(await definitionOf(name)).toBeUndefined();
     expect((await historyOf(name)).revisions).toEqual([]);
   });
@@ -253,9 +253,9 @@ describe('PATCH /form/v1/registers/{name}', () => {
 describe('DELETE /form/v1/registers/{name}', () => {
   it('204: deletes the register', async () => {
     const name = await create();
-    const answer = await api.request('DELETE', pathOf(name));
-    expect(answer.status).toBe(204);
-    expect(answer.text).toBe('');
+    const response = await api.request('DELETE', pathOf(name));
+    expect(response.status).toBe(204);
+    expect(response.text).toBe('');
     expect((await api.request('GET', pathOf(name))).status).toBe(404);
     expect(await namesInList()).not.toContain(name);
   });
@@ -264,7 +264,7 @@ describe('DELETE /form/v1/registers/{name}', () => {
     expect((await api.request('DELETE', pathOf(backend.newName()))).status).toBe(404);
   });
 
-  it('204, then 404, then a create with the same name starts anew', async () => {
+  it('204, then 404, then a create with the same name succeeds', async () => {
     const name = await createPinned();
     expect((await api.request('DELETE', pathOf(name))).status).toBe(204);
     expect((await api.request('DELETE', pathOf(name))).status).toBe(404);
@@ -289,7 +289,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
     ],
   ];
 
-  it.each(halves)('where %s, it is not listed and returns 404 to GET, PATCH and DELETE', async (_what, takeAway) => {
+  it.each(halves)('if %s, it is not listed and returns 404 to GET, PATCH and DELETE', async (_what, takeAway) => {
     const name = await create();
     await takeAway(name);
     expect(await namesInList()).not.toContain(name);
@@ -298,7 +298,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
     expect((await api.request('DELETE', pathOf(name))).status).toBe(404);
   });
 
-  it.each(halves)('where %s, it does not block a create with the same name', async (_what, takeAway) => {
+  it.each(halves)('if %s, it does not block a create with the same name', async (_what, takeAway) => {
     const name = await create();
     await takeAway(name);
     await create(objects, name);
@@ -306,7 +306,7 @@ describe('Rule 1, existence: a register exists only when both its definition (wi
     expect(await namesInList()).toContain(name);
   });
 
-  it.each(halves)('where %s, a delete removes the half that is there', async (_what, takeAway) => {
+  it.each(halves)('if %s, a delete removes the existing part', async (_what, takeAway) => {
     const name = await create();
     await takeAway(name);
     expect((await api.request('DELETE', pathOf(name))).status).toBe(404);
@@ -323,7 +323,7 @@ describe('Rule 2, active revision: entries are read from the active revision, or
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: ['latest'] });
   });
 
-  it('with a pin, the pinned revision is read, and an update of the latest past the API is not seen', async () => {
+  it('with a pin, the pinned revision is read, not an update of the latest that bypassed the API', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['latest'], place);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
@@ -333,13 +333,13 @@ describe('Rule 2, active revision: entries are read from the active revision, or
 describe('Rule 3, writing entries publishes them', () => {
   it('an update that writes entries while an older revision is pinned moves the pin to the revision just written', async () => {
     const name = await createPinned();
-    const answer = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
-    expect(answer.body).toMatchObject({ entries: objects });
+    const response = await api.request('PATCH', pathOf(name), { body: { entries: objects } });
+    expect(response.body).toMatchObject({ entries: objects });
     expect((await historyOf(name)).pinned).toBe(1);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: objects });
   });
 
-  it('the pin moves as well when the entries written are those of the latest revision already', async () => {
+  it('the pin also moves if the latest revision already has the written entries', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, objects, place);
     await api.request('PATCH', pathOf(name), { body: { entries: objects } });
@@ -362,15 +362,15 @@ describe('Rule 3, writing entries publishes them', () => {
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
   });
 
-  it('an update that changes only the description leaves the pin alone', async () => {
+  it('an update that changes only the description does not move the pin', async () => {
     const name = await createPinned();
     await backend.configuration.replace('data-register', name, ['not published'], place);
-    const answer = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
-    expect(answer.body).toMatchObject({ description: 'Places', entries: strings });
+    const response = await api.request('PATCH', pathOf(name), { body: { description: 'Places' } });
+    expect(response.body).toMatchObject({ description: 'Places', entries: strings });
     expect(await historyOf(name)).toEqual({ pinned: 0, revisions: [['not published'], strings] });
   });
 
-  it('where nothing is pinned, nothing is pinned by a write', async () => {
+  it('a write pins nothing if nothing was pinned', async () => {
     const name = await create();
     await api.request('PATCH', pathOf(name), { body: { entries: objects } });
     expect(await historyOf(name)).toEqual({ pinned: undefined, revisions: [objects] });
@@ -391,14 +391,14 @@ describe('Rule 4, entries: an array whose items are all strings or objects', () 
     const name = await create();
     const created = await api.request('POST', '', { body: { name: backend.newName(), description: '', entries } });
     const updated = await api.request('PATCH', pathOf(name), { body: { entries } });
-    for (const answer of [created, updated]) {
-      expect(answer.status).toBe(400);
-      expect(answer.body).toMatchObject({ errors: [{ pointer }] });
+    for (const response of [created, updated]) {
+      expect(response.status).toBe(400);
+      expect(response.body).toMatchObject({ errors: [{ pointer }] });
     }
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries: strings });
   });
 
-  it('objects may hold anything that JSON can', async () => {
+  it('objects may contain any JSON value', async () => {
     const entries = [{ label: { en: 'Banff', fr: 'Banff' }, tags: ['park', null, 1.5], 'odd key/~': true }, {}];
     const name = await create(entries);
     expect((await api.request('GET', pathOf(name))).body).toMatchObject({ entries });
@@ -429,7 +429,7 @@ describe('Rule 6, anonymousRead', () => {
     }
   });
 
-  it('an update keeps the schema of a definition that somebody else wrote', async () => {
+  it('an update keeps the schema of a definition that another client wrote', async () => {
     const name = await create();
     const configurationSchema = { type: 'array', items: { type: 'string', maxLength: 20 } };
     await backend.configuration.update(...home, { [`data-register:${name}`]: { configurationSchema } }, place);
@@ -443,7 +443,7 @@ describe('Rule 6, anonymousRead', () => {
     expect(definition.anonymousRead ?? false).toBe(false);
   });
 
-  it('a left-over definition never lends its anonymousRead to a new register', async () => {
+  it('a leftover definition never passes its anonymousRead to a new register', async () => {
     const name = await create();
     await open(name);
     await backend.configuration.remove('data-register', name, place);
@@ -458,9 +458,9 @@ describe('Rule 7: rejections of the configuration service are 400, its failures 
     const name = await create();
     const configurationSchema = { type: 'array', items: { type: 'string', maxLength: 5 } };
     await backend.configuration.update(...home, { [`data-register:${name}`]: { configurationSchema } }, place);
-    const answer = await api.request('PATCH', pathOf(name), { body: { entries: ['much too long'] } });
-    expect(answer.status).toBe(400);
-    expect(answer.body).toMatchObject({
+    const response = await api.request('PATCH', pathOf(name), { body: { entries: ['much too long'] } });
+    expect(response.status).toBe(400);
+    expect(response.body).toMatchObject({
       type: 'urn:formgate:problem:invalid-request',
       errorMessage: expect.any(String),
     });
@@ -482,9 +482,9 @@ describe('Common rule 1 and Authentication: who may call', () => {
     const foreign = await backend.access.foreignToken({ aud: 'urn:example:platform:form-service' }, { key: 'unknown' });
     const otherAudience = await roleToken(backend.access, { 'file-service': ['form-admin'] }, { realm: 'demo' });
     for (const token of [null, foreign, otherAudience, 'rubbish']) {
-      const answer = await api.request(method, path, { token, body });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
+      const response = await api.request(method, path, { token, body });
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toMatch(/^Bearer/);
     }
   });
 
@@ -508,12 +508,12 @@ describe('Common rule 1 and Authentication: who may call', () => {
     expect((await api.request('DELETE', pathOf(name), { token })).status).toBe(204);
   });
 
-  it('a role called configuration-admin of any other client is not', async () => {
+  it('a role configuration-admin of any other client is not', async () => {
     const token = await roleToken(backend.access, { 'form-service': ['configuration-admin'] }, { realm: 'demo' });
     expect((await api.request('GET', '', { token })).status).toBe(403);
   });
 
-  it('404 and no more: a register of another tenant', async () => {
+  it('404: a register of another tenant', async () => {
     const name = await create();
     const token = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'other' });
     expect((await api.request('GET', pathOf(name), { token })).status).toBe(404);
@@ -550,15 +550,15 @@ describe('Common rule 2: a core user must give the tenant in the query parameter
     const token = await coreToken();
     const unknown = 'urn:example:platform:tenant-service:v2:/tenants/000000000000000000000000';
     for (const query of ['', '?tenantId=', `?tenantId=${encodeURIComponent(unknown)}`, '?tenantId=demo']) {
-      const answer = await api.request('GET', query, { token });
-      expect(answer.status).toBe(400);
-      expect(answer.body).toMatchObject({ errors: [{ pointer: '/query/tenantId' }] });
+      const response = await api.request('GET', query, { token });
+      expect(response.status).toBe(400);
+      expect(response.body).toMatchObject({ errors: [{ pointer: '/query/tenantId' }] });
     }
   });
 });
 
 describe('Order of checks: 401, 403, tenant, validation, then the configuration service', () => {
-  it('each is answered before the next is looked at', async () => {
+  it('each check fails before the next one runs', async () => {
     const body = { name: '../x' };
     const noRole = await roleToken(backend.access, { 'form-service': [] }, { realm: 'core' });
     const core = await roleToken(backend.access, { 'form-service': ['form-admin'] }, { realm: 'core' });

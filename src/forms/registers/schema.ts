@@ -1,6 +1,19 @@
-// The request and response schemas of the register API. Unknown members are rejected.
+// The request and response schemas of the register API, and the responses that its routes share. Unknown members are
+// rejected.
 import { z } from 'zod';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
+
+/** The path of the list. */
+export const path = '/form/v1/registers';
+
+export const refusals = {
+  400: { description: 'The request is invalid, or the configuration service rejected it' },
+  401: { description: 'No valid bearer' },
+  403: { description: 'The caller has neither form-admin nor configuration-admin, or names another tenant' },
+  502: { description: 'The configuration service failed or denied access' },
+};
+
+export const missing = { description: 'There is no such register, or it lacks its definition or its entries' };
 
 const example = {
   namespace: registerNamespace,
