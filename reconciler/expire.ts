@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
-import { type Purge, type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
+import { type Purge, purgeBatch, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
 import { type ExpiryStore, type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
@@ -21,7 +21,6 @@ export interface ExpiryOptions {
   writer: Writer;
   pool: pg.Pool;
   store: ExpiryStore;
-  purge: PurgeStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
   /** Used to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
@@ -225,13 +224,13 @@ async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise
 }
 
 async function purgeOne(kind: Purge, options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
-  const { writer, purge, clock, signal, progress } = options;
+  const { writer, clock, signal, progress } = options;
   const limit = options.batchSize * purgedForEach;
   for (let after: string | undefined, more = true; more && !signal.aborted; ) {
     const from = after;
     const remove = () =>
       writer.transact((client) =>
-        purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+        purgeBatch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
       );
     const { removed, next } = await withRest(options, (batch) => batch.removed, remove);
     counts.purged = (counts.purged ?? 0) + removed;

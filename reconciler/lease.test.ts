@@ -1,7 +1,7 @@
 // One run at a time: which run gets the lease, how the lease ends, and that a run without it writes nothing.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRunStore } from '../src/forms/expiry/run-store.ts';
-import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { writeRun } from '../src/forms/expiry/run-store.ts';
+import { expiryStore } from '../src/forms/expiry/store.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
 import { acquireLease, type Lease, LeaseLostError } from './lease.ts';
 
@@ -30,7 +30,7 @@ describe('the lease', () => {
   it('is held by one run: of three concurrent runs, one works and two are skipped', async () => {
     const ids = await Promise.all(Array.from({ length: 50 }, () => world.add({ age: 16 * day })));
     const before = (await runs()) ?? 0;
-    const store = createExpiryStore();
+    const store = expiryStore;
     let skipped = 0;
     const one = async () => {
       const result = await world.run({
@@ -130,8 +130,8 @@ describe('the lease', () => {
       },
     };
     const writes = await Promise.allSettled([
-      lost.transact((client) => createExpiryStore().batch(client, 'lock', batch)),
-      lost.release((client) => createRunStore().write(client, record)),
+      lost.transact((client) => expiryStore.batch(client, 'lock', batch)),
+      lost.release((client) => writeRun(client, record)),
       lost.renew(),
     ]);
     for (const write of writes) expect(write).toMatchObject({ status: 'rejected', reason: expect.any(LeaseLostError) });
@@ -142,7 +142,7 @@ describe('the lease', () => {
 
   it('that a run loses between two stages ends the run there: it writes no more, and it has not failed', async () => {
     const [warned, locked] = [await world.add({ age: 13 * day }), await world.add({ age: 16 * day })];
-    const store = createExpiryStore();
+    const store = expiryStore;
     const before = await runs();
     let thief: Lease | undefined;
     const result = await world.run({

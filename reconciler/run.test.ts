@@ -1,7 +1,7 @@
 // A run as a whole: what it records, what it does when something fails, when it is asked to stop, and what a dry run is.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRunStore } from '../src/forms/expiry/run-store.ts';
-import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { readRunHistory } from '../src/forms/expiry/run-store.ts';
+import { expiryStore } from '../src/forms/expiry/store.ts';
 import { createMetrics } from '../src/service/operations/metrics.ts';
 import { createPool } from '../src/service/postgres/postgres.ts';
 import { dumpDatabase } from '../test/support/database-dump.ts';
@@ -74,9 +74,9 @@ describe('a run', () => {
   it('that failed before it could look leaves what was last known of the oldest overdue draft', async () => {
     await world.add({ definitionId: 'unread', age: 20 * day });
     await world.run();
-    const store = { ...createExpiryStore(), definitions: () => Promise.reject(new Error('no database')) };
+    const store = { ...expiryStore, definitions: () => Promise.reject(new Error('no database')) };
     await world.run({ store });
-    expect(await createRunStore().history(world.pool)).toMatchObject({
+    expect(await readRunHistory(world.pool)).toMatchObject({
       last: { outcome: 'failed' },
       oldestOverdue: new Date(world.now().getTime() - 5 * day),
     });
@@ -175,7 +175,7 @@ describe('a failure', () => {
 
   it('of the expiry leaves the sync of core clients to go on, and the run has failed', async () => {
     const { clients, asked } = syncOf();
-    const store = { ...createExpiryStore(), definitions: () => Promise.reject(new Error('no database')) };
+    const store = { ...expiryStore, definitions: () => Promise.reject(new Error('no database')) };
     const result = await world.run({ store, clients });
     expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
     expect(asked).toHaveLength(1);
@@ -195,7 +195,7 @@ describe('a failure', () => {
 
   it('for the moment, such as a deadlock, is tried again and no failure', async () => {
     const id = await world.add({ age: 16 * day });
-    const store = createExpiryStore();
+    const store = expiryStore;
     let failures = 0;
     const result = await world.run({
       store: {
@@ -216,7 +216,7 @@ describe('a run that is asked to stop', () => {
   it('ends after its batch, records that it was stopped, releases the lease and has not failed', async () => {
     await Promise.all(Array.from({ length: 12 }, () => world.add({ age: 16 * day })));
     const stop = new AbortController();
-    const store = createExpiryStore();
+    const store = expiryStore;
     const { clients, asked } = syncOf();
     const result = await world.run({
       signal: stop.signal,

@@ -1,35 +1,35 @@
-// The core configuration of the token handler, and beside it the record of which clients in it are ours. Its writes name
-// single clients, so that what others write there meanwhile is kept. It does not judge what it reads or is given.
+// The core configuration of the token handler, and the record of which of its clients this reconciler owns. Writes name single
+// clients, so that concurrent changes by others are kept. Nothing is validated here.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 
-/** Where the record stands: `{<owner>: {clients: {<id>: {since}}}}`. */
+/** The configuration with the record: `{<owner>: {clients: {<id>: {since}}}}`. */
 export const recordName = 'token-handler-core-clients';
 
 export interface CoreDocument {
-  /** Of the configuration; undefined where there is none yet. */
+  /** Of the configuration; undefined if there is none yet. */
   revision: number | undefined;
-  /** What stands under the property `clients`, by id. */
+  /** The property `clients`, by id. */
   clients: ReadonlyMap<string, unknown>;
-  /** Ids that stand at the top of the document, where the token handler reads clients too. */
+  /** Ids at the top level of the document, where the token handler reads clients too. */
   atTop: ReadonlySet<string>;
-  /** Ids that are ours, and since when (ISO 8601). */
+  /** Ids of the owned clients, and since when (ISO 8601). */
   owned: ReadonlyMap<string, string>;
 }
 
 /** Every method throws PlatformError; each write may be repeated. */
 export interface ClientDocument {
   read(): Promise<CoreDocument>;
-  /** Puts these clients in the place of their namesakes. Answers the revision. */
+  /** Adds or replaces these clients. Returns the revision. */
   write(entries: readonly ClientEntry[]): Promise<number>;
   remove(id: string): Promise<void>;
-  /** Replaces the record of what is ours. */
+  /** Replaces the record of the owned clients. */
   record(owned: ReadonlyMap<string, string>): Promise<void>;
 }
 
 export interface ClientDocumentOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** Who owns: two owners leave each other's clients alone. */
+  /** Two owners never change each other's clients. */
   owner: string;
 }
 

@@ -7,7 +7,7 @@ import { createUrns } from '../../src/service/urn.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
 import type { Cluster } from './cluster.ts';
-import { ClusterError } from './cluster-error.ts';
+import { ClusterError } from './cluster-calls.ts';
 import { createRefusalBook } from './refusals.ts';
 import type { CoreClientResource, CoreClientStatus } from './resource.ts';
 import { createClientSync } from './sync.ts';
@@ -54,7 +54,7 @@ const cluster: Cluster = {
     statuses.set(name, status);
     return 'applied';
   },
-  tell: async () => undefined,
+  createEvent: async () => undefined,
   close: async () => undefined,
 };
 

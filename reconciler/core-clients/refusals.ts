@@ -1,5 +1,5 @@
-// Core clients that the configuration service refuses, and statuses that the API server refuses. What was refused is
-// quarantined and not tried again, until its resource changes, it is released, or there is a new version of the product.
+// Core clients that the configuration service refuses, and statuses that the API server refuses. They are quarantined, and not
+// tried again until the resource changes, the item is released, or a new version of the product runs.
 import type pg from 'pg';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -11,7 +11,7 @@ export interface Refusal {
   kind: 'core-client' | 'core-client-status';
   /** The client id or the resource's uid. */
   subject: string;
-  /** What was refused: of a changed one, nobody knows yet. */
+  /** Of the content: changed content is tried again. */
   version: string;
   /** `configuration 400` */
   detail: string;
@@ -19,18 +19,18 @@ export interface Refusal {
 
 /** The refusals of one sync. */
 export interface Refusals {
-  /** Refused in an earlier sync, and not to be tried. It counts as refused in this one. */
+  /** It was refused in an earlier sync, and is not to be tried. Counts as refused in this sync. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
 }
 
 export interface RefusalBook {
   open(): Promise<Refusals>;
-  /** Quarantines what is new, and removes the entries of what is not refused any more. Answers how many are new. */
+  /** Quarantines new refusals, and removes the entries of items that are no longer refused. Returns the number of new ones. */
   settle(refusals: Refusals): Promise<number>;
 }
 
-/** Remembers nothing: everything is tried again in each sync. */
+/** Stores nothing: each sync tries everything. */
 export const noRefusals: RefusalBook = {
   open: async () => ({ isKnown: () => false, add: () => undefined }),
   settle: async () => 0,

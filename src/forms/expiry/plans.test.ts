@@ -6,8 +6,8 @@ import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { createOutboxStore, type OutboxStore } from '../outbox/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import type { Policy } from './expiry.ts';
-import { createPurgeStore, type Purge } from './purge-store.ts';
-import { createExpiryStore, type Stage } from './store.ts';
+import { type Purge, purgeBatch } from './purge-store.ts';
+import { expiryStore, type Stage } from './store.ts';
 
 const day = 86_400_000;
 const retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
@@ -162,20 +162,19 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
   }, 60_000);
 
   it.each(stageIndexes)('a batch of %s walks its partial index and looks forms up', async (stage, indexes) => {
-    const store = createExpiryStore();
     const plan = await planOf((db) =>
-      store.batch(db, stage, { position: { policies }, now, limit: 1_000, dryRun: false }),
+      expiryStore.batch(db, stage, { position: { policies }, now, limit: 1_000, dryRun: false }),
     );
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
     if (stage === 'warn') return;
     const formId = '3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
-    const bare = await planOf((db) => store.takeBare(db, stage, { position: { policies }, now, formId }));
+    const bare = await planOf((db) => expiryStore.takeBare(db, stage, { position: { policies }, now, formId }));
     expect(scanned(bare)).toEqual([]);
   });
 
   it.each(purgeIndexes)('a purge of %s walks from the oldest row', async (purge, indexes) => {
     const options = { now, after: undefined, limit: 1_000, dryRun: false };
-    const plan = await planOf((db) => createPurgeStore().batch(db, purge, options));
+    const plan = await planOf((db) => purgeBatch(db, purge, options));
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
   });
 
