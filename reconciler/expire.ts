@@ -7,12 +7,10 @@ import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
 import { type Purge, purgeBatch, purges } from '../src/forms/expiry/purge-store.ts';
 import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
 import { type ExpiryStore, type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
-import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
-import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
-import { type IsolatedBatch, type Isolation, takeIsolated } from './isolate.ts';
+import { type IsolatedBatch, takeIsolated } from './isolate.ts';
 import type { Writer } from './lease.ts';
 import type { Progress } from './progress.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
@@ -160,7 +158,7 @@ async function walkChunk(stage: Stage, chunk: readonly Policy[], options: Expiry
   for (let position: Position | undefined = { policies: chunk }; position && !signal.aborted; ) {
     const from: Position = position;
     const batch: IsolatedBatch = await withRest(options, changed, () =>
-      takeIsolated(isolationOf(stage, options), from, limit),
+      takeIsolated({ stage, position: from, limit }, options),
     );
     count(stage, batch, options, outcome);
     passedOver += batch.walked - changed(batch);
@@ -168,26 +166,6 @@ async function walkChunk(stage: Stage, chunk: readonly Policy[], options: Expiry
     position = batch.next;
   }
   return passedOver;
-}
-
-function isolationOf(stage: Stage, options: ExpiryOptions): Isolation {
-  const { writer, store, clock, log } = options;
-  const batch = (position: Position, limit: number, dryRun: boolean) =>
-    writer.transact((client) => store.batch(client, stage, { position, now: clock(), limit, dryRun }));
-  return {
-    stage,
-    log,
-    take: (position, limit) => batch(position, limit, writer.dryRun),
-    look: (position, limit) => batch(position, limit, true),
-    takeBare: (position, { stage: bareStage, formId, cause }) =>
-      writer.transact(async (client) => {
-        const taken = await store.takeBare(client, bareStage, { position, now: clock(), formId });
-        const entries = taken.untold.map((form) => noticeEntry(bareStage, form, cause));
-        await putInQuarantine(client, entries, clock());
-        return { ...taken, entries };
-      }),
-    quarantine: (item) => writer.transact((client) => putInQuarantine(client, [item], clock())),
-  };
 }
 
 function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOptions, outcome: ExpiryOutcome): void {

@@ -12,7 +12,7 @@ import { createPool } from '../src/service/postgres/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
 import type { ReconcilerConfig } from './config.ts';
 import { findCluster } from './core-clients/cluster.ts';
-import { createRefusalBook } from './core-clients/refusals.ts';
+import { openRefusals } from './core-clients/refusals.ts';
 import { createClientSync } from './core-clients/sync.ts';
 import type { RunArguments } from './options.ts';
 import { createProgress } from './progress.ts';
@@ -55,7 +55,7 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
         ? undefined
         : () => findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT }),
     owner: config.CORE_CLIENTS_OWNER,
-    refusalBook: createRefusalBook({ pool, clock, log }),
+    openRefusals: () => openRefusals({ pool, clock, log }),
   });
   try {
     if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, log });

@@ -17,16 +17,6 @@ export interface CoreDocument {
   owned: ReadonlyMap<string, string>;
 }
 
-/** Every method throws PlatformError; each write may be repeated. */
-export interface ClientDocument {
-  read(): Promise<CoreDocument>;
-  /** Adds or replaces these clients. Returns the revision. */
-  write(entries: readonly ClientEntry[]): Promise<number>;
-  remove(id: string): Promise<void>;
-  /** Replaces the record of the owned clients. */
-  record(owned: ReadonlyMap<string, string>): Promise<void>;
-}
-
 export interface ClientDocumentOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
   /** Two owners never change each other's clients. */
@@ -35,12 +25,15 @@ export interface ClientDocumentOptions {
 
 const core = { core: true } as const;
 
-export function createClientDocument({ configuration, owner }: ClientDocumentOptions): ClientDocument {
+export type ClientDocument = ReturnType<typeof createClientDocument>;
+
+/** Every method throws PlatformError; each write may be repeated. */
+export function createClientDocument({ configuration, owner }: ClientDocumentOptions) {
   const update = (name: string, changes: Record<string, unknown>) =>
     configuration.update(clientsNamespace, name, changes, { ...core, idempotent: true });
 
   return {
-    async read() {
+    async read(): Promise<CoreDocument> {
       const [{ latest }, record] = await Promise.all([
         configuration.read(clientsNamespace, clientsName, core),
         configuration.read(clientsNamespace, recordName, core),
@@ -54,15 +47,17 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
         owned: new Map([...owned].map(([id, entry]) => [id, String(membersOf(entry).get('since') ?? '')])),
       };
     },
-    async write(entries) {
+    /** Adds or replaces these clients. Returns the revision. */
+    async write(entries: readonly ClientEntry[]): Promise<number> {
       // An UPDATE merges one level deep: the clients keep their other members, and each of these is replaced whole.
       const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));
       return (await update(clientsName, { clients })).revision;
     },
-    async remove(id) {
+    async remove(id: string): Promise<void> {
       await configuration.deleteProperty(clientsNamespace, clientsName, `clients.${id}`, core);
     },
-    async record(owned) {
+    /** Replaces the record of the owned clients. */
+    async record(owned: ReadonlyMap<string, string>): Promise<void> {
       const clients = Object.fromEntries([...owned].map(([id, since]) => [id, { since }]));
       await update(recordName, { [owner]: { clients } });
     },

@@ -8,7 +8,7 @@ import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
-import { createRefusalBook } from './refusals.ts';
+import { openRefusals } from './refusals.ts';
 import type { CoreClientResource, CoreClientStatus } from './resource.ts';
 import { createClientSync } from './sync.ts';
 
@@ -86,7 +86,7 @@ function sync() {
   calls = [];
   return createClientSync({
     ...{ configuration, urns: createUrns('urn:example'), builderUrl: undefined, allowInsecureRedirectUris: false },
-    ...{ findCluster: async () => cluster, refusalBook: createRefusalBook({ pool, clock, log }), clock, log },
+    ...{ findCluster: async () => cluster, openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
   }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined });
 }
 const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;

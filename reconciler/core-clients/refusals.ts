@@ -22,56 +22,37 @@ export interface Refusals {
   /** It was refused in an earlier sync, and is not to be tried. Counts as refused in this sync. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
-}
-
-export interface RefusalBook {
-  open(): Promise<Refusals>;
   /** Quarantines new refusals, and removes the entries of items that are no longer refused. Returns the number of new ones. */
-  settle(refusals: Refusals): Promise<number>;
+  settle(): Promise<number>;
 }
-
-/** Stores nothing: each sync tries everything. */
-export const noRefusals: RefusalBook = {
-  open: async () => ({ isKnown: () => false, add: () => undefined }),
-  settle: async () => 0,
-};
 
 const kinds: readonly Refusal['kind'][] = ['core-client', 'core-client-status'];
 const itemOf = ({ subject, version }: Pick<Refusal, 'subject' | 'version'>) => `${subject}@${version.slice(0, 16)}`;
 
-export function createRefusalBook(options: { pool: pg.Pool; clock: Clock; log: Logger }): RefusalBook {
+const knownSql = `
+SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND version = $2`;
+const tidySql = `DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)`;
+
+export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: Logger }): Promise<Refusals> {
   const { pool, clock, log } = options;
-  const sync = { before: new Set<string>(), known: new Set<string>(), added: [] as NewQuarantineItem[] };
+  const { rows } = await pool.query<{ name: string }>(knownSql, [kinds, productVersion()]);
+  const before = new Set(rows.map(({ name }) => name));
+  const known = new Set<string>();
+  const added: NewQuarantineItem[] = [];
   return {
-    async open() {
-      const { rows } = await pool.query<{ name: string }>(
-        `SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND version = $2`,
-        [kinds, productVersion()],
-      );
-      sync.before = new Set(rows.map(({ name }) => name));
-      sync.known.clear();
-      sync.added = [];
-      return {
-        isKnown(what) {
-          const name = `${what.kind} ${itemOf(what)}`;
-          if (!sync.before.has(name)) return false;
-          sync.known.add(name);
-          return true;
-        },
-        add({ detail, ...what }) {
-          const about = { [what.kind === 'core-client' ? 'clientId' : 'resourceUid']: what.subject };
-          const cause = { reason: 'service-refused', detail } as const;
-          sync.added.push({ kind: what.kind, item: itemOf(what), tenantId: null, about, ...cause });
-        },
-      };
+    isKnown(what) {
+      const name = `${what.kind} ${itemOf(what)}`;
+      if (before.has(name)) known.add(name);
+      return before.has(name);
+    },
+    add({ detail, ...what }) {
+      const about = { [what.kind === 'core-client' ? 'clientId' : 'resourceUid']: what.subject };
+      const cause = { reason: 'service-refused', detail } as const;
+      added.push({ kind: what.kind, item: itemOf(what), tenantId: null, about, ...cause });
     },
     async settle() {
-      const { added, known } = sync;
       const names = [...known, ...added.map(({ kind, item }) => `${kind} ${item}`)];
-      await pool.query(`DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)`, [
-        kinds,
-        names,
-      ]);
+      await pool.query(tidySql, [kinds, names]);
       await putInQuarantine(pool, added, clock());
       for (const { kind, about, reason, detail } of added)
         log.warn({ kind, ...about, reason, detail }, 'item quarantined');

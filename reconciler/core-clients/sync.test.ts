@@ -6,6 +6,7 @@ import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
+import { noRefusals } from '../../test/support/no-refusals.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { findCluster } from './cluster.ts';
 import { createClientSync } from './sync.ts';
@@ -70,6 +71,7 @@ function sync(options: {
     builderUrl: options.builderUrl,
     allowInsecureRedirectUris: false,
     findCluster: options.isOff ? undefined : () => findCluster({ env, timeout: 2_000 }),
+    openRefusals: noRefusals,
     clock: () => new Date(),
     log: log.log,
   }).sync({ dryRun, allowPrune: true, renewLease });

@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-calls.ts';
 import { type ClientDocument, type CoreDocument, createClientDocument } from './document.ts';
 import { type Plan, planReserved, planSync, type Verdict } from './plan.ts';
-import { noRefusals, type RefusalBook, type Refusals } from './refusals.ts';
+import type { Refusals } from './refusals.ts';
 import { countConditions, makeReports, sendReports } from './report.ts';
 import type { CoreClientResource } from './resource.ts';
 import type { SyncResult } from './status.ts';
@@ -56,8 +56,7 @@ export interface ClientSyncOptions {
   allowInsecureRedirectUris: boolean;
   /** The owner of these clients in the record of the core configuration; defaults to the cluster's namespace. */
   owner?: string | undefined;
-  /** Stores refusals; without it, each sync retries everything. */
-  refusalBook?: RefusalBook | undefined;
+  openRefusals(): Promise<Refusals>;
   clock: Clock;
   log: Logger;
 }
@@ -75,12 +74,11 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
     async sync(syncOptions) {
       const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
       const reserved = builderUrl === undefined ? undefined : builderPreview(builderUrl, urns);
-      const book = options.refusalBook ?? noRefusals;
-      const refusals = await book.open();
+      const refusals = await options.openRefusals();
       await syncAll({ ...options, ...syncOptions, outcome, refusals, reserved });
       // Entries of resources that were not read are kept.
       if (!syncOptions.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
-        outcome.quarantined = await book.settle(refusals);
+        outcome.quarantined = await refusals.settle();
       return outcome;
     },
   };
