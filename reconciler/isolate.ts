@@ -78,14 +78,14 @@ async function takeBare(
   const { writer, store, clock } = options;
   if (stage === 'warn') return undefined;
   try {
-    const { untold, ...batch } = await writer.transact(async (client) => {
+    const { unwritten, ...batch } = await writer.transact(async (client) => {
       const taken = await store.takeBare(client, stage, { position, now: clock(), formId });
-      const untold = taken.untold.map((form) => noticeEntry(stage, form, cause));
-      await putInQuarantine(client, untold, clock());
-      return { ...taken, untold };
+      const unwritten = taken.unwritten.map((form) => noticeEntry(stage, form, cause));
+      await putInQuarantine(client, unwritten, clock());
+      return { ...taken, unwritten };
     });
-    for (const entry of untold) report(entry, options);
-    return { ...batch, quarantined: untold.length };
+    for (const entry of unwritten) report(entry, options);
+    return { ...batch, quarantined: unwritten.length };
   } catch (error) {
     if (!databaseRefusal(error)) throw error;
     return undefined;

@@ -16,7 +16,7 @@ export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
 
 export interface RunResult {
   /**
-   * `skipped`: another run was at work. `lost`: another run took the lease, because this one did not renew it in time.
+   * `skipped`: another run was active. `lost`: another run took the lease, because this one did not renew it in time.
    * `stopped`: asked to end early. Only `failed` is a failure.
    */
   outcome: RunRecord['outcome'] | 'skipped' | 'lost';

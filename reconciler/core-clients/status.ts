@@ -1,5 +1,6 @@
 // A resource's status after a sync, and the Events of its transitions. Pure. Messages contain no times or counts, so that a
 // status changes only if the outcome does.
+import { isDeepStrictEqual } from 'node:util';
 import type { Verdict } from './plan.ts';
 import type { Condition, CoreClientResource, CoreClientStatus } from './resource.ts';
 
@@ -100,23 +101,13 @@ function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type'])
 
 /** Whether the cluster already has this status. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
-  const fields = ['observedGeneration', 'clientId', 'revision', 'syncedHash'] as const;
-  if (fields.some((field) => present[field] !== next[field])) return false;
-  if (present.conditions?.length !== next.conditions.length) return false;
-  return next.conditions.every((condition) => {
-    const before = conditionOf(present, condition.type);
-    return before !== undefined && sameCondition(before, condition);
-  });
+  return isDeepStrictEqual(comparable(present), comparable(next));
 }
 
-function sameCondition(a: Condition, b: Condition): boolean {
-  return (
-    a.status === b.status &&
-    a.reason === b.reason &&
-    a.message === b.message &&
-    a.observedGeneration === b.observedGeneration &&
-    a.lastTransitionTime === b.lastTransitionTime
-  );
+function comparable(status: Partial<CoreClientStatus>) {
+  const { observedGeneration, clientId, revision, syncedHash, conditions = [] } = status;
+  const byType = Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
+  return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };
 }
 
 /** The Events of the transitions from the status in the cluster to the next one, and of a repair. */

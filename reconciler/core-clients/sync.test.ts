@@ -1,5 +1,5 @@
-// The sync a sync without Kubernetes: builder-preview is kept right, on a real configuration service. With one:
-// test/kubernetes.
+// The sync without Kubernetes, with a real configuration service: it keeps builder-preview up to date. test/kubernetes tests it
+// with Kubernetes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';

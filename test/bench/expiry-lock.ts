@@ -13,14 +13,14 @@ const batchSize = 1_000;
 
 export const contenders = ['with outbox rows', 'without them', 'plain batched UPDATE'] as const;
 export const definitionsOf: Record<(typeof contenders)[number], string> = {
-  'with outbox rows': 'bench-told',
-  'without them': 'bench-untold',
+  'with outbox rows': 'bench-written',
+  'without them': 'bench-unwritten',
   'plain batched UPDATE': 'bench-plain',
 };
 
 type Locker = (client: pg.PoolClient) => Promise<number>;
 
-const untoldSql = lockSql.replace(/, told AS \([\s\S]*?\n\)\n/, '\n');
+const unwrittenSql = lockSql.replace(/, written AS \([\s\S]*?\n\)\n/, '\n');
 const plainSql = `
 WITH due AS (
   SELECT id FROM forms
@@ -40,7 +40,7 @@ function policyOf(tenantId: string, definitionId: string): Policy {
   return { tenantId, definitionId, retention };
 }
 
-function told(tenant: string): Locker {
+function written(tenant: string): Locker {
   const store = expiryStore;
   let position: Position | undefined = { policies: [policyOf(tenant, definitionsOf['with outbox rows'])] };
   return async (client) => {
@@ -65,11 +65,11 @@ function walk(sql: string, values: (now: Date, after: typeof farPast) => unknown
 function lockers(tenant: string): Record<(typeof contenders)[number], Locker> {
   const before = new Date(Date.now() - retention.lockAfter);
   const deleteOn = new Date(Date.now() + retention.deleteAfter);
-  if (untoldSql.includes('outbox'))
+  if (unwrittenSql.includes('outbox'))
     throw new Error('the statement of the lock has changed: its outbox rows are still in');
   return {
-    'with outbox rows': told(tenant),
-    'without them': walk(untoldSql, (now, { at, id }) => {
+    'with outbox rows': written(tenant),
+    'without them': walk(unwrittenSql, (now, { at, id }) => {
       const definition = definitionsOf['without them'];
       return [[tenant], [definition], [at], [id], [before.toISOString()], batchSize, now, [deleteOn.toISOString()]];
     }),

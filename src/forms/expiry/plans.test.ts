@@ -1,5 +1,5 @@
-// How Postgres runs each statement that takes a batch of many rows: along its index, whatever the statistics say. A run
-// turns the table round within minutes, so they are those of before as often as not.
+// The plan of each statement that processes a batch: Postgres scans its index, whatever the statistics are. A run changes the
+// table within minutes, so the statistics are often outdated.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
@@ -44,7 +44,7 @@ const agedSql = [
    FROM generate_series(1, 12000) g`,
 ];
 
-/** A connection that plans what it is asked to do, and does nothing. */
+/** A connection that plans statements and does not run them. */
 interface Planner {
   client: pg.PoolClient;
   plans: string[];
@@ -72,7 +72,7 @@ function createPlanner(): Planner {
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement}`, values);
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
     }
-    // Several statements in one query have an answer each.
+    // Several statements in one query have one result each.
     const nothing = { rows: [], rowCount: 0 };
     return settings && statement ? [nothing] : nothing;
   }
@@ -161,7 +161,7 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     } else await client.query('VACUUM ANALYZE');
   }, 60_000);
 
-  it.each(stageIndexes)('a batch of %s walks its partial index and looks forms up', async (stage, indexes) => {
+  it.each(stageIndexes)('a batch of %s scans its partial index and looks up forms', async (stage, indexes) => {
     const plan = await planOf((db) =>
       expiryStore.batch(db, stage, { position: { policies }, now, limit: 1_000, dryRun: false }),
     );
@@ -172,7 +172,7 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     expect(scanned(bare)).toEqual([]);
   });
 
-  it.each(purgeIndexes)('a purge of %s walks from the oldest row', async (purge, indexes) => {
+  it.each(purgeIndexes)('a purge of %s scans from the oldest row', async (purge, indexes) => {
     const options = { now, after: undefined, limit: 1_000, dryRun: false };
     const plan = await planOf((db) => purgeBatch(db, purge, options));
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);

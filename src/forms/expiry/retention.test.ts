@@ -6,7 +6,7 @@ import { createRetentionReader } from './retention.ts';
 const day = 86_400_000;
 const defaults = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
-/** Reads definitions out of one document for each tenant; an Error in place of a definition is thrown. */
+/** Reads definitions from one document per tenant; throws an Error that is given instead. */
 function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
   return createRetentionReader({
     defaults,

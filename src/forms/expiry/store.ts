@@ -60,7 +60,7 @@ export interface UnnotifiedForm extends DefinitionKey {
 }
 
 /** A changed form without its outbox row. */
-export interface UntoldForm {
+export interface UnwrittenNotice {
   formId: string;
   tenantId: string;
   /** The facts of the missing row. */
@@ -69,7 +69,7 @@ export interface UntoldForm {
 
 export interface BareBatch extends Batch {
   /** The form, if it was changed. */
-  untold: UntoldForm[];
+  unwritten: UnwrittenNotice[];
 }
 
 const farPast = '-infinity';
@@ -176,8 +176,8 @@ export const expiryStore = {
   ): Promise<BareBatch> {
     const values = [...valuesOf(stage, { position, now, limit: 1 }), formId];
     await db.query(planSql);
-    const [row] = (await db.query<BatchRow & Pick<BareBatch, 'untold'>>(bareSql[stage], values)).rows;
-    return { untold: [], ...toBatch(row, position.policies, 1) };
+    const [row] = (await db.query<BatchRow & Pick<BareBatch, 'unwritten'>>(bareSql[stage], values)).rows;
+    return { unwritten: [], ...toBatch(row, position.policies, 1) };
   },
   /** The number of forms that a stage will scan. */
   async count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number> {
