@@ -1,4 +1,4 @@
-// What a run does to drafts and locked forms, to the millisecond, on a real database with a clock that is moved by hand.
+// What a run does to drafts and locked forms, to the millisecond, with a real database and a clock that the test moves.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 
@@ -18,7 +18,7 @@ describe('a draft', () => {
     expect(await world.form(old)).toMatchObject({ status: 'Locked', locked: world.now(), revision: '2' });
   });
 
-  it('that is locked leaves one form-locked in the outbox, with the moment of its deletion', async () => {
+  it('that is locked gets one form-locked in the outbox, with the time of its deletion', async () => {
     const id = await world.add({ age: 16 * day });
     await world.run();
     const deleteOn = later(world.now(), 15 * day).toISOString();
@@ -33,7 +33,7 @@ describe('a draft', () => {
     ]);
   });
 
-  it('is warned of when the lock is nearer than the warning period, to the millisecond, and stays a draft', async () => {
+  it('gets a warning when the lock is nearer than the warning period, to the millisecond', async () => {
     const [early, due] = [await world.add({ age: 12 * day }), await world.add({ age: 12 * day + 1 })];
     expect(await world.run()).toMatchObject({ counts: { warned: 1, locked: 0 } });
     expect(await world.form(early)).toMatchObject({ warned: null });
@@ -52,7 +52,7 @@ describe('a draft', () => {
     ]);
   });
 
-  it('is warned of once, and again only after it was opened and left alone once more', async () => {
+  it('gets one warning, and another only after it was opened and then unused again', async () => {
     const id = await world.add({ age: 13 * day });
     await world.run();
     world.advance(day);
@@ -81,14 +81,14 @@ describe('a draft', () => {
     );
   });
 
-  it('that is overdue already is locked without a warning that would come too late', async () => {
+  it('that is already overdue is locked without a warning', async () => {
     const id = await world.add({ age: 20 * day });
     await world.run();
     expect((await world.outbox(id)).map(({ kind }) => kind)).toEqual(['form-locked']);
     expect(await world.form(id)).toMatchObject({ warned: null });
   });
 
-  it('that is held is neither warned of nor locked', async () => {
+  it('that is held gets no warning and is not locked', async () => {
     const ids = [await world.add({ age: 13 * day, held: true }), await world.add({ age: 99 * day, held: true })];
     await world.run();
     for (const id of ids) {
@@ -133,7 +133,7 @@ describe('a locked form', () => {
     ]);
   });
 
-  it('takes its codes and idempotency records with it', async () => {
+  it('is deleted with its codes and idempotency records', async () => {
     const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true });
     const hash = Buffer.from('hash');
     const now = world.now();
@@ -147,7 +147,7 @@ describe('a locked form', () => {
     expect(await world.form(id)).toBeUndefined();
     for (const table of ['used_codes', 'idempotency_keys', 'code_sends'])
       expect((await world.pool.query(`SELECT FROM ${table} WHERE form_id = $1`, [id])).rowCount).toBe(0);
-    // The address's budget is not renewed by the deletion.
+    // The deletion does not reset the address's limit of codes.
     expect((await world.pool.query('SELECT FROM code_sends WHERE address_hash = $1', [hash])).rowCount).toBe(1);
   });
 
@@ -157,7 +157,7 @@ describe('a locked form', () => {
     expect(await world.form(id)).toMatchObject({ status: 'Locked', held: true });
   });
 
-  it('is not deleted before the event service has accepted its form-locked, and is after it has', async () => {
+  it('is deleted only after the event service has accepted its form-locked', async () => {
     const id = await world.add({ lockedFor: 16 * day, noticeAccepted: false });
     expect(await world.run()).toMatchObject({ outcome: 'succeeded', counts: { deleted: 0, waiting: 1 } });
     expect(await world.form(id)).toMatchObject({ status: 'Locked' });
@@ -166,7 +166,7 @@ describe('a locked form', () => {
     expect(await world.form(id)).toBeUndefined();
   });
 
-  it('whose notice of an earlier lock was accepted waits for that of the present one', async () => {
+  it('waits for the notice of its present lock, even if that of an earlier lock was accepted', async () => {
     const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true });
     await world.pool.query(
       `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
@@ -177,7 +177,7 @@ describe('a locked form', () => {
     await world.pool.query('DELETE FROM forms WHERE id = $1', [id]);
   });
 
-  it('is deleted fifteen days after its period in any case, and that nobody could be told is recorded', async () => {
+  it('is deleted fifteen days after its period in any case, and recorded as not notified', async () => {
     const early = await world.add({ lockedFor: 30 * day, noticeAccepted: false });
     const late = await world.add({ lockedFor: 30 * day + 1, noticeAccepted: false });
     const without = await world.add({ lockedFor: 31 * day });
@@ -196,7 +196,7 @@ describe('a locked form', () => {
 });
 
 describe('forms in other statuses', () => {
-  it.each(['Submitted', 'Archived'])('that are %s are left alone, however old', async (status) => {
+  it.each(['Submitted', 'Archived'])('are not changed if they are %s, however old', async (status) => {
     const id = await world.add({ age: 999 * day });
     await world.pool.query('UPDATE forms SET status = $2 WHERE id = $1', [id, status]);
     await world.run();
@@ -206,7 +206,7 @@ describe('forms in other statuses', () => {
 });
 
 describe('periods of a definition', () => {
-  it('take the place of the defaults, each by itself', async () => {
+  it('replace the defaults, each independently', async () => {
     world.retain('quick', { lockAfter: 2 * day, warnBefore: day, deleteAfter: 3 * day });
     world.retain('slow', { lockAfter: 100 * day });
     const quick = { definitionId: 'quick' };
@@ -224,7 +224,7 @@ describe('periods of a definition', () => {
     expect(await world.form(kept)).toMatchObject({ status: 'Draft', warned: null });
   });
 
-  it('of P0D before the lock mean no warning', async () => {
+  it('with a warning period of P0D send no warning', async () => {
     world.retain('silent', { warnBefore: 0 });
     const id = await world.add({ definitionId: 'silent', age: 15 * day });
     await world.run();
@@ -232,7 +232,7 @@ describe('periods of a definition', () => {
     expect(await world.outbox(id)).toEqual([]);
   });
 
-  it('belong to one tenant: another tenant’s definition of the same name has its own forms', async () => {
+  it('apply to one tenant, not to another tenant’s definition of the same name', async () => {
     const id = await world.add({ age: 16 * day, tenantId: 'urn:example:other' });
     await world.run();
     expect(await world.form(id)).toMatchObject({ status: 'Locked' });
@@ -265,7 +265,7 @@ describe('a definition that cannot be read', () => {
 });
 
 describe('batches', () => {
-  it('of any size walk every form of every definition once', async () => {
+  it('of any size process every form of every definition once', async () => {
     const definitions = ['one', 'two', 'three', 'four'];
     const ids: string[] = [];
     for (let index = 0; index < 23; index += 1)
@@ -279,7 +279,7 @@ describe('batches', () => {
     for (const id of ids) expect(await world.form(id)).toBeUndefined();
   });
 
-  it('change no more than 2,000 forms in a second, so that requests find the database at rest', async () => {
+  it('change at most 2,000 forms per second, so that requests find a free database', async () => {
     await Promise.all(Array.from({ length: 401 }, () => world.add({ definitionId: 'paced', age: 16 * day })));
     const started = performance.now();
     const result = await world.run({ batchSize: 200 });

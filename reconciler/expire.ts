@@ -4,15 +4,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
-import { type Purge, type PurgeStore, purges } from '../src/forms/expiry/purge-store.ts';
-import type { DefinitionKey, Retentions, SkippedDefinition } from '../src/forms/expiry/retention.ts';
+import { type Purge, purgeBatch, purges } from '../src/forms/expiry/purge-store.ts';
+import type { DefinitionKey, Retentions } from '../src/forms/expiry/retention.ts';
 import { type ExpiryStore, type Position, type Stage, stages } from '../src/forms/expiry/store.ts';
-import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
-import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
-import { type IsolatedBatch, type Isolation, takeIsolated } from './isolate.ts';
+import { type IsolatedBatch, takeIsolated } from './isolate.ts';
 import type { Writer } from './lease.ts';
 import type { Progress } from './progress.ts';
 import { releaseForRetry, tidyAndCount } from './quarantine.ts';
@@ -21,7 +19,6 @@ export interface ExpiryOptions {
   writer: Writer;
   pool: pg.Pool;
   store: ExpiryStore;
-  purge: PurgeStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
   /** Used to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
@@ -51,27 +48,23 @@ const policiesAtOnce = 200;
  * Milliseconds. The run pauses after each batch for as long as the batch took, so that interactive requests keep at least
  * half of the database. Part of a long batch is waiting for locks, so the pause has this limit.
  */
-const longestRest = 250;
+const longestPause = 250;
 /** Changes per second, at most: a steady rate that leaves capacity for peaks. One pod's dispatcher delivers fewer. */
 const mostChanges = 2_000;
 /** Purge batches are this many times larger than form batches: their rows are small. */
 const purgedForEach = 10;
 const day = 86_400_000;
 
-/** Rejects with LeaseLostError, and when the database fails for good; then `outcome` holds what was done until then. */
+/** Rejects with LeaseLostError, and if the database keeps failing. Then `outcome` contains what was done. */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { writer, store, signal } = options;
   const { retried, quarantined } = await releaseForRetry(options);
   outcome.counts.retried = retried;
   outcome.quarantined += quarantined;
   const keys = await writer.transact((client) => store.definitions(client));
-  const { policies, skipped } = await options.readRetentions(keys);
-  reportSkipped(skipped, options, outcome);
-  for (const { tenantId, definitionId } of policies.filter(({ ignoresWarning }) => ignoresWarning))
-    options.log.warn(
-      { tenant: tenantId, definition: definitionId },
-      'no warnings sent: warnBefore is not shorter than lockAfter',
-    );
+  const retentions = await options.readRetentions(keys);
+  const { policies, skipped } = retentions;
+  reportDefinitions(retentions, options, outcome);
   for (const stage of stages) await walk(stage, policies, options, outcome);
   if (!signal.aborted) await purgeAll(options, outcome);
   await measureOverdue(
@@ -97,17 +90,16 @@ async function measureOverdue(all: readonly Policy[], options: ExpiryOptions, ou
   outcome.overdueDeletions = deletions;
 }
 
-function reportSkipped(
-  skipped: SkippedDefinition[],
+function reportDefinitions(
+  { policies, skipped }: Retentions,
   { log }: ExpiryOptions,
   { counts, failures }: ExpiryOutcome,
 ): void {
+  for (const { tenantId: tenant, definitionId: definition, ignoresWarning } of policies)
+    if (ignoresWarning) log.warn({ tenant, definition }, 'no warnings sent: warnBefore is not shorter than lockAfter');
   counts.skippedDefinitions = skipped.length;
-  for (const { tenantId, definitionId, reason, error } of skipped)
-    log.warn(
-      { tenant: tenantId, definition: definitionId, reason, err: error },
-      'definition skipped, its forms are kept',
-    );
+  for (const { tenantId: tenant, definitionId: definition, reason, error } of skipped)
+    log.warn({ tenant, definition, reason, err: error }, 'definition skipped, its forms are kept');
   const unreadable = skipped.filter(({ reason }) => reason === 'unreadable').length;
   if (unreadable > 0) failures.push(`${unreadable} form definitions could not be read`);
 }
@@ -128,18 +120,18 @@ async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions
     for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
     return sum;
   };
-  // For the progress only, so a failure does not matter.
+  // Only for the progress, so a failure is ignored.
   progress.begin(stage, await total().catch(() => undefined));
   for (const chunk of inChunks(policies)) {
-    const passedOver = await walkChunk(stage, chunk, options, outcome);
+    const unchanged = await walkChunk(stage, chunk, options, outcome);
     // Retry the rows that others had locked.
-    if (stage === 'lock' && passedOver > 0) await walkChunk(stage, chunk, options, outcome);
+    if (stage === 'lock' && unchanged > 0) await walkChunk(stage, chunk, options, outcome);
   }
   progress.end();
 }
 
 /** Pauses after `work` while there is more to do. `changed` returns how many rows were written. */
-async function withRest<T extends { next: unknown }>(
+async function withPause<T extends { next: unknown }>(
   { signal, writer }: ExpiryOptions,
   changed: (result: T) => number,
   work: () => Promise<T>,
@@ -148,8 +140,8 @@ async function withRest<T extends { next: unknown }>(
   const result = await work();
   const took = performance.now() - started;
   const due = writer.dryRun ? 0 : (changed(result) / mostChanges) * 1_000;
-  const rest = Math.max(Math.min(took, longestRest), due - took);
-  if (result.next !== undefined) await sleep(rest, undefined, { signal }).catch(() => undefined);
+  const pause = Math.max(Math.min(took, longestPause), due - took);
+  if (result.next !== undefined) await sleep(pause, undefined, { signal }).catch(() => undefined);
   return result;
 }
 
@@ -157,38 +149,18 @@ async function withRest<T extends { next: unknown }>(
 async function walkChunk(stage: Stage, chunk: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
   const { batchSize: limit, signal, progress } = options;
   const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
-  let passedOver = 0;
+  let unchanged = 0;
   for (let position: Position | undefined = { policies: chunk }; position && !signal.aborted; ) {
     const from: Position = position;
-    const batch: IsolatedBatch = await withRest(options, changed, () =>
-      takeIsolated(isolationOf(stage, options), from, limit),
+    const batch: IsolatedBatch = await withPause(options, changed, () =>
+      takeIsolated({ stage, position: from, limit }, options),
     );
     count(stage, batch, options, outcome);
-    passedOver += batch.walked - changed(batch);
+    unchanged += batch.walked - changed(batch);
     progress.add(batch.walked);
     position = batch.next;
   }
-  return passedOver;
-}
-
-function isolationOf(stage: Stage, options: ExpiryOptions): Isolation {
-  const { writer, store, clock, log } = options;
-  const batch = (position: Position, limit: number, dryRun: boolean) =>
-    writer.transact((client) => store.batch(client, stage, { position, now: clock(), limit, dryRun }));
-  return {
-    stage,
-    log,
-    take: (position, limit) => batch(position, limit, writer.dryRun),
-    look: (position, limit) => batch(position, limit, true),
-    takeBare: (position, { stage: bareStage, formId, cause }) =>
-      writer.transact(async (client) => {
-        const taken = await store.takeBare(client, bareStage, { position, now: clock(), formId });
-        const entries = taken.untold.map((form) => noticeEntry(bareStage, form, cause));
-        await putInQuarantine(client, entries, clock());
-        return { ...taken, entries };
-      }),
-    quarantine: (item) => writer.transact((client) => putInQuarantine(client, [item], clock())),
-  };
+  return unchanged;
 }
 
 function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOptions, outcome: ExpiryOutcome): void {
@@ -203,11 +175,11 @@ function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOption
   for (const { formId, tenantId, definitionId } of batch.unnotified)
     log.warn(
       { audit: 'not notified', form: formId, tenant: tenantId, definition: definitionId },
-      'form deleted though the event service has not accepted that it was locked',
+      'form deleted before the event service accepted form-locked',
     );
 }
 
-/** Goes on with the other tables if Postgres refuses to delete rows of one. */
+/** Continues with the other tables if Postgres refuses to delete rows of one. */
 async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { progress, log } = options;
   outcome.counts.purged = 0;
@@ -225,15 +197,15 @@ async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise
 }
 
 async function purgeOne(kind: Purge, options: ExpiryOptions, { counts }: ExpiryOutcome): Promise<void> {
-  const { writer, purge, clock, signal, progress } = options;
+  const { writer, clock, signal, progress } = options;
   const limit = options.batchSize * purgedForEach;
   for (let after: string | undefined, more = true; more && !signal.aborted; ) {
     const from = after;
     const remove = () =>
       writer.transact((client) =>
-        purge.batch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
+        purgeBatch(client, kind, { now: clock(), after: from, limit, dryRun: writer.dryRun }),
       );
-    const { removed, next } = await withRest(options, (batch) => batch.removed, remove);
+    const { removed, next } = await withPause(options, (batch) => batch.removed, remove);
     counts.purged = (counts.purged ?? 0) + removed;
     progress.add(removed);
     after = next;

@@ -1,22 +1,18 @@
 // Processes a batch of forms even if one of them makes the statement fail: halves the batch until that form is alone.
 // That form is locked or deleted without its outbox row; if this fails too, it is quarantined. Failures of the
 // infrastructure are thrown, and quarantine no form.
-import type { BareStage, Batch, Position, Stage } from '../src/forms/expiry/store.ts';
+import type { Batch, ExpiryStore, Position, Stage } from '../src/forms/expiry/store.ts';
+import { noticeEntry } from '../src/forms/quarantine/notices.ts';
+import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../src/service/quarantine/quarantine.ts';
+import { putInQuarantine } from '../src/service/quarantine/quarantine-store.ts';
+import type { Writer } from './lease.ts';
 
-export interface Isolation {
-  stage: Stage;
-  /** Processes one batch, in a transaction. */
-  take(position: Position, limit: number): Promise<Batch>;
-  /** Like `take`, but changes nothing. */
-  look(position: Position, limit: number): Promise<Batch>;
-  /** Processes one form without its outbox row and quarantines that row, in one transaction. Changes no other form. */
-  takeBare(
-    position: Position,
-    refused: { stage: BareStage; formId: string; cause: QuarantineCause },
-  ): Promise<Batch & { entries: readonly NewQuarantineItem[] }>;
-  quarantine(item: NewQuarantineItem): Promise<void>;
+export interface IsolationOptions {
+  writer: Writer;
+  store: ExpiryStore;
+  clock: Clock;
   log: Logger;
 }
 
@@ -24,69 +20,89 @@ export interface IsolatedBatch extends Batch {
   quarantined: number;
 }
 
+/** The forms of a stage after a position. */
+interface Scan {
+  stage: Stage;
+  position: Position;
+  limit: number;
+}
+
 /** Rejects with failures that no row caused. */
-export async function takeIsolated(io: Isolation, position: Position, limit: number): Promise<IsolatedBatch> {
+export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
-    return { ...(await io.take(position, limit)), quarantined: 0 };
+    return { ...(await take(scan, options)), quarantined: 0 };
   } catch (error) {
     if (!databaseRefusal(error)) throw error;
   }
-  if (limit === 1) return takeOne(io, position);
-  const half = Math.ceil(limit / 2);
-  const first = await takeIsolated(io, position, half);
-  return first.next ? sum(first, await takeIsolated(io, first.next, limit - half)) : first;
+  if (scan.limit === 1) return takeOne(scan, options);
+  const half = Math.ceil(scan.limit / 2);
+  const first = await takeIsolated({ ...scan, limit: half }, options);
+  if (!first.next) return first;
+  return sum(first, await takeIsolated({ ...scan, position: first.next, limit: scan.limit - half }, options));
 }
 
-/** Retries the one form, between two looks that must find the same form; otherwise the next run retries it. */
-async function takeOne(io: Isolation, position: Position): Promise<IsolatedBatch> {
-  const before = await io.look(position, 1);
+function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptions, dryRun = writer.dryRun) {
+  return writer.transact((client) => store.batch(client, stage, { ...scan, now: clock(), dryRun }));
+}
+
+/** Retries the one form, between two dry runs that must find the same form; otherwise the next run retries it. */
+async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
+  const before = await take(scan, options, true);
   const formId = before.next?.after?.id;
   if (formId === undefined) return { ...before, quarantined: 0 };
   try {
-    return { ...(await io.take(position, 1)), quarantined: 0 };
+    return { ...(await take(scan, options)), quarantined: 0 };
   } catch (error) {
     const cause = databaseRefusal(error);
     if (!cause) throw error;
-    const bare = await takeBare(io, position, { formId, cause });
+    const bare = await takeBare(scan, { formId, cause }, options);
     if (bare) return bare;
-    const { next } = await io.look(position, 1);
+    const { next } = await take(scan, options, true);
     const isSame = next?.after?.id === formId;
-    if (isSame) await setAside(io, next, cause);
+    if (isSame) await quarantine(scan.stage, next, cause, options);
     return { ...untouched, next, quarantined: isSame ? 1 : 0 };
   }
 }
 
 const untouched: Omit<Batch, 'next'> = { walked: 1, warned: 0, locked: 0, deleted: 0, waiting: 0, unnotified: [] };
 
-/** Undefined if the form itself cannot be changed. */
+/**
+ * Processes the form without its outbox row, and quarantines that row, in one transaction. Undefined if the form itself
+ * cannot be changed.
+ */
 async function takeBare(
-  io: Isolation,
-  position: Position,
-  refused: { formId: string; cause: QuarantineCause },
+  { stage, position }: Scan,
+  { formId, cause }: { formId: string; cause: QuarantineCause },
+  options: IsolationOptions,
 ): Promise<IsolatedBatch | undefined> {
-  const { stage } = io;
+  const { writer, store, clock } = options;
   if (stage === 'warn') return undefined;
   try {
-    const { entries, ...batch } = await io.takeBare(position, { stage, ...refused });
-    for (const entry of entries) report(io, entry);
-    return { ...batch, quarantined: entries.length };
+    const { unwritten, ...batch } = await writer.transact(async (client) => {
+      const taken = await store.takeBare(client, stage, { position, now: clock(), formId });
+      const unwritten = taken.unwritten.map((form) => noticeEntry(stage, form, cause));
+      await putInQuarantine(client, unwritten, clock());
+      return { ...taken, unwritten };
+    });
+    for (const entry of unwritten) report(entry, options);
+    return { ...batch, quarantined: unwritten.length };
   } catch (error) {
     if (!databaseRefusal(error)) throw error;
     return undefined;
   }
 }
 
-async function setAside(io: Isolation, position: Position | undefined, cause: QuarantineCause): Promise<void> {
-  const [policy] = position?.policies ?? [];
-  const formId = position?.after?.id;
+async function quarantine(stage: Stage, next: Position, cause: QuarantineCause, options: IsolationOptions) {
+  const [policy] = next.policies;
+  const formId = next.after?.id;
   if (!policy || formId === undefined) return;
   const { tenantId, definitionId } = policy;
-  const entry = { kind: io.stage, item: formId, tenantId, about: { formId, definitionId }, ...cause };
-  await io.quarantine(entry);
-  report(io, entry);
+  const entry = { kind: stage, item: formId, tenantId, about: { formId, definitionId }, ...cause };
+  await options.writer.transact((client) => putInQuarantine(client, [entry], options.clock()));
+  report(entry, options);
 }
 
-function report({ log }: Isolation, { kind, item, tenantId, about, reason, detail }: NewQuarantineItem): void {
+function report({ kind, item, tenantId, about, reason, detail }: NewQuarantineItem, { log }: IsolationOptions): void {
   const { definitionId } = about;
   log.warn({ kind, form: item, tenant: tenantId, definition: definitionId, reason, detail }, 'item quarantined');
 }

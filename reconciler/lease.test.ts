@@ -1,7 +1,7 @@
 // One run at a time: which run gets the lease, how the lease ends, and that a run without it writes nothing.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRunStore } from '../src/forms/expiry/run-store.ts';
-import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { writeRun } from '../src/forms/expiry/run-store.ts';
+import { expiryStore } from '../src/forms/expiry/store.ts';
 import { day, type ExpiryWorld, startExpiryWorld } from '../test/support/expiry.ts';
 import { acquireLease, type Lease, LeaseLostError } from './lease.ts';
 
@@ -18,7 +18,7 @@ const acquire = () => acquireLease({ ...world.runOptions(), duration });
 async function take(): Promise<Lease> {
   const lease = await acquire();
   if (!lease) throw new Error('the lease is not free');
-  // As if its process had died: it is not renewed.
+  // As after the death of its process, the lease is not renewed.
   lease.abandon();
   return lease;
 }
@@ -30,14 +30,14 @@ describe('the lease', () => {
   it('is held by one run: of three concurrent runs, one works and two are skipped', async () => {
     const ids = await Promise.all(Array.from({ length: 50 }, () => world.add({ age: 16 * day })));
     const before = (await runs()) ?? 0;
-    const store = createExpiryStore();
+    const store = expiryStore;
     let skipped = 0;
     const one = async () => {
       const result = await world.run({
         batchSize: 5,
         store: {
           ...store,
-          // Only the run with the lease gets here; the other two must be skipped meanwhile.
+          // Only the run with the lease gets here; the other two must be skipped in the meantime.
           async definitions(db) {
             await expect.poll(() => skipped).toBe(2);
             return store.definitions(db);
@@ -54,7 +54,7 @@ describe('the lease', () => {
     expect(await runs()).toBe(before + 1);
   });
 
-  it('of another run is not waited for: the run does nothing and records nothing', async () => {
+  it('of another run ends a run immediately, without changes and without a record', async () => {
     const lease = await take();
     const id = await world.add({ age: 16 * day });
     const before = await runs();
@@ -65,7 +65,7 @@ describe('the lease', () => {
     expect(await world.run()).toMatchObject({ outcome: 'succeeded', counts: { locked: 1 } });
   });
 
-  it('of a run that died is free when it expires, and not before', async () => {
+  it('of a run that died is free after it has expired, not before', async () => {
     const dead = await take();
     world.advance(duration - 1);
     expect(await world.run()).toMatchObject({ outcome: 'skipped' });
@@ -89,7 +89,7 @@ describe('the lease', () => {
     const lease = await take();
     let late: Promise<unknown> | undefined;
     await lease.release(async () => {
-      // It waits for the row that the release has locked.
+      // The renewal waits for the row that the release has locked.
       late = lease.renew().catch((error: unknown) => error);
       const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
       await expect.poll(async () => (await world.pool.query(waits)).rowCount).toBe(1);
@@ -98,7 +98,7 @@ describe('the lease', () => {
     await release(await take());
   });
 
-  it('cannot be taken from a run in the middle of a transaction, however late', async () => {
+  it('cannot be taken from a run during a transaction, even after it has expired', async () => {
     const lease = await take();
     await lease.transact(async () => {
       world.advance(2 * duration);
@@ -107,7 +107,7 @@ describe('the lease', () => {
     await release(lease);
   });
 
-  it('that was lost lets nothing be written: no batch, no record, no release', async () => {
+  it('that was lost prevents every write: batches, records and the release', async () => {
     const lost = await take();
     world.advance(duration);
     const id = await world.add({ age: 16 * day });
@@ -130,8 +130,8 @@ describe('the lease', () => {
       },
     };
     const writes = await Promise.allSettled([
-      lost.transact((client) => createExpiryStore().batch(client, 'lock', batch)),
-      lost.release((client) => createRunStore().write(client, record)),
+      lost.transact((client) => expiryStore.batch(client, 'lock', batch)),
+      lost.release((client) => writeRun(client, record)),
       lost.renew(),
     ]);
     for (const write of writes) expect(write).toMatchObject({ status: 'rejected', reason: expect.any(LeaseLostError) });
@@ -140,9 +140,9 @@ describe('the lease', () => {
     await release(present);
   });
 
-  it('that a run loses between two stages ends the run there: it writes no more, and it has not failed', async () => {
+  it('that is lost between two stages ends the run without further writes, and without failure', async () => {
     const [warned, locked] = [await world.add({ age: 13 * day }), await world.add({ age: 16 * day })];
-    const store = createExpiryStore();
+    const store = expiryStore;
     const before = await runs();
     let thief: Lease | undefined;
     const result = await world.run({

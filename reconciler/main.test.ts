@@ -14,7 +14,7 @@ afterAll(() => world.close());
 
 const timeout = 60_000;
 
-/** Drafts that nobody has opened for a month, of the definition that the platform has. */
+/** Drafts that were not opened for a month, of a configured definition. */
 async function addOverdue(count: number): Promise<void> {
   await world.pool.query(
     `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,
@@ -33,7 +33,7 @@ const statuses = async () => {
 const summaryOf = (lines: Record<string, unknown>[]) => lines.find(({ outcome }) => outcome !== undefined);
 
 describe('the process', () => {
-  it('exits 0 after a run, with one summary in its log and nothing of any applicant', { timeout }, async () => {
+  it('exits 0 after a run, with one summary in its log and no data of applicants', { timeout }, async () => {
     await addOverdue(25);
     const { code, lines, stdout, stderr } = await spawnReconciler({ ...env, BATCH_SIZE: '10' }).ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -44,7 +44,7 @@ describe('the process', () => {
     expect(stdout).not.toContain('unseen-canary');
   });
 
-  it('exits 0 and says skipped while another run holds the lease', { timeout }, async () => {
+  it('exits 0 and reports that it skipped the run while another run holds the lease', { timeout }, async () => {
     await world.pool.query('UPDATE reconciler_turn SET held_until = $1', [new Date(Date.now() + 86_400_000)]);
     const { code, lines } = await spawnReconciler(env).ended;
     expect(code).toBe(0);
@@ -60,7 +60,7 @@ describe('the process', () => {
     expect(await statuses()).toMatchObject({ Draft: 3 });
   });
 
-  it('exits 1 when the platform is away, after doing what needs no definition', { timeout }, async () => {
+  it('exits 1 if the platform is unavailable, after doing what needs no definition', { timeout }, async () => {
     await world.pool.query("INSERT INTO code_sends (address_hash, sent) VALUES ('a', '2020-01-01')");
     const away = { DIRECTORY_URL: 'http://127.0.0.1:9/directory/v2', PLATFORM_TIMEOUT: 'PT2S' };
     const { code, lines } = await spawnReconciler({ ...env, ...away }, ['--only', 'expire']).ended;
@@ -70,26 +70,26 @@ describe('the process', () => {
     expect((await world.pool.query('SELECT FROM code_sends')).rowCount).toBe(0);
   });
 
-  it('exits 1 with one line when the database is away', { timeout }, async () => {
+  it('exits 1 with one line if the database is unavailable', { timeout }, async () => {
     const { code, lines } = await spawnReconciler({ ...env, DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }).ended;
     expect(code).toBe(1);
     expect(lines.filter(({ level }) => level === 'fatal')).toHaveLength(1);
   });
 
-  it('exits 1 and names every problem of its environment, before it touches anything', { timeout }, async () => {
+  it('exits 1 and names every problem of its environment, before it connects to anything', { timeout }, async () => {
     const { code, stderr } = await spawnReconciler({ LOCK_AFTER: 'soon' }).ended;
     expect(code).toBe(1);
     for (const name of ['DATABASE_URL', 'DIRECTORY_URL', 'CLIENT_SECRET', 'LOCK_AFTER']) expect(stderr).toContain(name);
   });
 
-  it('exits 1 where drafts would be warned before they can be locked', { timeout }, async () => {
+  it('exits 1 if WARN_BEFORE is not shorter than LOCK_AFTER', { timeout }, async () => {
     const { code, stderr } = await spawnReconciler({ ...env, WARN_BEFORE: 'P20D', LOCK_AFTER: 'P15D' }).ended;
     expect(code).toBe(1);
     expect(stderr).toContain('WARN_BEFORE: must be shorter than LOCK_AFTER');
     expect(await statuses()).toMatchObject({ Draft: 3 });
   });
 
-  it('exits 2 for arguments that are none, and 0 for --help', { timeout }, async () => {
+  it('exits 2 for invalid arguments, and 0 for --help', { timeout }, async () => {
     const wrong = await spawnReconciler(env, ['--force']).ended;
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--help') });
     expect(await spawnReconciler({}, ['--help']).ended).toMatchObject({
@@ -98,7 +98,7 @@ describe('the process', () => {
     });
   });
 
-  it('ends after its batch on SIGTERM with exit code 0, and the next run does the rest', {
+  it('ends after its batch on SIGTERM with exit code 0, and the next run continues', {
     timeout: 2 * timeout,
   }, async () => {
     await addOverdue(4_000);
@@ -115,7 +115,7 @@ describe('the process', () => {
     expect((await statuses()).Draft).toBeUndefined();
   });
 
-  it('that was killed leaves a lease that is free when it expires', { timeout: 2 * timeout }, async () => {
+  it('leaves a lease that expires if it is killed', { timeout: 2 * timeout }, async () => {
     await addOverdue(4_000);
     const running = spawnReconciler({ ...env, BATCH_SIZE: '10', LEASE_DURATION: 'PT2S' });
     await expect.poll(async () => (await statuses()).Draft ?? 0, { timeout, interval: 20 }).toBeLessThan(3_990);

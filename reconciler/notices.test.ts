@@ -1,5 +1,5 @@
-// The whole way of an applicant who forgets a draft: form service, runs of the reconciler, dispatcher, platform server, real
-// mail. Time is moved for the form service and the reconciler.
+// What an applicant who forgets a draft experiences: with form service, reconciler, outbox dispatcher, platform server and real
+// mail. The test moves the clocks of form service and reconciler.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../test/support/form-world.ts';
@@ -31,7 +31,7 @@ async function reconcileAfter(milliseconds: number) {
   return result;
 }
 
-/** Resolves when nothing is due any more; the removal of a subscriber falls due later. */
+/** Resolves when all due rows are delivered; the removal of a subscriber is due later. */
 async function delivered(): Promise<void> {
   const due = 'SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before <= $1';
   const count = async () => (await world.pool.query(due, [clock()])).rows[0].count;
@@ -43,7 +43,7 @@ const mailTo = (address: string, subject: string) =>
 const mailsTo = (address: string) => world.platform.mailbox.messages().filter((mail) => mail.to.includes(address));
 const onDay = (moment: Date) => new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' }).format(moment);
 
-it('the metrics of the form service tell of no run before there was one', async () => {
+it('the form service exports no metrics of runs before the first run', async () => {
   const { text } = await call(`${forms.metricsUrl}/metrics`);
   expect(text).toContain('# TYPE reconciler_last_run_timestamp_seconds gauge');
   expect(text).not.toMatch(/^reconciler_/m);
@@ -53,7 +53,7 @@ describe('an applicant who does not come back', () => {
   const address = 'forgetful@example.org';
   let id = '';
 
-  it('gets a mail that warns of the lock', { timeout: patience }, async () => {
+  it('gets a mail with a warning of the lock', { timeout: patience }, async () => {
     id = await draft(forms, address);
     const { body } = await forms.ask('PUT', `/${id}/data`, {
       as: 'intake',
@@ -67,7 +67,7 @@ describe('an applicant who does not come back', () => {
     expect(mail.text.replaceAll(/\s+/g, ' ')).toContain(onDay(new Date(rows[0].last_accessed.getTime() + 15 * day)));
   });
 
-  it('gets a mail when the draft is locked, and cannot open it any more', { timeout: patience }, async () => {
+  it('gets a mail when the draft is locked, and can no longer open it', { timeout: patience }, async () => {
     expect(await reconcileAfter(3 * day)).toMatchObject({ counts: { warned: 0, locked: 1 } });
     const mail = await mailTo(address, 'draft is locked');
     expect(mail.text.replaceAll(/\s+/g, ' ')).toContain(onDay(new Date(clock().getTime() + 15 * day)));
@@ -82,7 +82,7 @@ describe('an applicant who does not come back', () => {
     expect(await forms.ask('GET', `/${id}`, { as: 'admin' })).toMatchObject({ status: 410 });
   });
 
-  it('is known to nobody a quarter of an hour later: no row holds the address or an answer', {
+  it('leaves no data behind a quarter of an hour later: no row contains the address or form data', {
     timeout: patience,
   }, async () => {
     moved += 16 * minute;
@@ -103,7 +103,7 @@ describe('an applicant who does not come back', () => {
 });
 
 describe('an applicant who comes back', () => {
-  it('after the warning keeps the draft, and is warned again only when it is left alone again', {
+  it('after the warning keeps the draft, and gets another warning only when it is unused again', {
     timeout: 2 * patience,
   }, async () => {
     const address = 'careful@example.org';
@@ -123,7 +123,7 @@ describe('an applicant who comes back', () => {
 });
 
 describe('a definition in the configuration service', () => {
-  it('says how long its drafts are kept', { timeout: patience }, async () => {
+  it('sets how long its drafts are kept', { timeout: patience }, async () => {
     const retention = { warnBefore: 'P0D', lockAfter: 'PT6H', deleteAfter: 'P1D' };
     await configure(world.platform, 'platform', 'form-service', { [permit.id]: { ...permit, retention } });
     const id = await draft(forms, 'quick@example.org');
@@ -133,7 +133,7 @@ describe('a definition in the configuration service', () => {
     expect(await reconcileAfter(day + minute)).toMatchObject({ counts: { deleted: 1 } });
   });
 
-  it('that is not usable keeps its drafts, and the run says so', { timeout: patience }, async () => {
+  it('that is invalid keeps its drafts, and the run reports it', { timeout: patience }, async () => {
     await draft(forms, 'kept@example.org');
     await configure(world.platform, 'platform', 'form-service', {
       [permit.id]: { ...permit, retention: { lockAfter: 'P999999D' } },
@@ -143,7 +143,7 @@ describe('a definition in the configuration service', () => {
 });
 
 describe('the metrics of the form service', () => {
-  it('tell of the last run: when, how long, what it did, and how overdue the oldest draft is', async () => {
+  it('describe the last run: its time, duration and counts, and how overdue the oldest draft is', async () => {
     const { text } = await call(`${forms.metricsUrl}/metrics`);
     expect(text).toMatch(/^reconciler_last_success_timestamp_seconds\{part="expire"\} \d{10}(?:\.\d+)?$/m);
     expect(text).toMatch(/^reconciler_last_run_duration_seconds \d/m);

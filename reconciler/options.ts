@@ -13,27 +13,27 @@ export interface RunArguments {
 /** Invalid arguments: printed as one line, without a stack trace. */
 export class UsageError extends Error {}
 
-export const help = `One pass: warns of, locks and deletes drafts that nobody opens, removes what has no use any more, and brings the core
-clients in line with their resources. A run that finds another one at work does nothing.
+export const help = `Makes one pass: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core clients
+with their resources. Does nothing while another run is active.
 
 Usage: npm run reconcile [-- --dry-run] [-- --only expire|clients] [-- --allow-prune]
        [-- --accept-quarantine] [-- --help]
 
-  --dry-run              say what would change, and change nothing
-  --only expire|clients  do one part only
-  --allow-prune          let more than half of the owned core clients, or all of them, be removed at once
-  --accept-quarantine    exit with 0 in place of 3, for a Job, which counts no other exit code as success
+  --dry-run              log what would change, and change nothing
+  --only expire|clients  do only one of the two parts
+  --allow-prune          allow the removal of more than half of the owned core clients in one run
+  --accept-quarantine    exit with 0 instead of 3, for a Job, which treats every other code as a failure
   --help                 print this
 
-Exit code 0, also when another run is at work or this one was asked to stop; 1 when something that the run needs failed;
-2 for invalid arguments; 3 when items were put into quarantine, by this run or since the one before: \`npm run quarantine --
-list\` shows them. Everything else was done. The environment is described in docs/configuration.md.`;
+Exit codes: 0 success, also if another run is active or this one was stopped; 1 a service or the database failed;
+2 invalid arguments; 3 items were quarantined by this run or since the previous one, and everything else was done.
+\`npm run quarantine -- list\` shows them. docs/configuration.md describes the environment.`;
 
 /** Throws UsageError. */
 export function parseRunArguments(args: string[]): RunArguments {
   const { only, ...flags } = parse(args);
   if (only !== undefined && only !== 'expire' && only !== 'clients')
-    throw new UsageError(`--only is expire or clients, not ${JSON.stringify(only)}. See --help.`);
+    throw new UsageError(`--only must be expire or clients, not ${JSON.stringify(only)}. See --help.`);
   return {
     only,
     dryRun: flags['dry-run'] ?? false,

@@ -1,5 +1,5 @@
-// Forms that cannot be processed: they expire all the same where that is possible, and where it is not, they are
-// quarantined and harm no other form.
+// Forms with content that Postgres cannot process: they expire if possible; otherwise they are quarantined, and affect no other
+// form.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFormsQuarantine } from '../src/forms/quarantine/store.ts';
@@ -23,7 +23,7 @@ const entries = async () =>
 const store = () => createFormsQuarantine({ pool: unsharedPool(world.pool), clock: world.now });
 
 describe.each(Object.entries(poisons))('a form with %s', (_name, assignment) => {
-  it('is warned of, locked and deleted when due, like every other', async () => {
+  it('gets its warning and is locked and deleted when due, like every other form', async () => {
     const warned = await world.add({ age: 13 * day });
     const locked = await world.add({ age: 16 * day });
     const deleted = await world.add({ lockedFor: 16 * day, noticeAccepted: true });
@@ -39,7 +39,7 @@ describe.each(Object.entries(poisons))('a form with %s', (_name, assignment) => 
   });
 });
 
-it('the URNs of files are found in any spelling that JSON allows, whatever else the files hold', async () => {
+it('the URNs of files are found in every spelling that JSON allows, whatever else `files` contains', async () => {
   const urn = (end: number) => `urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a55${end}`;
   const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true });
   const escaped = [...urn(2)].map((char) => `\\u00${char.charCodeAt(0).toString(16).padStart(2, '0')}`).join('');
@@ -50,7 +50,7 @@ it('the URNs of files are found in any spelling that JSON allows, whatever else 
 });
 
 describe('forms that a statement fails for', () => {
-  it('are quarantined, each alone, and every other form of their batch is locked; the next run does not try them', async () => {
+  it('are quarantined one by one, while the other forms of the batch are locked, and the next run skips them', async () => {
     const ids = await Promise.all(Array.from({ length: 60 }, (_, at) => world.add({ age: 16 * day + at })));
     const bad = [0, 1, 17, 42, 59].map((at) => ids[at] ?? '');
     await refuseFormChanges(world.pool, bad);
@@ -67,7 +67,7 @@ describe('forms that a statement fails for', () => {
     expect((await entries()).map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1, 1]);
   });
 
-  it('leave ids and codes in log and quarantine, never what Postgres quoted', async () => {
+  it('leave only ids and codes in log and quarantine, not the content that Postgres quoted', async () => {
     await refuseOutboxRows(world.pool, [await world.add({ age: 16 * day })]);
     await world.run();
     const { rows } = await world.pool.query('SELECT * FROM quarantine');
@@ -77,7 +77,7 @@ describe('forms that a statement fails for', () => {
     expect(JSON.stringify([rows, world.log.lines()])).not.toContain('Main Street');
   });
 
-  it('are tried again when they are released, and leave no entry once that succeeds', async () => {
+  it('are tried again after a release, and leave no entry if that succeeds', async () => {
     const [one, other] = [await world.add({ age: 16 * day }), await world.add({ age: 16 * day })];
     await refuseFormChanges(world.pool, [one, other]);
     await world.run();
@@ -91,7 +91,7 @@ describe('forms that a statement fails for', () => {
     expect(await entries()).toMatchObject([{ kind: 'lock', item: other, attempts: 2, released: false }]);
   });
 
-  it('are tried once in each new version of the product', async () => {
+  it('are tried once by each new version of the product', async () => {
     await refuseFormChanges(world.pool, [await world.add({ age: 16 * day })]);
     await world.run();
     await world.pool.query("UPDATE quarantine SET version = '0.0.1'");
@@ -100,7 +100,7 @@ describe('forms that a statement fails for', () => {
     expect(await entries()).toMatchObject([{ attempts: 2 }]);
   });
 
-  it('take their entries with them when they are deleted', async () => {
+  it('are deleted with their entries', async () => {
     const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true });
     await world.pool.query(
       `INSERT INTO quarantine (kind, item, tenant_id, about, reason, detail, first_seen, last_tried, attempts, version)
@@ -111,7 +111,7 @@ describe('forms that a statement fails for', () => {
     expect(await entries()).toEqual([]);
   });
 
-  it('are no reason to blame forms for a database that is out of space or does not answer', async () => {
+  it('are not quarantined if the database is out of space or does not respond', async () => {
     const id = await world.add({ age: 16 * day });
     await world.pool.query(`
       CREATE FUNCTION fill_disk() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -135,7 +135,7 @@ it('a deleted form that was restored beside its tombstone is deleted again', asy
   expect(await world.form(id)).toBeUndefined();
 });
 
-it('deletions that are overdue for more than a day are counted, whatever holds them up', async () => {
+it('deletions that are more than a day overdue are counted, whatever delays them', async () => {
   await world.add({ lockedFor: 15 * day + 1, noticeAccepted: false });
   await world.add({ lockedFor: 16 * day + 1, noticeAccepted: false });
   await world.run();

@@ -1,4 +1,4 @@
-// What applicants and administrators do while a run is at work: each side wins or loses as a whole.
+// Concurrent changes by applicants, administrators and a run: each side wins or loses as a whole.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { createFormStore } from '../src/forms/forms/store.ts';
@@ -34,7 +34,7 @@ const unlock = (formId: string) =>
     operation: 'unlock',
   });
 
-/** Runs in small batches while `act` is done to each form, a few at a time. */
+/** Runs in small batches while `act` is called for each form, a few concurrently. */
 async function whileRunning<T>(ids: readonly string[], act: (id: string) => Promise<T>): Promise<Map<string, T>> {
   const done = new Map<string, T>();
   const running = world.run({ batchSize: 3 });
@@ -44,8 +44,8 @@ async function whileRunning<T>(ids: readonly string[], act: (id: string) => Prom
   return done;
 }
 
-describe('a draft that is being saved when the run comes by', () => {
-  it('is passed over, and is a draft with its new answers after the save', async () => {
+describe('a draft that is saved during a run', () => {
+  it('is skipped, and is a draft with its new form data after the save', async () => {
     const [busy = '', free = ''] = await forms(2, { age: 16 * day });
     const client = await world.pool.connect();
     await client.query('BEGIN');
@@ -60,7 +60,7 @@ describe('a draft that is being saved when the run comes by', () => {
     expect(await world.form(busy)).toMatchObject({ status: 'Draft' });
   });
 
-  it('and rolls the save back is locked by the next run', async () => {
+  it('is locked by the next run if the save is rolled back', async () => {
     const [busy = ''] = await forms(1, { age: 16 * day });
     const client = await world.pool.connect();
     await client.query('BEGIN');
@@ -72,7 +72,7 @@ describe('a draft that is being saved when the run comes by', () => {
     expect(await world.form(busy)).toMatchObject({ status: 'Locked' });
   });
 
-  it('is never locked when the save was answered, and never saved when it was locked', async () => {
+  it('is either saved or locked, never both', async () => {
     const ids = await forms(200, { age: 16 * day });
     const saved = await whileRunning(ids, save);
     for (const id of ids) {
@@ -83,8 +83,8 @@ describe('a draft that is being saved when the run comes by', () => {
   });
 });
 
-describe('a hold that is set while the run goes', () => {
-  it('protects a draft that it finds, and finds every other one locked', async () => {
+describe('a hold that is set during a run', () => {
+  it('protects a draft, and finds every other one locked', async () => {
     const ids = await forms(200, { age: 16 * day });
     const held = await whileRunning(ids, hold);
     for (const id of ids) {
@@ -94,7 +94,7 @@ describe('a hold that is set while the run goes', () => {
     }
   });
 
-  it('protects a locked form that it finds, and finds no other', async () => {
+  it('protects a locked form, and finds every other one deleted', async () => {
     const ids = await forms(100, { lockedFor: 16 * day, noticeAccepted: true });
     const held = await whileRunning(ids, hold);
     for (const id of ids) {
@@ -105,8 +105,8 @@ describe('a hold that is set while the run goes', () => {
   });
 });
 
-describe('an unlock while the run goes', () => {
-  it('wins, and the form is a draft, or loses, and there is no form: never both, never neither', async () => {
+describe('an unlock during a run', () => {
+  it('either wins and the form is a draft, or loses and the form is deleted', async () => {
     const ids = await forms(200, { lockedFor: 16 * day, noticeAccepted: true });
     const unlocked = await whileRunning(ids, unlock);
     for (const id of ids) {

@@ -1,7 +1,7 @@
-// A run as a whole: what it records, what it does when something fails, when it is asked to stop, and what a dry run is.
+// A whole run: its record, failures, a stop, and dry runs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRunStore } from '../src/forms/expiry/run-store.ts';
-import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { readRunHistory } from '../src/forms/expiry/run-store.ts';
+import { expiryStore } from '../src/forms/expiry/store.ts';
 import { createMetrics } from '../src/service/operations/metrics.ts';
 import { createPool } from '../src/service/postgres/postgres.ts';
 import { dumpDatabase } from '../test/support/database-dump.ts';
@@ -18,7 +18,7 @@ afterAll(() => world.close());
 
 const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, allowPrune: false });
 
-/** A sync that writes down what it was asked. */
+/** A sync that records its options. */
 function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
   const asked: Pick<SyncOptions, 'dryRun' | 'allowPrune'>[] = [];
   const clients: ClientSync = {
@@ -37,7 +37,7 @@ const lastRecord = async () => {
 };
 
 describe('a run', () => {
-  it('records when it ran, what it did and how many resources are in which condition', async () => {
+  it('records its times, counts, and the number of resources by condition', async () => {
     await Promise.all([world.add({ age: 16 * day }), world.add({ age: 13 * day }), world.add()]);
     const { clients } = syncOf({ counts: { written: 2 }, conditions: { 'Ready=True': 3, 'Ready=False': 1 } });
     const result = await world.run({ clients });
@@ -61,7 +61,7 @@ describe('a run', () => {
     expect(await lastRecord()).toMatchObject({ outcome: 'failed', clients_succeeded: false });
   });
 
-  it('records how long the draft that waits longest has been overdue, those of skipped definitions included', async () => {
+  it('records how long the most overdue draft is overdue, including those of skipped definitions', async () => {
     world.breakDefinition('unread', 'invalid');
     const id = await world.add({ definitionId: 'unread', age: 20 * day });
     await world.add({ definitionId: 'unread', age: 18 * day });
@@ -71,12 +71,12 @@ describe('a run', () => {
     expect(await world.form(id)).toBeUndefined();
   });
 
-  it('that failed before it could look leaves what was last known of the oldest overdue draft', async () => {
+  it('that failed early keeps the last known time of the most overdue draft', async () => {
     await world.add({ definitionId: 'unread', age: 20 * day });
     await world.run();
-    const store = { ...createExpiryStore(), definitions: () => Promise.reject(new Error('no database')) };
+    const store = { ...expiryStore, definitions: () => Promise.reject(new Error('no database')) };
     await world.run({ store });
-    expect(await createRunStore().history(world.pool)).toMatchObject({
+    expect(await readRunHistory(world.pool)).toMatchObject({
       last: { outcome: 'failed' },
       oldestOverdue: new Date(world.now().getTime() - 5 * day),
     });
@@ -86,34 +86,31 @@ describe('a run', () => {
   it.each([
     ['expire', 0, true, null],
     ['clients', 1, null, true],
-  ] as const)(
-    'with --only %s leaves the other part out, and says so in its record',
-    async (only, syncs, expiry, clients) => {
-      const id = await world.add({ age: 16 * day });
-      const { clients: sync, asked } = syncOf();
-      await world.run({ arguments: allOf(only), clients: sync });
-      expect(asked).toHaveLength(syncs);
-      expect(await world.form(id)).toMatchObject({ status: only === 'expire' ? 'Locked' : 'Draft' });
-      expect(await lastRecord()).toMatchObject({ expiry_succeeded: expiry, clients_succeeded: clients });
-    },
-  );
+  ] as const)('with --only %s skips the other part, and records that', async (only, syncs, expiry, clients) => {
+    const id = await world.add({ age: 16 * day });
+    const { clients: sync, asked } = syncOf();
+    await world.run({ arguments: allOf(only), clients: sync });
+    expect(asked).toHaveLength(syncs);
+    expect(await world.form(id)).toMatchObject({ status: only === 'expire' ? 'Locked' : 'Draft' });
+    expect(await lastRecord()).toMatchObject({ expiry_succeeded: expiry, clients_succeeded: clients });
+  });
 
-  it('hands --allow-prune on to the sync of core clients', async () => {
+  it('passes --allow-prune to the sync of core clients', async () => {
     const { clients, asked } = syncOf();
     await world.run({ arguments: { only: 'clients', dryRun: false, allowPrune: true }, clients });
     expect(asked).toEqual([{ dryRun: false, allowPrune: true }]);
   });
 });
 
-describe('behind a pooler that gives each transaction another connection', () => {
-  it('a run does the same, and needs nothing that a session keeps', async () => {
+describe('behind a pooler that uses another connection for each transaction', () => {
+  it('a run works the same, without state in the session', async () => {
     const pooler = await startTransactionPool(world.url, 2);
     const url = new URL(world.url);
     url.host = pooler.host;
     const pool = createPool({ url: url.href, size: 2, log: world.log.log, metrics: createMetrics() });
     await world.run();
     const ids = await Promise.all(Array.from({ length: 9 }, () => world.add({ age: 16 * day })));
-    // Both server connections are open from here on, and alternate.
+    // From here on, both server connections are open and alternate.
     await Promise.all([1, 2].map(() => pool.query('SELECT pg_sleep(0.1)')));
     expect(await world.run({ pool, batchSize: 2 })).toMatchObject({ outcome: 'succeeded', counts: { locked: 9 } });
     for (const id of ids) expect(await world.form(id)).toMatchObject({ status: 'Locked' });
@@ -125,7 +122,7 @@ describe('behind a pooler that gives each transaction another connection', () =>
 });
 
 describe('a dry run', () => {
-  it('says what would change, and changes nothing: neither a row nor the lease', async () => {
+  it('reports what would change, and changes neither rows nor the lease', async () => {
     await world.run();
     await Promise.all([
       world.add({ age: 16 * day }),
@@ -146,7 +143,7 @@ describe('a dry run', () => {
     expect(asked).toEqual([{ dryRun: true, allowPrune: false }]);
     expect(await dumpDatabase(world.pool)).toEqual(before);
     const { counts } = await world.run();
-    // What was deleted leaves a delivered row of the outbox that nothing asks for any more.
+    // The deleted form leaves a delivered outbox row that is no longer needed.
     expect(counts).toMatchObject({ ...result.counts, purged: (result.counts.purged ?? 0) + 1 });
   });
 
@@ -159,7 +156,7 @@ describe('a dry run', () => {
 });
 
 describe('a failure', () => {
-  it('of the configuration service keeps neither the purge nor the sync of core clients from being done', async () => {
+  it('of the configuration service does not prevent the purge and the sync of core clients', async () => {
     await world.pool.query("INSERT INTO code_sends (address_hash, sent) VALUES ('a', '2020-01-01')");
     world.breakDefinition('away', 'unreadable');
     await world.add({ definitionId: 'away', age: 16 * day });
@@ -173,9 +170,9 @@ describe('a failure', () => {
     await world.pool.query("DELETE FROM forms WHERE definition_id = 'away'");
   });
 
-  it('of the expiry leaves the sync of core clients to go on, and the run has failed', async () => {
+  it('of the expiry does not prevent the sync of core clients, and fails the run', async () => {
     const { clients, asked } = syncOf();
-    const store = { ...createExpiryStore(), definitions: () => Promise.reject(new Error('no database')) };
+    const store = { ...expiryStore, definitions: () => Promise.reject(new Error('no database')) };
     const result = await world.run({ store, clients });
     expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
     expect(asked).toHaveLength(1);
@@ -184,7 +181,7 @@ describe('a failure', () => {
     expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
   });
 
-  it('of the sync of core clients is the run’s, after drafts were expired', async () => {
+  it('of the sync of core clients fails the run, after drafts were expired', async () => {
     const id = await world.add({ age: 16 * day });
     const { clients } = syncOf({ failures: ['the API server does not answer'] });
     const result = await world.run({ clients });
@@ -193,9 +190,9 @@ describe('a failure', () => {
     expect(await lastRecord()).toMatchObject({ expiry_succeeded: true, clients_succeeded: false });
   });
 
-  it('for the moment, such as a deadlock, is tried again and no failure', async () => {
+  it('that is temporary, such as a deadlock, is retried and does not fail the run', async () => {
     const id = await world.add({ age: 16 * day });
-    const store = createExpiryStore();
+    const store = expiryStore;
     let failures = 0;
     const result = await world.run({
       store: {
@@ -213,10 +210,10 @@ describe('a failure', () => {
 });
 
 describe('a run that is asked to stop', () => {
-  it('ends after its batch, records that it was stopped, releases the lease and has not failed', async () => {
+  it('ends after its batch without failure, records that it was stopped, and releases the lease', async () => {
     await Promise.all(Array.from({ length: 12 }, () => world.add({ age: 16 * day })));
     const stop = new AbortController();
-    const store = createExpiryStore();
+    const store = expiryStore;
     const { clients, asked } = syncOf();
     const result = await world.run({
       signal: stop.signal,

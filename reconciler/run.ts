@@ -1,6 +1,6 @@
 // One run: acquires the lease, expires drafts, syncs core clients, writes its record and releases the lease. A failed step
 // does not stop the others; the result names it. Decides nothing about single forms or clients.
-import type { RunRecord, RunStore } from '../src/forms/expiry/run-store.ts';
+import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { ClientSync } from './core-clients/sync.ts';
 import { type ExpiryOptions, type ExpiryOutcome, expire } from './expire.ts';
@@ -10,14 +10,13 @@ import type { RunArguments } from './options.ts';
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
-  runs: Pick<RunStore, 'write'>;
   /** Milliseconds that the lease of a run that died lasts. */
   leaseDuration: number;
 }
 
 export interface RunResult {
   /**
-   * `skipped`: another run was at work. `lost`: another run took the lease, because this one did not renew it in time.
+   * `skipped`: another run was active. `lost`: another run took the lease, because this one did not renew it in time.
    * `stopped`: asked to end early. Only `failed` is a failure.
    */
   outcome: RunRecord['outcome'] | 'skipped' | 'lost';
@@ -130,7 +129,7 @@ function endOf({ failures }: Work, { signal }: RunOptions): RunRecord['outcome']
 async function finish(lease: Lease, work: Work, options: RunOptions): Promise<void> {
   const { started, counts, conditions, expirySucceeded, clientsSucceeded, oldestOverdue, overdueDeletions } = work;
   await lease.release((client) =>
-    options.runs.write(client, {
+    writeRun(client, {
       generation: lease.generation,
       started,
       finished: options.clock(),

@@ -1,10 +1,8 @@
 // Starts one run from its configuration. Builds everything that the run consists of, from top to bottom: platform clients,
 // database pool, draft expiry, and the sync of core clients.
 import { formMigrations } from '../src/forms/expiry/migrations.ts';
-import { createPurgeStore } from '../src/forms/expiry/purge-store.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
-import { createRunStore } from '../src/forms/expiry/run-store.ts';
-import { createExpiryStore } from '../src/forms/expiry/store.ts';
+import { expiryStore } from '../src/forms/expiry/store.ts';
 import { createPlatform } from '../src/platform/platform.ts';
 import { type Clock, systemClock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
@@ -14,7 +12,7 @@ import { createPool } from '../src/service/postgres/postgres.ts';
 import { createUrns } from '../src/service/urn.ts';
 import type { ReconcilerConfig } from './config.ts';
 import { findCluster } from './core-clients/cluster.ts';
-import { createRefusalBook } from './core-clients/refusals.ts';
+import { openRefusals } from './core-clients/refusals.ts';
 import { createClientSync } from './core-clients/sync.ts';
 import type { RunArguments } from './options.ts';
 import { createProgress } from './progress.ts';
@@ -57,15 +55,13 @@ export async function reconcile(options: ReconcilerOptions): Promise<RunResult> 
         ? undefined
         : () => findCluster({ env, namespace: config.NAMESPACE, timeout: config.PLATFORM_TIMEOUT }),
     owner: config.CORE_CLIENTS_OWNER,
-    refusalBook: createRefusalBook({ pool, clock, log }),
+    openRefusals: () => openRefusals({ pool, clock, log }),
   });
   try {
     if (!options.arguments.dryRun) await migrate({ url: config.DATABASE_URL, ...formMigrations, log });
     return await run({
       ...{ arguments: options.arguments, clock, log, pool, signal, clients, defaults },
-      store: createExpiryStore(),
-      purge: createPurgeStore(),
-      runs: createRunStore(),
+      store: expiryStore,
       readRetentions: createRetentionReader({ configuration, defaults }),
       batchSize: config.BATCH_SIZE,
       leaseDuration: config.LEASE_DURATION,

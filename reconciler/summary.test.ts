@@ -1,4 +1,4 @@
-// What a run says: its arguments, its progress and its last line.
+// The arguments, the progress and the summary of a run.
 import { describe, expect, it } from 'vitest';
 import { captureLog } from '../test/support/captured-log.ts';
 import { parseRunArguments, UsageError } from './options.ts';
@@ -17,28 +17,28 @@ const result: RunResult = {
 };
 
 describe('the summary', () => {
-  it('is one line that tells what was done, and leaves out what there was none of', () => {
+  it('is one line with what was done, without zeros', () => {
     expect(summarise({ ...result, counts: { ...result.counts, 'clients.written': 1, 'clients.pruned': 0 } })).toBe(
-      'Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted, 2 of them not notified, 4 rows purged; clients: 1 written, Ready=True 3.',
+      'Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted, 2 of these without a notice, 4 rows purged; clients: 1 written, Ready=True 3.',
     );
   });
 
-  it('tells a dry run, a skipped one, and why one has failed', () => {
+  it('names a dry run, a skipped run, and the reasons of a failure', () => {
     expect(summarise({ ...result, dryRun: true })).toMatch(/^Dry run, nothing was changed\. Succeeded/);
-    expect(summarise({ ...result, outcome: 'skipped' })).toBe('Skipped: another run is at work.');
+    expect(summarise({ ...result, outcome: 'skipped' })).toBe('Skipped: another run is active.');
     expect(summarise({ ...result, outcome: 'failed', failures: ['the expiry failed', 'no cluster'] })).toMatch(
       /^Failed in .*\. Failed: the expiry failed; no cluster\.$/,
     );
   });
 
-  it('goes with exit code 1 only for a run that has failed', () => {
+  it('comes with exit code 1 only if the run failed', () => {
     const codes = (['succeeded', 'stopped', 'skipped', 'lost', 'failed'] as const).map((outcome) =>
       exitCodeOf({ outcome, quarantined: 0 }),
     );
     expect(codes).toEqual([0, 0, 0, 0, 1]);
   });
 
-  it('goes with exit code 3 when items were quarantined, and with 0 for a Job that accepts that', () => {
+  it('comes with exit code 3 if items were quarantined, or 0 with --accept-quarantine', () => {
     const [done, failed] = [
       { outcome: 'succeeded', quarantined: 2 },
       { outcome: 'failed', quarantined: 2 },
@@ -68,13 +68,13 @@ describe('the arguments', () => {
     });
   });
 
-  it.each([[['--only', 'everything']], [['--force']], [['now']], [['--only']]])('%j are none', (args) => {
+  it.each([[['--only', 'everything']], [['--force']], [['now']], [['--only']]])('%j are rejected', (args) => {
     expect(() => parseRunArguments(args)).toThrow(UsageError);
   });
 });
 
 describe('progress', () => {
-  it('has a rate and the time that is left', () => {
+  it('contains a rate and the remaining time', () => {
     expect(paceOf(12_000, 1_000_000, 3_000)).toEqual({ done: 12_000, total: 1_000_000, rate: 4_000, secondsLeft: 247 });
     expect(describePace('lock', paceOf(12_000, 1_000_000, 3_000))).toBe(
       'lock: 12,000 of 1,000,000, 4,000 a second, 4 min 7 s left',
@@ -83,7 +83,7 @@ describe('progress', () => {
     expect(paceOf(0, 10, 0).secondsLeft).toBeUndefined();
   });
 
-  it('is one line that is written over on a terminal, and a log line now and then elsewhere', () => {
+  it('is one line that is overwritten on a terminal, and log lines elsewhere', () => {
     let now = 0;
     const clock = () => new Date(now);
     const written: string[] = [];

@@ -14,11 +14,11 @@ const words: [name: string, text: string][] = [
   ['warned', 'warned'],
   ['locked', 'locked'],
   ['deleted', 'deleted'],
-  ['deletedNotNotified', 'of them not notified'],
+  ['deletedNotNotified', 'of these without a notice'],
   ['waiting', 'waiting for their notice'],
   ['skippedDefinitions', 'definitions skipped'],
   ['purged', 'rows purged'],
-  ['retried', 'quarantined items tried again'],
+  ['retried', 'quarantined items retried'],
   ['quarantined', 'items quarantined'],
 ];
 const always = ['warned', 'locked', 'deleted'];
@@ -26,7 +26,7 @@ const always = ['warned', 'locked', 'deleted'];
 /** `Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted; clients: 3 unchanged, Ready=True 3.` */
 export function summarise(result: RunResult): string {
   const { outcome, milliseconds, failures, dryRun } = result;
-  if (outcome === 'skipped') return 'Skipped: another run is at work.';
+  if (outcome === 'skipped') return 'Skipped: another run is active.';
   const verb = `${outcome[0]?.toUpperCase()}${outcome.slice(1)}`;
   const clauses = [expiryClause(result), clientsClause(result)].filter((clause) => clause !== '');
   const said = clauses.length > 0 ? `: ${clauses.join('; ')}` : '';

@@ -4,10 +4,61 @@ import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
 import { retryDelay } from '../../src/service/retry.ts';
-import { ClusterError, type ClusterErrorKind, statusError } from './cluster-error.ts';
+
+/** `timeout`: no complete response within the time limit; `refused`: another 4xx; `failed`: 5xx, or an invalid response. */
+export type ClusterErrorKind = keyof typeof explanations;
+
+const explanations = {
+  absent: 'the API server does not know it',
+  forbidden: 'the Role of this account does not allow it',
+  unauthorized: 'the API server does not accept the token of this account',
+  conflict: 'the object was changed or replaced by others',
+  expired: 'the list kept expiring while it was read',
+  busy: 'the API server is busy',
+  timeout: 'the API server did not answer in time',
+  unreachable: 'the API server cannot be reached',
+  refused: 'the API server refused the request',
+  failed: 'the API server failed',
+};
+
+const byStatus: Record<number, ClusterErrorKind> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'absent',
+  408: 'failed',
+  409: 'conflict',
+  410: 'expired',
+  429: 'busy',
+};
+
+/** Names the call and the failure. Its message is fit for logs: it contains no token, address or object. */
+export class ClusterError extends Error {
+  readonly kind: ClusterErrorKind;
+  /** Seconds, from the Retry-After header. */
+  readonly retryAfter: number | undefined;
+
+  /** `what` in a few words: `list coreclients.formgate.dev`. */
+  constructor(
+    kind: ClusterErrorKind,
+    what: string,
+    options: { status?: number; retryAfter?: number; why?: string } = {},
+  ) {
+    const status = options.status === undefined ? '' : ` (${options.status})`;
+    super(`cannot ${what}: ${options.why ?? explanations[kind]}${status}`);
+    this.name = 'ClusterError';
+    this.kind = kind;
+    this.retryAfter = options.retryAfter;
+  }
+}
+
+function statusError(status: number, what: string, retryAfter: string | undefined): ClusterError {
+  const kind = byStatus[status] ?? (status >= 400 && status < 500 ? 'refused' : 'failed');
+  const seconds = Number(retryAfter);
+  return new ClusterError(kind, what, { status, ...(Number.isFinite(seconds) && { retryAfter: seconds }) });
+}
 
 export interface ClusterCalls {
-  /** `what` in a few words, for the error. The request may be repeated, so it must be idempotent. Throws ClusterError. */
+  /** `what` names the request in the error. The request must be idempotent, because it may be retried. Throws ClusterError. */
   call<T>(what: string, request: (options: CallOptions) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -21,13 +72,13 @@ export interface ClusterCallsOptions {
   kubernetes: typeof import('@kubernetes/client-node');
   /** Milliseconds for one attempt. */
   timeout: number;
-  /** Longest wait in milliseconds before a retry, whatever Retry-After says. */
+  /** Longest wait in milliseconds before a retry; limits Retry-After too. */
   longestWait?: number;
 }
 
-const repeats = 3;
-/** Without timeouts: each retry would take the whole time limit again. */
-const worthRepeating: ReadonlySet<ClusterErrorKind> = new Set(['busy', 'failed', 'unreachable']);
+const retries = 3;
+/** Not after timeouts, because each retry could take the whole time limit again. */
+const retried: ReadonlySet<ClusterErrorKind> = new Set(['busy', 'failed', 'unreachable']);
 
 export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
   const { longestWait = 5_000 } = options;
@@ -40,7 +91,7 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
           return await request({ middleware: [connections.middleware], middlewareMergeStrategy: 'append' });
         } catch (cause) {
           const error = toClusterError(what, cause, options);
-          if (tried > repeats || !worthRepeating.has(error.kind)) throw error;
+          if (tried > retries || !retried.has(error.kind)) throw error;
           const { retryAfter } = error;
           const backoff = retryDelay(tried, { first: 250, cap: longestWait });
           await sleep(retryAfter === undefined ? backoff : Math.min(retryAfter * 1_000, longestWait));
@@ -77,7 +128,7 @@ function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCal
   const code = codeOf(error instanceof TypeError ? error.cause : error);
   if (code !== undefined)
     return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
-  return new ClusterError('failed', what, { why: 'it could not be asked, or its answer is none' });
+  return new ClusterError('failed', what, { why: 'no valid response' });
 }
 
 /** Only the code, because messages of network errors hold addresses. */
@@ -86,7 +137,7 @@ function codeOf(error: unknown): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Loads the files of KUBECONFIG, else a Pod's service account. Throws ClusterError, which quotes no file. */
+/** Loads the files of KUBECONFIG, else the Pod's service account. Throws ClusterError, which does not quote files. */
 export function loadKubeConfig(
   { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,
@@ -103,7 +154,7 @@ export function loadKubeConfig(
     return config;
   } catch {
     throw new ClusterError('failed', 'read KUBECONFIG', {
-      why: 'it is missing, no kubeconfig, or has no current context',
+      why: 'the file is missing or invalid, or has no current context',
     });
   }
 }

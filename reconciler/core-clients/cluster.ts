@@ -1,12 +1,10 @@
-// The CoreClient resources of one namespace, in the cluster that this process belongs to or that KUBECONFIG names: read
-// in pages, their status written by server-side apply, Events about them. It asks for nothing beyond that namespace and
-// its Role, and does not judge what it reads.
+// The CoreClient resources of one namespace: reads them in pages, writes their status by server-side apply, and creates Events.
+// The cluster is that of KUBECONFIG, or that of the Pod. Needs only the Role in that namespace. Does not validate resources.
 import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { CustomObjectsApi, EventsV1Api, KubeConfig } from '@kubernetes/client-node';
-import { type ClusterCalls, createClusterCalls, loadKubeConfig } from './cluster-calls.ts';
-import { ClusterError } from './cluster-error.ts';
+import { type ClusterCalls, ClusterError, createClusterCalls, loadKubeConfig } from './cluster-calls.ts';
 import {
   apiGroup,
   apiVersion,
@@ -22,16 +20,16 @@ export interface Cluster {
   readonly namespace: string;
   /** Every resource of the namespace that is not being deleted. Throws ClusterError. */
   list(): Promise<CoreClientResource[]>;
-  /** `outdated`: the resource was changed, deleted or made anew since it was read. Throws ClusterError. */
+  /** `outdated`: the resource was changed, deleted or replaced since it was read. Throws ClusterError. */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /** Throws ClusterError. */
-  tell(resource: CoreClientResource, event: ClientEvent, time: Date): Promise<void>;
+  createEvent(resource: CoreClientResource, event: ClientEvent, time: Date): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface ClusterOptions {
   env: NodeJS.ProcessEnv;
-  /** Undefined for the process's own: the Pod's, or the context's. */
+  /** By default that of the Pod, or of the context. */
   namespace?: string | undefined;
   /** Milliseconds that one request may take. */
   timeout: number;
@@ -43,10 +41,10 @@ const fieldManager = 'formgate-reconciler';
 const controller = `${apiGroup}/reconciler`;
 const resources = `${plural}.${apiGroup}`;
 const path = { group: apiGroup, version: apiVersion, plural };
-/** A Pod without it may not call the API server. */
+/** Without this file, a Pod has no access to the API server. */
 const tokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Undefined where there is no Kubernetes: neither KUBECONFIG nor a Pod's service account. */
+/** Undefined without KUBECONFIG and without a service account. */
 export async function findCluster(options: ClusterOptions): Promise<Cluster | undefined> {
   const { KUBECONFIG, KUBERNETES_SERVICE_HOST } = options.env;
   if (!KUBECONFIG && !(KUBERNETES_SERVICE_HOST && isReadable(tokenFile))) return undefined;
@@ -64,10 +62,10 @@ function createCluster(
   const objects = config.makeApiClient(kubernetes.CustomObjectsApi);
   const events = config.makeApiClient(kubernetes.EventsV1Api);
   const calls = createClusterCalls({ kubernetes, timeout });
-  const place = { ...path, namespace };
+  const collection = { ...path, namespace };
   return {
     namespace,
-    list: () => listAll({ calls, objects, place, pageSize }),
+    list: () => listAll({ calls, objects, collection, pageSize }),
     async applyStatus({ name, resourceVersion }, status) {
       const body = {
         apiVersion: `${apiGroup}/${apiVersion}`,
@@ -78,7 +76,7 @@ function createCluster(
       try {
         await calls.call(`patch ${plural}/status.${apiGroup}`, (options) =>
           objects.patchNamespacedCustomObjectStatus(
-            { ...place, name, body, fieldManager, force: true },
+            { ...collection, name, body, fieldManager, force: true },
             kubernetes.setHeaderOptions('Content-Type', kubernetes.PatchStrategy.ServerSideApply, options),
           ),
         );
@@ -88,7 +86,8 @@ function createCluster(
         throw error;
       }
     },
-    tell: (resource, event, time) => createEvent({ kubernetes, calls, events, namespace }, resource, event, time),
+    createEvent: (resource, event, time) =>
+      createEvent({ kubernetes, calls, events, namespace }, resource, event, time),
     close: calls.close,
   };
 }
@@ -96,11 +95,11 @@ function createCluster(
 interface Listing {
   calls: ClusterCalls;
   objects: CustomObjectsApi;
-  place: typeof path & { namespace: string };
+  collection: typeof path & { namespace: string };
   pageSize: number;
 }
 
-/** From the beginning again when the list expires between two pages (410): half a list must never be taken for all. */
+/** Starts again if the list expires between two pages (410), because half a list must not count as the whole list. */
 async function listAll(listing: Listing): Promise<CoreClientResource[]> {
   for (let restarts = 0; ; restarts += 1) {
     try {
@@ -116,22 +115,22 @@ async function listAll(listing: Listing): Promise<CoreClientResource[]> {
   }
 }
 
-async function listOnce({ calls, objects, place, pageSize }: Listing): Promise<CoreClientResource[]> {
+async function listOnce({ calls, objects, collection, pageSize }: Listing): Promise<CoreClientResource[]> {
   const found: CoreClientResource[] = [];
   for (let next: string | undefined; ; ) {
     const token = next === undefined ? {} : { _continue: next };
     const page = await calls.call(`list ${resources}`, async (options): Promise<unknown> => {
-      return objects.listNamespacedCustomObject({ ...place, limit: pageSize, ...token }, options);
+      return objects.listNamespacedCustomObject({ ...collection, limit: pageSize, ...token }, options);
     });
     const parsed = parsePage(page);
-    if (!parsed) throw new ClusterError('failed', `list ${resources}`, { why: 'the answer is no list' });
+    if (!parsed) throw new ClusterError('failed', `list ${resources}`, { why: 'the response is not a list' });
     found.push(...parsed.resources);
     if (parsed.next === undefined) return found;
     next = parsed.next;
   }
 }
 
-interface EventPlace {
+interface EventOptions {
   kubernetes: typeof import('@kubernetes/client-node');
   calls: ClusterCalls;
   events: EventsV1Api;
@@ -139,13 +138,13 @@ interface EventPlace {
 }
 
 async function createEvent(
-  { kubernetes, calls, events, namespace }: EventPlace,
+  { kubernetes, calls, events, namespace }: EventOptions,
   { name, uid, resourceVersion }: CoreClientResource,
   { type, reason, note }: ClientEvent,
   time: Date,
 ): Promise<void> {
   const body = {
-    // Named here, and after what it regards, within what a name may hold: a repeat makes no second one.
+    // A name that is chosen here keeps a retry from creating a second Event. Names have at most 253 characters.
     metadata: { name: `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${randomBytes(8).toString('hex')}`, namespace },
     eventTime: new kubernetes.V1MicroTime(time),
     regarding: { apiVersion: `${apiGroup}/${apiVersion}`, kind, name, namespace, uid, resourceVersion },
@@ -161,7 +160,7 @@ async function createEvent(
       events.createNamespacedEvent({ namespace, body }, options),
     );
   } catch (error) {
-    // It was made by a try whose answer was lost.
+    // An earlier attempt created it, and its response was lost.
     if (!(error instanceof ClusterError && error.kind === 'conflict')) throw error;
   }
 }

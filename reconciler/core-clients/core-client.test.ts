@@ -1,4 +1,4 @@
-// What a CoreClient says the configuration should hold, and that the token handler reads it as it was meant.
+// From a CoreClient to its entry in the core configuration, as the token handler reads it.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseClient } from '../../src/token-handler/clients/client.ts';
@@ -35,7 +35,7 @@ describe('a CoreClient', () => {
     expect(parseClient('Permits', entry, { ...rules, core: true }).client).toMatchObject({ ...entry, core: true });
   });
 
-  it('has its name for an id, and nothing else, where nothing else is said', () => {
+  it('without a spec has its name as id, and no other fields', () => {
     expect(parse({ name: 'permits', spec: {} })).toEqual({
       clientId: 'permits',
       entry: { id: 'permits', name: 'permits', redirectUris: [], targets: [], keycloakLogout: false },
@@ -65,23 +65,23 @@ describe('a CoreClient', () => {
     ],
     ['another type', { keycloakLogout: 'yes' }, 'keycloakLogout: '],
     ['no spec', undefined, 'spec: '],
-  ])('with %s is none, and the problem names the field', (_, spec, problem) => {
+  ])('with %s is rejected, and the problem names the field', (_, spec, problem) => {
     expect(problems(spec)?.[0]).toContain(problem);
   });
 
-  it('whose name could be no id is none, and has none', () => {
+  it('whose name is not a valid id is rejected, and has no client id', () => {
     expect(parse({ name: 'permits.example.org', spec: {} })).toMatchObject({
       clientId: undefined,
       problems: [expect.stringContaining('clientId')],
     });
   });
 
-  it('may have http redirect URIs of any host where that is allowed', () => {
+  it('may have http redirect URIs of every host if that is allowed', () => {
     const lenient = createCoreClientParser({ ...rules, allowInsecureRedirectUris: true });
     expect(lenient({ name: 'a', spec: { redirectUris: ['http://a.example.org/'] } }).problems).toBeUndefined();
   });
 
-  it('never repeats a value in a problem', () => {
+  it('is never quoted in a problem', () => {
     const secret = 'kept-to-itself';
     const spec = {
       clientId: `${secret}.`,
@@ -94,7 +94,7 @@ describe('a CoreClient', () => {
     expect(found.join('\n')).not.toContain(secret);
   });
 
-  it('that is accepted is always one that the token handler accepts, whatever the spec', () => {
+  it('that is accepted is accepted by the token handler too, whatever the spec', () => {
     const text = fc.oneof(
       fc.constantFrom('form-service', 'a b', 'https://a.example.org/', 'urn:example:a:b'),
       fc.string(),
@@ -119,7 +119,7 @@ describe('a CoreClient', () => {
 });
 
 describe('the hash of an entry', () => {
-  it('does not depend on the order of members, and tells different entries apart', () => {
+  it('does not depend on the order of members, and differs between different entries', () => {
     expect(hashEntry({ a: 1, b: { c: [1, 2], d: null } })).toBe(hashEntry({ b: { d: null, c: [1, 2] }, a: 1 }));
     const others = [{ a: 1 }, { a: '1' }, { a: [1] }, { a: null }, {}, [], undefined, { a: 1, b: 1 }, { a: [1, 2] }];
     expect(new Set(others.map(hashEntry)).size).toBe(others.length);

@@ -1,46 +1,39 @@
-// The core configuration of the token handler, and beside it the record of which clients in it are ours. Its writes name
-// single clients, so that what others write there meanwhile is kept. It does not judge what it reads or is given.
+// The core configuration of the token handler, and the record of which of its clients this reconciler owns. Writes name single
+// clients, so that concurrent changes by others are kept. Nothing is validated here.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 
-/** Where the record stands: `{<owner>: {clients: {<id>: {since}}}}`. */
+/** The configuration with the record: `{<owner>: {clients: {<id>: {since}}}}`. */
 export const recordName = 'token-handler-core-clients';
 
 export interface CoreDocument {
-  /** Of the configuration; undefined where there is none yet. */
+  /** Of the configuration; undefined if there is none yet. */
   revision: number | undefined;
-  /** What stands under the property `clients`, by id. */
+  /** The property `clients`, by id. */
   clients: ReadonlyMap<string, unknown>;
-  /** Ids that stand at the top of the document, where the token handler reads clients too. */
+  /** Ids at the top level of the document, where the token handler reads clients too. */
   atTop: ReadonlySet<string>;
-  /** Ids that are ours, and since when (ISO 8601). */
+  /** Ids of the owned clients, and since when (ISO 8601). */
   owned: ReadonlyMap<string, string>;
-}
-
-/** Every method throws PlatformError; each write may be repeated. */
-export interface ClientDocument {
-  read(): Promise<CoreDocument>;
-  /** Puts these clients in the place of their namesakes. Answers the revision. */
-  write(entries: readonly ClientEntry[]): Promise<number>;
-  remove(id: string): Promise<void>;
-  /** Replaces the record of what is ours. */
-  record(owned: ReadonlyMap<string, string>): Promise<void>;
 }
 
 export interface ClientDocumentOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** Who owns: two owners leave each other's clients alone. */
+  /** Two owners never change each other's clients. */
   owner: string;
 }
 
 const core = { core: true } as const;
 
-export function createClientDocument({ configuration, owner }: ClientDocumentOptions): ClientDocument {
+export type ClientDocument = ReturnType<typeof createClientDocument>;
+
+/** Every method throws PlatformError; each write may be repeated. */
+export function createClientDocument({ configuration, owner }: ClientDocumentOptions) {
   const update = (name: string, changes: Record<string, unknown>) =>
     configuration.update(clientsNamespace, name, changes, { ...core, idempotent: true });
 
   return {
-    async read() {
+    async read(): Promise<CoreDocument> {
       const [{ latest }, record] = await Promise.all([
         configuration.read(clientsNamespace, clientsName, core),
         configuration.read(clientsNamespace, recordName, core),
@@ -54,15 +47,17 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
         owned: new Map([...owned].map(([id, entry]) => [id, String(membersOf(entry).get('since') ?? '')])),
       };
     },
-    async write(entries) {
+    /** Adds or replaces these clients. Returns the revision. */
+    async write(entries: readonly ClientEntry[]): Promise<number> {
       // An UPDATE merges one level deep: the clients keep their other members, and each of these is replaced whole.
       const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));
       return (await update(clientsName, { clients })).revision;
     },
-    async remove(id) {
+    async remove(id: string): Promise<void> {
       await configuration.deleteProperty(clientsNamespace, clientsName, `clients.${id}`, core);
     },
-    async record(owned) {
+    /** Replaces the record of the owned clients. */
+    async record(owned: ReadonlyMap<string, string>): Promise<void> {
       const clients = Object.fromEntries([...owned].map(([id, since]) => [id, { since }]));
       await update(recordName, { [owner]: { clients } });
     },

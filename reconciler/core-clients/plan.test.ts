@@ -1,4 +1,4 @@
-// Which resource gets which client, and what that takes: for any resources and any configuration.
+// Which resource gets which client, and what is written, for all resources and configurations.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { builderPreview } from '../../src/service/clients/client-rules.ts';
@@ -45,7 +45,7 @@ const changes = (resources: CoreClientResource[], document: CoreDocument, given 
   );
 
 describe('a client', () => {
-  it('is created, updated, repaired or left as it is', () => {
+  it('is created, updated, repaired or kept', () => {
     const status = (hash: string) => ({ syncedHash: hash });
     const document = documentOf(
       { same: entryOf('same'), changed: { id: 'changed', name: 'earlier' }, edited: { name: 'by hand' } },
@@ -67,12 +67,12 @@ describe('a client', () => {
     });
   });
 
-  it('that was written before a crash and is not in any status yet is no repair', () => {
+  it('that was written before a crash and is not in a status yet is not a repair', () => {
     expect(changes([resource('a')], documentOf({ a: entryOf('a') }, ['a']))).toEqual({ a: 'none' });
     expect(changes([resource('a')], documentOf({}, ['a']))).toEqual({ a: 'created' });
   });
 
-  it('belongs to the older of two resources, and among equally old ones to the first by name, also while it is invalid', () => {
+  it('belongs to the older of two resources, or to the first by name, even while that is invalid', () => {
     const late = { created: '2026-11-02T00:00:00Z', spec: { clientId: 'x' } };
     const early = { created: '2026-11-01T00:00:00Z', spec: { clientId: 'x' } };
     expect(changes([resource('a', late), resource('b', early)], documentOf({}))).toEqual({
@@ -90,13 +90,13 @@ describe('a client', () => {
     });
   });
 
-  it('of others is not touched, wherever it stands', () => {
+  it('of others is not changed, wherever it is in the document', () => {
     const plan = planSync([resource('a'), resource('b')], documentOf({ a: {} }, [], ['b']), options);
     expect(plan.verdicts.map(({ refusal }) => refusal?.reason)).toEqual(['NotOwned', 'NotOwned']);
     expect([...plan.claim]).toEqual([]);
   });
 
-  it('that is ours stays ours when somebody adds its id at the top as well', () => {
+  it('that is owned stays owned if others add its id at the top level', () => {
     expect(changes([resource('a')], documentOf({ a: entryOf('a') }, ['a'], ['a']))).toEqual({ a: 'none' });
   });
 });
@@ -104,7 +104,7 @@ describe('a client', () => {
 describe('builder-preview', () => {
   const reserved = builderPreview('https://builder.example.org', createUrns('urn:example'));
 
-  it('is written where it differs, and no resource has it', () => {
+  it('is written if it differs, and no resource can have it', () => {
     const plan = planSync([resource('builder-preview')], documentOf({}), { ...options, reserved });
     expect(plan.verdicts[0]?.refusal?.reason).toBe('Reserved');
     expect(plan.reserved).toEqual({ before: undefined, after: reserved });
@@ -112,7 +112,7 @@ describe('builder-preview', () => {
     expect(kept.reserved).toBeUndefined();
   });
 
-  it('that was a resource’s is let go and not removed', () => {
+  it('that belonged to a resource is disowned and not removed', () => {
     const plan = planSync([], documentOf({ [reserved.id]: {} }, [reserved.id]), {
       ...options,
       reserved,
@@ -123,7 +123,7 @@ describe('builder-preview', () => {
   });
 });
 
-describe('what is removed', () => {
+describe('the removal of clients', () => {
   const owned = ['a', 'b', 'c', 'd'];
   const document = documentOf(Object.fromEntries(owned.map((id) => [id, {}])), owned);
   const removed = (names: string[], allowPrune = false) => {
@@ -141,12 +141,12 @@ describe('what is removed', () => {
     { left: ['a', 'b'], prune: ['c', 'd'], held: [] },
     { left: ['a'], prune: [], held: ['b', 'c', 'd'] },
     { left: [], prune: [], held: ['a', 'b', 'c', 'd'] },
-  ])('is held back when it is more than half or everything: with $left left of four', ({ left, prune, held }) => {
+  ])('is held back if it concerns more than half of them: with $left of four left', ({ left, prune, held }) => {
     expect(removed(left)).toEqual({ prune, held });
     expect(removed(left, true)).toEqual({ prune: [...prune, ...held], held: [] });
   });
 
-  it('is not what an invalid or a refused resource still describes', () => {
+  it('does not concern clients of an invalid or refused resource', () => {
     const resources = [
       resource('a', { spec: { keycloakLogout: 1 } }),
       ...['b', 'c', 'd'].map((name) => resource(name)),
@@ -154,7 +154,7 @@ describe('what is removed', () => {
     expect(planSync(resources, document, { ...options, allowPrune: true }).prune).toEqual([]);
   });
 
-  it('is only ever ours, whatever stands in the configuration and whoever describes it', () => {
+  it('concerns only owned clients, whatever the configuration and the resources contain', () => {
     const ids = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e', 'builder-preview'));
     fc.assert(
       fc.property(ids, ids, ids, ids, fc.boolean(), (standing, ours, top, named, allowPrune) => {

@@ -1,17 +1,17 @@
-// Decides which resource may have which client, and what has to be written for it: pure. It reads nothing and writes
-// nothing, and plans no change to a client that is not ours.
+// Decides which resource may have which client, and what to write. Pure. It never plans a change of a client that this
+// reconciler does not own.
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';
 
-/** Why a resource is not accepted; `reason` as in its condition. */
+/** Why a resource is rejected; `reason` is that of its condition. */
 export interface Refusal {
   reason: 'Invalid' | 'Reserved' | 'Duplicate' | 'NotOwned';
   message: string;
 }
 
-/** What has to happen to the client of an accepted resource. `repaired`: somebody else changed or removed it. */
+/** The change of an accepted resource's client. `repaired`: others had changed or removed it. */
 export type Change = 'none' | 'created' | 'updated' | 'repaired';
 
 export type Verdict = { resource: CoreClientResource; clientId: string | undefined } & (
@@ -21,18 +21,18 @@ export type Verdict = { resource: CoreClientResource; clientId: string | undefin
 
 export interface Plan {
   verdicts: Verdict[];
-  /** The reserved client, where it has to be written; `before` is what stands there now. */
+  /** The reserved client, if it must be written; `before` is its present state. */
   reserved: { before: unknown; after: ClientEntry } | undefined;
-  /** Our clients that no resource describes any more. */
+  /** Owned clients without a resource, to be removed. */
   prune: string[];
-  /** The same, where removing them needs permission. */
+  /** Owned clients without a resource that are kept, because removing them needs `allowPrune`. */
   held: string[];
-  /** What is ours, to be recorded before the writes; the same object as in the document where nothing changes. */
+  /** The owned clients, to be recorded before the writes; the object of the document if nothing changes. */
   claim: ReadonlyMap<string, string>;
 }
 
 export interface PlanOptions extends CoreClientRules {
-  /** The client that no resource may have: builder-preview, where there is a builder. */
+  /** The client that no resource may have: builder-preview, if there is a builder. */
   reserved: ClientEntry | undefined;
   allowPrune: boolean;
   now: Date;
@@ -60,7 +60,7 @@ export function planReserved({ clients }: CoreDocument, reserved: ClientEntry | 
   return hashEntry(before) === hashEntry(reserved) ? undefined : { before, after: reserved };
 }
 
-/** The oldest resource of an id wins, also while it is invalid: a newer one never takes over what it did not have. */
+/** The oldest resource with an id wins, even while it is invalid, so that a newer one never takes over its client. */
 function judge(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Verdict[] {
   const parse = createCoreClientParser(options);
   const winners = new Map<string, CoreClientResource>();
@@ -90,10 +90,10 @@ function refuseId(
 ): Refusal | undefined {
   if (clientId === undefined) return undefined;
   if (clientId === reserved?.id)
-    return { reason: 'Reserved', message: `The client ${clientId} is kept by the platform itself.` };
+    return { reason: 'Reserved', message: `The platform itself manages the client ${clientId}.` };
   if (winner) return { reason: 'Duplicate', message: `The older resource ${winner.name} has the same client id.` };
   if (!document.owned.has(clientId) && (document.clients.has(clientId) || document.atTop.has(clientId)))
-    return { reason: 'NotOwned', message: 'The core configuration has a client of this id that is kept by others.' };
+    return { reason: 'NotOwned', message: 'The core configuration has a client with this id that others manage.' };
   return undefined;
 }
 
@@ -102,12 +102,12 @@ function changeOf(document: CoreDocument, resource: CoreClientResource, id: stri
   const isThere = document.clients.has(id);
   const present = isThere ? hashEntry(document.clients.get(id)) : undefined;
   if (present === hash) return 'none';
-  // What was last written for this resource is no longer there: that was somebody else.
+  // The entry that was last written for this resource is no longer there: others changed it.
   if (syncedHash !== undefined && document.owned.has(id) && present !== syncedHash) return 'repaired';
   return isThere ? 'updated' : 'created';
 }
 
-/** Clients that are to be removed stay ours until they are. What became reserved is no longer a resource's. */
+/** Clients stay owned until they are removed. A client that became reserved is no longer owned by a resource. */
 function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { reserved, now }: PlanOptions): Plan['claim'] {
   const claim = new Map(owned);
   if (reserved) claim.delete(reserved.id);

@@ -1,5 +1,5 @@
-// A core client that the configuration service refuses, and a status that the API server refuses: they harm no other, and
-// are not tried again in each run. The cluster and the configuration service are scripted; the quarantine is in Postgres.
+// A core client that the configuration service refuses, and a status that the API server refuses: they affect no others, and
+// are not tried again by each run. The cluster and the configuration service are scripted; the quarantine is in Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { PlatformError } from '../../src/platform/platform-error.ts';
@@ -7,8 +7,8 @@ import { createUrns } from '../../src/service/urn.ts';
 import { captureLog } from '../../test/support/captured-log.ts';
 import { createTestDatabase } from '../../test/support/postgres.ts';
 import type { Cluster } from './cluster.ts';
-import { ClusterError } from './cluster-error.ts';
-import { createRefusalBook } from './refusals.ts';
+import { ClusterError } from './cluster-calls.ts';
+import { openRefusals } from './refusals.ts';
 import type { CoreClientResource, CoreClientStatus } from './resource.ts';
 import { createClientSync } from './sync.ts';
 
@@ -54,7 +54,7 @@ const cluster: Cluster = {
     statuses.set(name, status);
     return 'applied';
   },
-  tell: async () => undefined,
+  createEvent: async () => undefined,
   close: async () => undefined,
 };
 
@@ -86,13 +86,13 @@ function sync() {
   calls = [];
   return createClientSync({
     ...{ configuration, urns: createUrns('urn:example'), builderUrl: undefined, allowInsecureRedirectUris: false },
-    ...{ findCluster: async () => cluster, refusalBook: createRefusalBook({ pool, clock, log }), clock, log },
+    ...{ findCluster: async () => cluster, openRefusals: () => openRefusals({ pool, clock, log }), clock, log },
   }).sync({ dryRun: false, allowPrune: true, renewLease: async () => undefined });
 }
 const entries = async () => (await pool.query('SELECT kind, item, reason, detail, attempts FROM quarantine')).rows;
 const readyOf = (name: string) => statuses.get(name)?.conditions.find(({ type }) => type === 'Ready')?.status;
 
-it('a refused client is quarantined, the others are written, and only a change of its resource has it tried again', async () => {
+it('a refused client is quarantined while the others are written, and is retried after a change of its resource', async () => {
   refused.clients = ['bad'];
   expect(await sync()).toMatchObject({ failures: [], quarantined: 1 });
   expect(['one', 'bad', 'two'].map(readyOf)).toEqual(['True', 'False', 'True']);
@@ -123,7 +123,7 @@ it('a released client is tried again', async () => {
   expect(await entries()).toMatchObject([{ attempts: 2 }]);
 });
 
-it('a client that the service refuses to remove stays ours, and the others are removed', async () => {
+it('a client that the service refuses to remove stays owned, and the others are removed', async () => {
   await sync();
   refused.clients = ['clients.bad'];
   generations = {};

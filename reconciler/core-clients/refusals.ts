@@ -1,5 +1,5 @@
-// Core clients that the configuration service refuses, and statuses that the API server refuses. What was refused is
-// quarantined and not tried again, until its resource changes, it is released, or there is a new version of the product.
+// Core clients that the configuration service refuses, and statuses that the API server refuses. They are quarantined, and not
+// tried again until the resource changes, the item is released, or a new version of the product runs.
 import type pg from 'pg';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -11,7 +11,7 @@ export interface Refusal {
   kind: 'core-client' | 'core-client-status';
   /** The client id or the resource's uid. */
   subject: string;
-  /** What was refused: of a changed one, nobody knows yet. */
+  /** Of the content: changed content is tried again. */
   version: string;
   /** `configuration 400` */
   detail: string;
@@ -19,59 +19,40 @@ export interface Refusal {
 
 /** The refusals of one sync. */
 export interface Refusals {
-  /** Refused in an earlier sync, and not to be tried. It counts as refused in this one. */
+  /** It was refused in an earlier sync, and is not to be tried. Counts as refused in this sync. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
+  /** Quarantines new refusals, and removes the entries of items that are no longer refused. Returns the number of new ones. */
+  settle(): Promise<number>;
 }
-
-export interface RefusalBook {
-  open(): Promise<Refusals>;
-  /** Quarantines what is new, and removes the entries of what is not refused any more. Answers how many are new. */
-  settle(refusals: Refusals): Promise<number>;
-}
-
-/** Remembers nothing: everything is tried again in each sync. */
-export const noRefusals: RefusalBook = {
-  open: async () => ({ isKnown: () => false, add: () => undefined }),
-  settle: async () => 0,
-};
 
 const kinds: readonly Refusal['kind'][] = ['core-client', 'core-client-status'];
 const itemOf = ({ subject, version }: Pick<Refusal, 'subject' | 'version'>) => `${subject}@${version.slice(0, 16)}`;
 
-export function createRefusalBook(options: { pool: pg.Pool; clock: Clock; log: Logger }): RefusalBook {
+const knownSql = `
+SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND version = $2`;
+const tidySql = `DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)`;
+
+export async function openRefusals(options: { pool: pg.Pool; clock: Clock; log: Logger }): Promise<Refusals> {
   const { pool, clock, log } = options;
-  const sync = { before: new Set<string>(), known: new Set<string>(), added: [] as NewQuarantineItem[] };
+  const { rows } = await pool.query<{ name: string }>(knownSql, [kinds, productVersion()]);
+  const before = new Set(rows.map(({ name }) => name));
+  const known = new Set<string>();
+  const added: NewQuarantineItem[] = [];
   return {
-    async open() {
-      const { rows } = await pool.query<{ name: string }>(
-        `SELECT kind || ' ' || item AS name FROM quarantine WHERE kind = ANY ($1) AND NOT released AND version = $2`,
-        [kinds, productVersion()],
-      );
-      sync.before = new Set(rows.map(({ name }) => name));
-      sync.known.clear();
-      sync.added = [];
-      return {
-        isKnown(what) {
-          const name = `${what.kind} ${itemOf(what)}`;
-          if (!sync.before.has(name)) return false;
-          sync.known.add(name);
-          return true;
-        },
-        add({ detail, ...what }) {
-          const about = { [what.kind === 'core-client' ? 'clientId' : 'resourceUid']: what.subject };
-          const cause = { reason: 'service-refused', detail } as const;
-          sync.added.push({ kind: what.kind, item: itemOf(what), tenantId: null, about, ...cause });
-        },
-      };
+    isKnown(what) {
+      const name = `${what.kind} ${itemOf(what)}`;
+      if (before.has(name)) known.add(name);
+      return before.has(name);
+    },
+    add({ detail, ...what }) {
+      const about = { [what.kind === 'core-client' ? 'clientId' : 'resourceUid']: what.subject };
+      const cause = { reason: 'service-refused', detail } as const;
+      added.push({ kind: what.kind, item: itemOf(what), tenantId: null, about, ...cause });
     },
     async settle() {
-      const { added, known } = sync;
       const names = [...known, ...added.map(({ kind, item }) => `${kind} ${item}`)];
-      await pool.query(`DELETE FROM quarantine WHERE kind = ANY ($1) AND kind || ' ' || item <> ALL ($2)`, [
-        kinds,
-        names,
-      ]);
+      await pool.query(tidySql, [kinds, names]);
       await putInQuarantine(pool, added, clock());
       for (const { kind, about, reason, detail } of added)
         log.warn({ kind, ...about, reason, detail }, 'item quarantined');

@@ -4,7 +4,7 @@
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
-import { ClusterError } from './cluster-error.ts';
+import { ClusterError } from './cluster-calls.ts';
 import type { Verdict } from './plan.ts';
 import type { Refusals } from './refusals.ts';
 import type { CoreClientStatus } from './resource.ts';
@@ -17,13 +17,13 @@ export interface Report {
   differs: boolean;
 }
 
-export interface Told {
+export interface SentReports {
   statuses: number;
   events: number;
   failures: string[];
 }
 
-export interface TellOptions {
+export interface ReportOptions {
   cluster: Cluster;
   clock: Clock;
   log: Logger;
@@ -55,8 +55,8 @@ export function countConditions(reports: readonly Report[]): Record<string, numb
 }
 
 /** Rejects if `renewLease` does, with the same reason. */
-export async function tellAll(reports: readonly Report[], options: TellOptions): Promise<Told> {
-  const told: Told = { statuses: 0, events: 0, failures: [] };
+export async function sendReports(reports: readonly Report[], options: ReportOptions): Promise<SentReports> {
+  const sent: SentReports = { statuses: 0, events: 0, failures: [] };
   const state = { statusFailed: false, eventFailed: false };
   const waiting = reports.filter(({ differs, verdict }) => differs || verdict.change === 'repaired');
 
@@ -74,7 +74,7 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
         return false;
       }
       if (!state[kind]) {
-        told.failures.push(error.message);
+        sent.failures.push(error.message);
         options.log.error({ kind: error.kind }, error.message);
       }
       state[kind] = true;
@@ -82,7 +82,7 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
     }
   }
 
-  async function tell(report: Report): Promise<void> {
+  async function send(report: Report): Promise<void> {
     const { verdict, status, differs } = report;
     const { cluster, clock } = options;
     const { resource } = verdict;
@@ -93,18 +93,18 @@ export async function tellAll(reports: readonly Report[], options: TellOptions):
       });
       // The resource no longer exists or has changed: the next sync reports its state.
       if (!isDone || isOutdated) return;
-      told.statuses += 1;
+      sent.statuses += 1;
     }
     for (const event of eventsOf(verdict, status))
-      if (await attempt('eventFailed', report, () => cluster.tell(resource, event, clock()))) told.events += 1;
+      if (await attempt('eventFailed', report, () => cluster.createEvent(resource, event, clock()))) sent.events += 1;
   }
 
   const worker = async () => {
     const isOver = () => state.statusFailed || options.signal?.aborted;
-    for (let report = waiting.shift(); report && !isOver(); report = waiting.shift()) await tell(report);
+    for (let report = waiting.shift(); report && !isOver(); report = waiting.shift()) await send(report);
   };
   await allOf(Array.from({ length: parallel }, worker));
-  return told;
+  return sent;
 }
 
 /** A rejected status or Event is retried when the resource has changed. */
@@ -112,7 +112,7 @@ function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }
 
-/** Waits for all of them, then rejects with the first failure, so that nothing continues in the background. */
+/** Waits for all, then rejects with the first failure, so that nothing continues in the background. */
 async function allOf(work: Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected');
   if (failed) throw failed.reason;

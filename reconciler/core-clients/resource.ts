@@ -1,5 +1,5 @@
-// A CoreClient resource as the API server answers it, read tolerantly: what a resource must hold to be accepted is
-// judged elsewhere, so that a strange one becomes a condition and never an error.
+// CoreClient resources, as the API server returns them. Parsing is tolerant: an invalid resource gets a condition later, and
+// does not fail the sync.
 import { z } from 'zod';
 
 export const apiGroup = 'formgate.dev';
@@ -21,9 +21,9 @@ export interface Condition {
 export interface CoreClientStatus {
   observedGeneration: number;
   clientId?: string;
-  /** Of the core configuration, as it was when the client was last written. */
+  /** The revision of the core configuration that the client was last written in. */
   revision?: number;
-  /** SHA-256 of what was last written, in hexadecimal digits. */
+  /** SHA-256 of the entry that was last written, in hexadecimal digits. */
   syncedHash?: string;
   conditions: Condition[];
 }
@@ -36,7 +36,7 @@ export interface CoreClientResource {
   created: string;
   resourceVersion: string;
   spec: unknown;
-  /** As it stands in the cluster, in whatever shape. */
+  /** As the cluster has it, perhaps incomplete. */
   status: Partial<CoreClientStatus>;
 }
 
@@ -76,7 +76,7 @@ const resource = z
     status: status.catch({ conditions: [] }),
   })
   .transform(({ metadata, spec, status: current }) => ({
-    isGoing: metadata.deletionTimestamp !== undefined,
+    isBeingDeleted: metadata.deletionTimestamp !== undefined,
     resource: {
       name: metadata.name,
       uid: metadata.uid,
@@ -93,10 +93,12 @@ const page = z.object({
   items: z.array(resource),
 });
 
-/** One page of a list, without resources that are being deleted; undefined for what is no list. */
-export function parsePage(answer: unknown): { resources: CoreClientResource[]; next: string | undefined } | undefined {
-  const parsed = page.safeParse(answer);
+/** One page of a list, without resources that are being deleted; undefined if the response is not a list. */
+export function parsePage(
+  response: unknown,
+): { resources: CoreClientResource[]; next: string | undefined } | undefined {
+  const parsed = page.safeParse(response);
   if (!parsed.success) return undefined;
-  const present = parsed.data.items.filter(({ isGoing }) => !isGoing);
+  const present = parsed.data.items.filter(({ isBeingDeleted }) => !isBeingDeleted);
   return { resources: present.map((item) => item.resource), next: parsed.data.metadata.continue || undefined };
 }

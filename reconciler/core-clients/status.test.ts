@@ -1,4 +1,4 @@
-// What a status says, and which transitions are told.
+// The status of a resource, and the Events of its transitions.
 import { describe, expect, it } from 'vitest';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Change, Verdict } from './plan.ts';
@@ -33,7 +33,7 @@ const notReady = nextStatus(refused(), undefined, first);
 const failed = nextStatus(accepted(), { kind: 'failed' }, first);
 
 describe('a status', () => {
-  it('keeps the time of a condition that keeps its value, and takes that of the sync for one that changes', () => {
+  it('changes the time of a condition only if its value changes', () => {
     const next = nextStatus(accepted(ready, 'updated', 2), { kind: 'failed' }, later);
     expect(next.conditions).toMatchObject([
       { type: 'Accepted', status: 'True', lastTransitionTime: '2026-11-21T12:00:00Z', observedGeneration: 2 },
@@ -42,16 +42,16 @@ describe('a status', () => {
     ]);
   });
 
-  it('keeps revision and hash of what was written last while the client cannot be written', () => {
+  it('keeps revision and hash of the last write while the client cannot be written', () => {
     expect(nextStatus(accepted(ready), { kind: 'failed' }, later)).toMatchObject({ revision: 4, syncedHash: 'hash' });
   });
 
-  it('has neither where the client is somebody else’s', () => {
+  it('has neither if the client belongs to others', () => {
     expect(nextStatus(refused(ready), undefined, later)).not.toHaveProperty('syncedHash');
     expect(nextStatus(refused(ready), undefined, later)).not.toHaveProperty('revision');
   });
 
-  it('is the same as the one before where nothing changed, and not where anything did', () => {
+  it('equals the previous one only if nothing changed', () => {
     expect(
       isSameStatus(ready, nextStatus(accepted(ready, 'none'), { kind: 'synced', revision: undefined }, later)),
     ).toBe(true);
@@ -93,7 +93,7 @@ describe('Events', () => {
   });
 });
 
-describe('what the API server answers', () => {
+describe('a response of the API server', () => {
   const metadata = {
     name: 'a',
     uid: 'u',
@@ -102,7 +102,7 @@ describe('what the API server answers', () => {
     resourceVersion: '1',
   };
 
-  it('is read tolerantly: a strange status is as none', () => {
+  it('is read tolerantly: an invalid status counts as none', () => {
     const items = [
       { metadata, spec: {}, status: { conditions: [{ type: 'Other' }, 1], revision: 'x' } },
       { metadata, status: 7 },
@@ -112,12 +112,12 @@ describe('what the API server answers', () => {
     expect(page?.resources.map(({ status }) => status.conditions)).toEqual([[], []]);
   });
 
-  it('leaves out what is being deleted', () => {
+  it('is read without resources that are being deleted', () => {
     const going = { ...metadata, deletionTimestamp: '2026-11-21T12:00:00Z' };
     expect(parsePage({ metadata: {}, items: [{ metadata: going, spec: {} }] })?.resources).toEqual([]);
   });
 
-  it('is no list without items', () => {
+  it('without items is not a list', () => {
     expect(parsePage({ metadata: {} })).toBeUndefined();
     expect(parsePage('text')).toBeUndefined();
   });

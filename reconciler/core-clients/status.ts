@@ -1,17 +1,18 @@
-// What a resource's status says after a sync, and which transitions are told as Events: pure. Messages hold no times or
-// counts, so that a status changes only when what it tells of does.
+// A resource's status after a sync, and the Events of its transitions. Pure. Messages contain no times or counts, so that a
+// status changes only if the outcome does.
+import { isDeepStrictEqual } from 'node:util';
 import type { Verdict } from './plan.ts';
 import type { Condition, CoreClientResource, CoreClientStatus } from './resource.ts';
 
-/** What became of an accepted resource's client in this sync. `revision` is absent where it stood there already. */
+/** The outcome of an accepted resource's client. */
 export type SyncResult =
+  /** `revision` is undefined if the client was up to date. */
   | { kind: 'synced'; revision: number | undefined }
-  /** The configuration service refused this very client. */
+  /** The configuration service refused this client. */
   | { kind: 'refused' }
-  /** The configuration service could not be asked, or failed. */
+  /** The configuration service failed. */
   | { kind: 'failed' };
 
-/** An Event to create, or a transition to tell. */
 export interface ClientEvent {
   type: 'Normal' | 'Warning';
   reason: string;
@@ -48,7 +49,7 @@ export function nextStatus(verdict: Verdict, result: SyncResult | undefined, now
   };
 }
 
-/** What was written for a resource stays true while its client stays where it is. */
+/** The fields of the last write stay valid while its client stays in the configuration. */
 function keptFields({ resource, refusal }: Verdict): Pick<CoreClientStatus, 'revision' | 'syncedHash'> {
   const isKept = refusal === undefined || refusal.reason === 'Invalid';
   return isKept ? resource.status : {};
@@ -65,14 +66,19 @@ function syncedOutcome({ resource, refusal }: Verdict, result: SyncResult | unde
       type,
       isTrue: true,
       reason: 'Synced',
-      message: 'The core configuration holds the client as the resource describes it.',
+      message: 'The core configuration contains the client as the resource describes it.',
     };
   const isEarlierThere = refusal?.reason === 'Invalid' && resource.status.syncedHash !== undefined;
-  const earlier = isEarlierThere ? ' What was last written of it stays in the core configuration.' : '';
+  const earlier = isEarlierThere ? ' Its last accepted version stays in the core configuration.' : '';
   if (refusal) return { type, isTrue: false, reason: 'NotAccepted', message: `The client is not accepted.${earlier}` };
   return result?.kind === 'refused'
     ? { type, isTrue: false, reason: 'Refused', message: 'The configuration service refused the client.' }
-    : { type, isTrue: false, reason: 'WriteFailed', message: 'The configuration service failed; it is tried again.' };
+    : {
+        type,
+        isTrue: false,
+        reason: 'WriteFailed',
+        message: 'The configuration service failed. The next run tries again.',
+      };
 }
 
 function toCondition(outcome: Outcome, resource: CoreClientResource, now: Date): Condition {
@@ -93,47 +99,37 @@ function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type'])
   return status.conditions?.find((condition) => condition.type === type);
 }
 
-/** Whether the cluster holds this status already. */
+/** Whether the cluster already has this status. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
-  const fields = ['observedGeneration', 'clientId', 'revision', 'syncedHash'] as const;
-  if (fields.some((field) => present[field] !== next[field])) return false;
-  if (present.conditions?.length !== next.conditions.length) return false;
-  return next.conditions.every((condition) => {
-    const before = conditionOf(present, condition.type);
-    return before !== undefined && sameCondition(before, condition);
-  });
+  return isDeepStrictEqual(comparable(present), comparable(next));
 }
 
-function sameCondition(a: Condition, b: Condition): boolean {
-  return (
-    a.status === b.status &&
-    a.reason === b.reason &&
-    a.message === b.message &&
-    a.observedGeneration === b.observedGeneration &&
-    a.lastTransitionTime === b.lastTransitionTime
-  );
+function comparable(status: Partial<CoreClientStatus>) {
+  const { observedGeneration, clientId, revision, syncedHash, conditions = [] } = status;
+  const byType = Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
+  return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };
 }
 
-/** The transitions from the status in the cluster to the next, and a repair, which is none. */
+/** The Events of the transitions from the status in the cluster to the next one, and of a repair. */
 export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus): ClientEvent[] {
   const events: ClientEvent[] = [];
   const accepted = transition(resource.status, next, 'Accepted');
-  if (accepted?.status === 'False') events.push({ type: 'Warning', ...told(accepted) });
-  else if (accepted && conditionOf(resource.status, 'Accepted')) events.push({ type: 'Normal', ...told(accepted) });
+  if (accepted?.status === 'False') events.push({ type: 'Warning', ...textOf(accepted) });
+  else if (accepted && conditionOf(resource.status, 'Accepted')) events.push({ type: 'Normal', ...textOf(accepted) });
   const synced = transition(resource.status, next, 'Synced');
-  if (synced?.status === 'True') events.push({ type: 'Normal', ...told(synced) });
-  else if (synced && synced.reason !== 'NotAccepted') events.push({ type: 'Warning', ...told(synced) });
+  if (synced?.status === 'True') events.push({ type: 'Normal', ...textOf(synced) });
+  else if (synced && synced.reason !== 'NotAccepted') events.push({ type: 'Warning', ...textOf(synced) });
   if (change === 'repaired' && conditionOf(next, 'Synced')?.status === 'True')
     events.push({
       type: 'Warning',
       reason: 'Repaired',
-      note: 'The client had been changed or removed in the core configuration by others. It was put right.',
+      note: 'Others had changed or removed the client in the core configuration. It was repaired.',
     });
   return events;
 }
 
-function told({ reason, message }: Condition) {
-  // An Event's note holds 1,024 bytes.
+function textOf({ reason, message }: Condition) {
+  // An Event's note has at most 1,024 bytes.
   return { reason, note: message.slice(0, 1_000) };
 }
 

@@ -1,11 +1,12 @@
-// The sync where there is no Kubernetes: builder-preview is kept right, on a real configuration service. With one:
-// test/kubernetes.
+// The sync without Kubernetes, with a real configuration service: it keeps builder-preview up to date. test/kubernetes tests it
+// with Kubernetes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { testServiceSecret } from '../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
+import { noRefusals } from '../../test/support/no-refusals.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
 import { findCluster } from './cluster.ts';
 import { createClientSync } from './sync.ts';
@@ -70,13 +71,14 @@ function sync(options: {
     builderUrl: options.builderUrl,
     allowInsecureRedirectUris: false,
     findCluster: options.isOff ? undefined : () => findCluster({ env, timeout: 2_000 }),
+    openRefusals: noRefusals,
     clock: () => new Date(),
     log: log.log,
   }).sync({ dryRun, allowPrune: true, renewLease });
 }
 
-describe('where there is no Kubernetes', () => {
-  it('the sync says so, and leaves every client as it is', async () => {
+describe('a sync without Kubernetes', () => {
+  it('says so, and changes no client', async () => {
     const outcome = await sync({});
     expect(outcome).toEqual({
       counts: {},
@@ -87,11 +89,11 @@ describe('where there is no Kubernetes', () => {
     expect(await clients()).toEqual({ other: { name: 'Other' } });
   });
 
-  it('the sync names the setting if CORE_CLIENTS is off', async () => {
+  it('names the setting if CORE_CLIENTS is off', async () => {
     expect(await sync({ isOff: true })).toMatchObject({ failures: [], skipped: 'CORE_CLIENTS is off' });
   });
 
-  it('builder-preview is written beside the others where BUILDER_APP_URL is set, and not twice', async () => {
+  it('writes builder-preview once if BUILDER_APP_URL is set, and keeps the other clients', async () => {
     expect(await sync({ builderUrl })).toMatchObject({ counts: { builderPreview: 1 }, failures: [] });
     const preview = { redirectUris: [`${builderUrl}/token-handler/clients/builder-preview/callback`] };
     expect(await clients()).toMatchObject({ other: { name: 'Other' }, 'builder-preview': preview });
@@ -100,22 +102,24 @@ describe('where there is no Kubernetes', () => {
     expect(writes()).toBe(1);
   });
 
-  it('builder-preview is put right when it drifted, and the log has both sides', async () => {
+  it('repairs builder-preview, and logs its state before and after', async () => {
     await sync({ builderUrl });
     const after = (await clients())['builder-preview'];
     const before = { id: 'builder-preview', targets: [] };
     await configure({ clients: { 'builder-preview': before } });
     await sync({ builderUrl });
     expect(await clients()).toEqual({ 'builder-preview': after });
-    expect(log.lines()).toContainEqual(expect.objectContaining({ msg: 'builder-preview is put right', before, after }));
+    expect(log.lines()).toContainEqual(
+      expect.objectContaining({ msg: 'builder-preview change planned', before, after }),
+    );
   });
 
-  it('a dry run says that builder-preview differs, and writes nothing', async () => {
+  it('writes nothing in a dry run that finds builder-preview to differ', async () => {
     expect(await sync({ builderUrl, dryRun: true })).toMatchObject({ counts: { builderPreview: 1 } });
     expect(writes()).toBe(0);
   });
 
-  it('a sync that lost its lease rejects and writes nothing', async () => {
+  it('rejects and writes nothing if the lease is lost', async () => {
     const lost = new Error('the lease is lost');
     await expect(sync({ builderUrl, renewLease: () => Promise.reject(lost) })).rejects.toBe(lost);
     expect(writes()).toBe(0);
@@ -124,16 +128,16 @@ describe('where there is no Kubernetes', () => {
   it.each([
     ['read', 1, 'core clients cannot be read: The configuration service failed.'],
     ['written', 3, 'core clients cannot be written: The configuration service failed.'],
-  ])('a configuration service that cannot be %s is one failure', async (_, at, failure) => {
+  ])('reports one failure if the configuration service cannot be %s', async (_, at, failure) => {
     await proxy.break(500, { at });
     expect((await sync({ builderUrl })).failures).toEqual([failure]);
   });
 });
 
-describe('a kubeconfig that is none', () => {
-  it('is a failure that does not say what it holds, and builder-preview is kept right', async () => {
+describe('an invalid kubeconfig', () => {
+  it('is a failure that does not quote the file, and builder-preview is synced', async () => {
     const { failures, counts } = await sync({ builderUrl, env: { KUBECONFIG: '/nowhere/kubeconfig' } });
-    expect(failures).toEqual(['cannot read KUBECONFIG: it is missing, no kubeconfig, or has no current context']);
+    expect(failures).toEqual(['cannot read KUBECONFIG: the file is missing or invalid, or has no current context']);
     expect(counts).toEqual(expect.objectContaining({ builderPreview: 1 }));
   });
 });

@@ -7,11 +7,11 @@ import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Urns } from '../../src/service/urn.ts';
 import type { Cluster } from './cluster.ts';
-import { ClusterError } from './cluster-error.ts';
+import { ClusterError } from './cluster-calls.ts';
 import { type ClientDocument, type CoreDocument, createClientDocument } from './document.ts';
 import { type Plan, planReserved, planSync, type Verdict } from './plan.ts';
-import { noRefusals, type RefusalBook, type Refusals } from './refusals.ts';
-import { countConditions, makeReports, tellAll } from './report.ts';
+import type { Refusals } from './refusals.ts';
+import { countConditions, makeReports, sendReports } from './report.ts';
 import type { CoreClientResource } from './resource.ts';
 import type { SyncResult } from './status.ts';
 import { type Written, writePlan } from './writes.ts';
@@ -35,7 +35,7 @@ export interface SyncOptions {
   dryRun: boolean;
   /** Allows one sync to remove more than half of the owned clients. */
   allowPrune: boolean;
-  /** Called before every write. If it rejects, because the run has lost its lease, so does the sync, at once. */
+  /** Called before every write. If it rejects, because the run has lost its lease, the sync rejects too. */
   renewLease(): Promise<void>;
   /** Aborted to end the sync early: the next one writes the missing statuses. */
   signal?: AbortSignal | undefined;
@@ -56,8 +56,7 @@ export interface ClientSyncOptions {
   allowInsecureRedirectUris: boolean;
   /** The owner of these clients in the record of the core configuration; defaults to the cluster's namespace. */
   owner?: string | undefined;
-  /** Stores refusals; without it, each sync retries everything. */
-  refusalBook?: RefusalBook | undefined;
+  openRefusals(): Promise<Refusals>;
   clock: Clock;
   log: Logger;
 }
@@ -72,15 +71,14 @@ interface Sync extends ClientSyncOptions, SyncOptions {
 export function createClientSync(options: ClientSyncOptions): ClientSync {
   const { builderUrl, urns } = options;
   return {
-    async sync(asked) {
+    async sync(syncOptions) {
       const outcome: ClientsOutcome = { counts: {}, conditions: {}, failures: [] };
       const reserved = builderUrl === undefined ? undefined : builderPreview(builderUrl, urns);
-      const book = options.refusalBook ?? noRefusals;
-      const refusals = await book.open();
-      await syncAll({ ...options, ...asked, outcome, refusals, reserved });
-      // Nothing is known about resources that were not read.
-      if (!asked.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
-        outcome.quarantined = await book.settle(refusals);
+      const refusals = await options.openRefusals();
+      await syncAll({ ...options, ...syncOptions, outcome, refusals, reserved });
+      // Entries of resources that were not read are kept.
+      if (!syncOptions.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
+        outcome.quarantined = await refusals.settle();
       return outcome;
     },
   };
@@ -101,11 +99,11 @@ async function syncAll(sync: Sync): Promise<void> {
   } finally {
     await cluster?.close();
   }
-  await keepReserved(sync);
+  await syncReserved(sync);
 }
 
-/** Where resources cannot be looked at: they may be of any number, so nothing is concluded from there being none. */
-async function keepReserved(sync: Sync): Promise<void> {
+/** Without the resources only builder-preview is synced: clients without a known resource are not removed. */
+async function syncReserved(sync: Sync): Promise<void> {
   if (!sync.reserved) return;
   const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? '' });
   const document = await readDocument(sync, store);
@@ -132,10 +130,10 @@ async function syncResources(sync: Sync, cluster: Cluster, resources: CoreClient
   if (!written) return;
   if (written.failure !== undefined) outcome.failures.push(written.failure);
   outcome.counts.pruned = written.pruned.length;
-  const told = await tellAll(reports, { ...sync, cluster });
-  outcome.failures.push(...told.failures);
-  outcome.counts.statuses = told.statuses;
-  outcome.counts.events = told.events;
+  const sent = await sendReports(reports, { ...sync, cluster });
+  outcome.failures.push(...sent.failures);
+  outcome.counts.statuses = sent.statuses;
+  outcome.counts.events = sent.events;
 }
 
 async function readDocument(sync: Sync, store: ClientDocument): Promise<CoreDocument | undefined> {
@@ -153,13 +151,13 @@ function fail({ outcome, log }: Sync, message: string): void {
   log.error(message);
 }
 
-/** Without `written` as if everything succeeds. */
+/** The result of a dry run assumes that every write succeeds. */
 function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written | undefined): SyncResult | undefined {
   const { refusal, change, entry, hash, resource } = verdict;
   if (refusal) return undefined;
   if (change !== 'none')
     return written ? (written.results.get(entry.id) ?? { kind: 'failed' }) : syncedAt(revision ?? 0);
-  // It stands there as it should: where and since when is known, unless the status was lost.
+  // The client is up to date. Its revision is in the status, unless the status was lost.
   const isKnown = resource.status.syncedHash === hash && resource.status.revision !== undefined;
   return syncedAt(isKnown ? undefined : revision);
 }
@@ -176,21 +174,21 @@ function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, reserv
   };
   for (const { resource, clientId, refusal, change } of verdicts) {
     count(refusal ? 'refused' : 'accepted');
-    if (refusal) log.warn({ resource: resource.name, reason: refusal.reason }, 'a CoreClient is not accepted');
+    if (refusal) log.warn({ resource: resource.name, reason: refusal.reason }, 'core client rejected');
     else if (change === 'none') count('unchanged');
     else {
       count(change);
-      log.info({ client: clientId, resource: resource.name, change, dryRun }, 'a core client is written');
+      log.info({ client: clientId, resource: resource.name, change, dryRun }, 'core client change planned');
     }
   }
   counts.pruned = prune.length;
   counts.held = held.length;
   counts.builderPreview = reserved ? 1 : 0;
-  if (reserved) log.info({ client: reserved.after.id, dryRun, ...reserved }, 'builder-preview is put right');
-  if (dryRun) for (const id of prune) log.info({ client: id, dryRun }, 'a core client is removed');
+  if (reserved) log.info({ client: reserved.after.id, dryRun, ...reserved }, 'builder-preview change planned');
+  if (dryRun) for (const id of prune) log.info({ client: id, dryRun }, 'core client removal planned');
   if (held.length > 0)
     log.warn(
       { clients: held.slice(0, 50), count: held.length, allowPrune },
-      'core clients without a resource stay: removing so many at once needs --allow-prune',
+      'core clients without a resource kept: removing this many needs --allow-prune',
     );
 }

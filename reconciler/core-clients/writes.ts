@@ -87,7 +87,7 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
     refusals.add({ ...what, detail: cause.detail });
     return false;
   }
-  log.info({ client: id }, 'a core client was removed: no resource describes it any more');
+  log.info({ client: id }, 'core client removed: it has no resource');
   return true;
 }
 
@@ -108,7 +108,7 @@ async function writeSome(entries: ClientEntry[], options: WriteOptions, written:
       written.results.set(entry.id, { kind: 'refused' });
       refusals.add({ ...writeOf(entry), detail: `${error.service} ${error.upstreamStatus ?? ''}`.trim() });
     }
-    log.warn({ client: entries[0]?.id }, 'the configuration service refuses a core client');
+    log.warn({ client: entries[0]?.id }, 'configuration service refused a core client');
   }
 }
 

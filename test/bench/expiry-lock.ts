@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Policy } from '../../src/forms/expiry/expiry.ts';
 import { lockSql } from '../../src/forms/expiry/statements.ts';
-import { createExpiryStore, type Position } from '../../src/forms/expiry/store.ts';
+import { expiryStore, type Position } from '../../src/forms/expiry/store.ts';
 import { planSql } from '../../src/forms/outbox/settle-statements.ts';
 import { median } from './load.ts';
 

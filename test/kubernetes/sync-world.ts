@@ -9,6 +9,7 @@ import { registered } from '../../src/token-handler/platform-registration.ts';
 import { testServiceSecret } from '../support/access.ts';
 import { type CapturedLog, captureLog } from '../support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { noRefusals } from '../support/no-refusals.ts';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../support/platform.ts';
 import { type Lab, startLab } from './lab.ts';
 
@@ -99,6 +100,7 @@ export async function startSyncWorld(): Promise<SyncWorld> {
     const log = captureLog();
     const kubeconfig = settings.kubeconfig ?? lab.kubeconfig;
     const clientSync = createClientSync({
+      openRefusals: noRefusals,
       configuration: platform.configuration,
       urns,
       builderUrl,

@@ -5,10 +5,8 @@ import pg from 'pg';
 import { createProgress } from '../../reconciler/progress.ts';
 import { type RunOptions, type RunResult, run } from '../../reconciler/run.ts';
 import type { Policy, Retention } from '../../src/forms/expiry/expiry.ts';
-import { createPurgeStore } from '../../src/forms/expiry/purge-store.ts';
 import type { Retentions, SkippedDefinition } from '../../src/forms/expiry/retention.ts';
-import { createRunStore } from '../../src/forms/expiry/run-store.ts';
-import { createExpiryStore } from '../../src/forms/expiry/store.ts';
+import { expiryStore } from '../../src/forms/expiry/store.ts';
 import { type CapturedLog, captureLog } from './captured-log.ts';
 import { createTestDatabase } from './postgres.ts';
 
@@ -95,8 +93,7 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
   const runOptions: ExpiryWorld['runOptions'] = (changes) => ({
     arguments: { only: undefined, dryRun: false, allowPrune: false },
     pool,
-    store: createExpiryStore(),
-    purge: createPurgeStore(),
+    store: expiryStore,
     readRetentions,
     defaults,
     batchSize: 1_000,
@@ -105,7 +102,6 @@ export async function startExpiryWorld(): Promise<ExpiryWorld> {
     signal: new AbortController().signal,
     progress: createProgress({ clock, log: log.log, terminal: undefined }),
     clients: { sync: async () => ({ counts: {}, conditions: {}, failures: [], skipped: 'not here' }) },
-    runs: createRunStore(),
     leaseDuration: minute,
     ...changes,
   });

@@ -1,5 +1,4 @@
-// How long drafts and locked forms are kept, and since when they are overdue. Pure. It decides only by times: the statements
-// check status and hold.
+// How long drafts and locked forms are kept. Pure.
 
 /** Periods in milliseconds. */
 export interface Retention {
@@ -26,28 +25,3 @@ export interface Policy {
  * recorded as not notified. Milliseconds.
  */
 export const noticeGrace = 15 * 86_400_000;
-
-/** Bounds of what is due. They are exclusive: a form of exactly the bound's time is not due. */
-export interface DueBounds {
-  /** Drafts last accessed before this are locked. */
-  lockBefore: Date;
-  /** Drafts last accessed between `lockBefore` and this are warned of. */
-  warnBefore: Date;
-  /** Forms locked before this are deleted if their notice was accepted. */
-  deleteBefore: Date;
-  /** Forms locked before this are deleted in any case. */
-  deleteAnyhowBefore: Date;
-  /** When a form that is locked now will be deleted. */
-  deleteOn: Date;
-}
-
-export function dueBounds({ warnBefore, lockAfter, deleteAfter }: Retention, now: Date): DueBounds {
-  const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
-  return {
-    lockBefore: ago(lockAfter),
-    warnBefore: ago(lockAfter - warnBefore),
-    deleteBefore: ago(deleteAfter),
-    deleteAnyhowBefore: ago(deleteAfter + noticeGrace),
-    deleteOn: new Date(now.getTime() + deleteAfter),
-  };
-}

@@ -4,7 +4,7 @@ import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { registerScrapedGauges, type ScrapedGauge } from '../scraped-gauges.ts';
-import { createRunStore, type RunHistory } from './run-store.ts';
+import { type RunHistory, readRunHistory } from './run-store.ts';
 
 const seconds = (date: Date) => date.getTime() / 1_000;
 
@@ -61,12 +61,11 @@ const gauges: Record<string, ScrapedGauge<Reading>> = {
 
 export function registerRunMetrics(options: { metrics: Metrics; pool: Queryable; clock: Clock }): void {
   const { metrics, pool, clock } = options;
-  const store = createRunStore();
   registerScrapedGauges({
     registry: metrics.registry,
     gauges,
     async read() {
-      const history = await store.history(pool);
+      const history = await readRunHistory(pool);
       return history && { ...history, now: seconds(clock()) };
     },
   });

@@ -1,13 +1,13 @@
-// How Postgres runs each statement that takes a batch of many rows: along its index, whatever the statistics say. A run
-// turns the table round within minutes, so they are those of before as often as not.
+// The plan of each statement that processes a batch: Postgres scans its index, whatever the statistics are. A run changes the
+// table within minutes, so the statistics are often outdated.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
 import { createOutboxStore, type OutboxStore } from '../outbox/store.ts';
 import { migrationsDirectory } from '../start.ts';
 import type { Policy } from './expiry.ts';
-import { createPurgeStore, type Purge } from './purge-store.ts';
-import { createExpiryStore, type Stage } from './store.ts';
+import { type Purge, purgeBatch } from './purge-store.ts';
+import { expiryStore, type Stage } from './store.ts';
 
 const day = 86_400_000;
 const retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
@@ -44,7 +44,7 @@ const agedSql = [
    FROM generate_series(1, 12000) g`,
 ];
 
-/** A connection that plans what it is asked to do, and does nothing. */
+/** A connection that plans statements and does not run them. */
 interface Planner {
   client: pg.PoolClient;
   plans: string[];
@@ -72,7 +72,7 @@ function createPlanner(): Planner {
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement}`, values);
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
     }
-    // Several statements in one query have an answer each.
+    // Several statements in one query have one result each.
     const nothing = { rows: [], rowCount: 0 };
     return settings && statement ? [nothing] : nothing;
   }
@@ -161,21 +161,20 @@ describe.each(['of empty tables', 'of the tables as they are'])('with statistics
     } else await client.query('VACUUM ANALYZE');
   }, 60_000);
 
-  it.each(stageIndexes)('a batch of %s walks its partial index and looks forms up', async (stage, indexes) => {
-    const store = createExpiryStore();
+  it.each(stageIndexes)('a batch of %s scans its partial index and looks up forms', async (stage, indexes) => {
     const plan = await planOf((db) =>
-      store.batch(db, stage, { position: { policies }, now, limit: 1_000, dryRun: false }),
+      expiryStore.batch(db, stage, { position: { policies }, now, limit: 1_000, dryRun: false }),
     );
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
     if (stage === 'warn') return;
     const formId = '3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
-    const bare = await planOf((db) => store.takeBare(db, stage, { position: { policies }, now, formId }));
+    const bare = await planOf((db) => expiryStore.takeBare(db, stage, { position: { policies }, now, formId }));
     expect(scanned(bare)).toEqual([]);
   });
 
-  it.each(purgeIndexes)('a purge of %s walks from the oldest row', async (purge, indexes) => {
+  it.each(purgeIndexes)('a purge of %s scans from the oldest row', async (purge, indexes) => {
     const options = { now, after: undefined, limit: 1_000, dryRun: false };
-    const plan = await planOf((db) => createPurgeStore().batch(db, purge, options));
+    const plan = await planOf((db) => purgeBatch(db, purge, options));
     expect([scanned(plan), walked(plan)]).toEqual([[], new Set(indexes)]);
   });
 

@@ -1,4 +1,4 @@
-// What a run removes because nothing asks for it any more, to the millisecond, and what it keeps.
+// Which outdated rows a run deletes, to the millisecond, and which it keeps.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../../../test/support/expiry.ts';
 
@@ -12,7 +12,7 @@ const hour = 60 * 60_000;
 const ago = (milliseconds: number) => new Date(world.now().getTime() - milliseconds);
 const rows = async (table: string) => (await world.pool.query(`SELECT FROM ${table}`)).rowCount;
 
-/** How to write a row that is so many milliseconds old. */
+/** How to write a row of an age in milliseconds. */
 const writers: [table: string, period: number, write: (age: number, index: number) => Promise<unknown>][] = [
   [
     'tombstones',
@@ -61,9 +61,9 @@ const writers: [table: string, period: number, write: (age: number, index: numbe
   ],
 ];
 
-describe('rows that age', () => {
+describe('outdated rows', () => {
   it.each(writers)(
-    'of %s go when they are of no use any more, to the millisecond, in batches',
+    'of %s are deleted after their period, to the millisecond, in batches',
     async (table, period, write) => {
       for (let index = 0; index < 5; index += 1) await write(period + index, index);
       await write(period - 1, 5);
@@ -83,7 +83,7 @@ describe('rows of the outbox', () => {
       [formId, tenant, kind, ago(age), accepted === null ? null : ago(accepted)],
     );
 
-  it('go a week after their delivery, and never before it', async () => {
+  it('are deleted a week after their delivery, and never before it', async () => {
     const id = await world.add();
     await add(id, 'subscribe', { age: 8 * day, accepted: 7 * day });
     await add(id, 'form-created', { age: 8 * day, accepted: 7 * day - 1 });
@@ -93,7 +93,7 @@ describe('rows of the outbox', () => {
     await world.pool.query('DELETE FROM outbox');
   });
 
-  it('that the deletion of a locked form asks for are kept as long as the form is locked', async () => {
+  it('that the deletion of a locked form reads are kept while the form is locked', async () => {
     world.retain('long', { deleteAfter: 100 * day });
     const id = await world.add({ lockedFor: 90 * day, noticeAccepted: true, definitionId: 'long' });
     const draft = await world.add();
@@ -105,7 +105,7 @@ describe('rows of the outbox', () => {
     expect(await world.run()).toMatchObject({ counts: { deleted: 1, deletedNotNotified: 0 } });
   });
 
-  it('are no longer needed for the removal of a subscriber: the deletion names it', async () => {
+  it('are not needed for the removal of a subscriber, which form-deleted names', async () => {
     const id = await world.add({ lockedFor: 16 * day, noticeAccepted: true, subscriberId: 'subscriber-2' });
     await world.run();
     expect((await world.outbox(id)).at(-1)).toMatchObject({
@@ -116,7 +116,7 @@ describe('rows of the outbox', () => {
 });
 
 describe('records of runs', () => {
-  it('go after thirty days', async () => {
+  it('are deleted after thirty days', async () => {
     await world.pool.query('DELETE FROM reconciler_runs');
     await world.run();
     world.advance(30 * day);

@@ -1,5 +1,5 @@
-// Removes what has no use any more, a batch at a time: tombstones, idempotency records, codes, delivered outbox rows and
-// old records of runs. It keeps what something still asks for, by the very periods that the readers of each table have.
+// Deletes outdated rows in batches: tombstones, idempotency records, codes, delivered outbox rows and old records of runs. The
+// periods are those after which no reader of the table uses a row.
 import type pg from 'pg';
 import { planSql } from '../outbox/settle-statements.ts';
 
@@ -23,24 +23,23 @@ export type Purge = (typeof purges)[number];
 
 export interface PurgeBatch {
   removed: number;
-  /** Where the next batch goes on; undefined when there is none. */
+  /** The `after` of the next batch; undefined after the last one. */
   next: string | undefined;
 }
 
-export interface PurgeStore {
-  /** In a transaction. `after` is the `next` of the batch before; `dryRun` counts only. */
-  batch(
-    db: pg.ClientBase,
-    purge: Purge,
-    options: { now: Date; after: string | undefined; limit: number; dryRun: boolean },
-  ): Promise<PurgeBatch>;
+export interface PurgeOptions {
+  now: Date;
+  after: string | undefined;
+  limit: number;
+  /** Only counts the rows. */
+  dryRun: boolean;
 }
 
-/** By which column a row ages, and how many milliseconds it is of use. */
+/** The column of a row's age, and for how many milliseconds the row is used. */
 const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }> = {
   tombstones: { column: 'deleted', period: 30 * day },
   idempotency_keys: { column: 'created', period: day },
-  // A code lives minutes, its session half an hour. The day is for a notification service with other ideas.
+  // A code is valid for minutes and its read session for 30 minutes. A notification service may accept codes for longer.
   used_codes: { column: 'session_until', period: day },
   code_attempts: { column: 'attempted', period: hour },
   code_sends: { column: 'sent', period: hour },
@@ -49,8 +48,8 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
 };
 
 /**
- * Milliseconds that a delivered row is kept: for whoever asks what was sent, and for a dispatcher that lost its claim and
- * tells late of the subscriber that it made.
+ * Milliseconds that a delivered row is kept: for operators, and for a dispatcher that lost its claim and settles late with a
+ * subscriber.
  */
 const outboxPeriod = 7 * day;
 
@@ -61,9 +60,9 @@ DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
 const agedLookSql = (table: string, column: string) => `
 SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 
-// A form's subscriber stands in the form's row from the acceptance of `subscribe` on, so that row may go as well. Until
-// a Locked form is deleted, the gate before its deletion asks for the acceptance of its form-locked. A scalar subquery
-// is a lookup for each row; an EXISTS was made a table of all locked forms, for each page.
+// The id of a form's subscriber is in the form's row, so a delivered `subscribe` row can be deleted. The form-locked row of a
+// Locked form is kept, because the deletion of the form requires its acceptance. Postgres evaluates the scalar subquery as a
+// lookup per row; it turned an EXISTS into a scan of all locked forms for each page.
 const outboxPage = `
 page AS MATERIALIZED (
   SELECT sequence, form_id, kind, accepted, created FROM outbox WHERE sequence > $1 ORDER BY sequence LIMIT $2
@@ -88,30 +87,28 @@ WITH ${outboxPage} SELECT last.*, (SELECT count(*)::int FROM useless) AS removed
 interface OutboxPage {
   sequence: string | null;
   walked: number;
-  /** Sequences are in the order of time, nearly: beyond a page without old rows there are none. */
+  /** Sequences are roughly in the order of time: after a page without old rows there are no more. */
   young: boolean | null;
   removed: number;
 }
 
-export function createPurgeStore(): PurgeStore {
-  return {
-    async batch(db, purge, { now, after, limit, dryRun }) {
-      await db.query(planSql);
-      if (purge === 'outbox') {
-        const before = new Date(now.getTime() - outboxPeriod);
-        const sql = dryRun ? outboxLookSql : outboxSql;
-        const [page] = (await db.query<OutboxPage>(sql, [after ?? '0', limit, before])).rows;
-        const ends = !page?.sequence || page.walked < limit || page.young === true;
-        return { removed: page?.removed ?? 0, next: ends ? undefined : (page.sequence ?? undefined) };
-      }
-      const { column, period } = aging[purge];
-      const before = new Date(now.getTime() - period);
-      if (dryRun) {
-        const [row] = (await db.query<{ count: number }>(agedLookSql(purge, column), [before])).rows;
-        return { removed: row?.count ?? 0, next: undefined };
-      }
-      const removed = (await db.query(agedSql(purge, column), [before, limit])).rowCount ?? 0;
-      return { removed, next: removed < limit ? undefined : 'more' };
-    },
-  };
+/** In a transaction. */
+export async function purgeBatch(db: pg.ClientBase, purge: Purge, options: PurgeOptions): Promise<PurgeBatch> {
+  const { now, after, limit, dryRun } = options;
+  await db.query(planSql);
+  if (purge === 'outbox') {
+    const before = new Date(now.getTime() - outboxPeriod);
+    const sql = dryRun ? outboxLookSql : outboxSql;
+    const [page] = (await db.query<OutboxPage>(sql, [after ?? '0', limit, before])).rows;
+    const isLast = !page?.sequence || page.walked < limit || page.young === true;
+    return { removed: page?.removed ?? 0, next: isLast ? undefined : (page.sequence ?? undefined) };
+  }
+  const { column, period } = aging[purge];
+  const before = new Date(now.getTime() - period);
+  if (dryRun) {
+    const [row] = (await db.query<{ count: number }>(agedLookSql(purge, column), [before])).rows;
+    return { removed: row?.count ?? 0, next: undefined };
+  }
+  const removed = (await db.query(agedSql(purge, column), [before, limit])).rowCount ?? 0;
+  return { removed, next: removed < limit ? undefined : 'more' };
 }

@@ -1,13 +1,12 @@
 // How long the forms of a definition are kept, by its configuration.
 import { describe, expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
-import { dueBounds, noticeGrace } from './expiry.ts';
 import { createRetentionReader } from './retention.ts';
 
 const day = 86_400_000;
 const defaults = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
-/** Reads definitions out of one document for each tenant; an Error in place of a definition is thrown. */
+/** Reads definitions from one document per tenant; throws an Error that is given instead. */
 function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
   return createRetentionReader({
     defaults,
@@ -87,21 +86,5 @@ describe('a definition that cannot be read', () => {
       'tenant named missing',
     ]);
     expect(policies).toEqual([{ ...key('permit'), retention: defaults }]);
-  });
-});
-
-describe('the bounds at a time', () => {
-  const now = new Date('2026-03-20T10:00:00.123Z');
-  const ago = (milliseconds: number) => new Date(now.getTime() - milliseconds);
-
-  it('are the periods before it, plus fifteen days for a deletion without notice', () => {
-    expect(dueBounds(defaults, now)).toEqual({
-      lockBefore: ago(15 * day),
-      warnBefore: ago(12 * day),
-      deleteBefore: ago(15 * day),
-      deleteAnyhowBefore: ago(15 * day + noticeGrace),
-      deleteOn: ago(-15 * day),
-    });
-    expect(noticeGrace).toBe(15 * day);
   });
 });

@@ -1,5 +1,4 @@
-// The records of the reconciler's runs, which a run writes and the form service reads. They hold counts and times, and no
-// data of forms.
+// The records of the reconciler's runs, which a run writes and the form service reads. They contain counts and times.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface RunRecord {
@@ -14,9 +13,9 @@ export interface RunRecord {
   clientsSucceeded: boolean | null;
   /** Forms and rows by outcome. */
   counts: Record<string, number>;
-  /** Resources by condition, such as `Ready=True`; null if the run did not read them. */
+  /** Number of resources by condition, such as `Ready=True`; null if the run did not read them. */
   conditions: Record<string, number> | null;
-  /** When the draft that waits longest for its lock should have been locked. */
+  /** When the most overdue draft should have been locked. */
   oldestOverdue: Date | null;
   /** Locked forms whose deletion is more than a day overdue; null if the run did not measure it. */
   overdueDeletions: number | null;
@@ -33,12 +32,6 @@ export interface RunHistory {
   /** Of the last run that measured it. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
-}
-
-export interface RunStore {
-  write(db: Queryable, record: RunRecord): Promise<void>;
-  /** Undefined before the first run. */
-  history(db: Queryable): Promise<RunHistory | undefined>;
 }
 
 const writeSql = `
@@ -61,27 +54,25 @@ FROM reconciler_runs ORDER BY generation DESC LIMIT 1`;
 
 type HistoryRow = Omit<RunRecord, 'conditions' | 'oldestOverdue' | 'overdueDeletions'> & Omit<RunHistory, 'last'>;
 
-export function createRunStore(): RunStore {
-  return {
-    async write(db, record) {
-      await db.query(writeSql, [
-        record.generation,
-        record.started,
-        record.finished,
-        record.outcome,
-        record.expirySucceeded,
-        record.clientsSucceeded,
-        record.counts,
-        record.conditions,
-        record.oldestOverdue,
-        record.overdueDeletions,
-      ]);
-    },
-    async history(db) {
-      const [row] = (await db.query<HistoryRow>(historySql)).rows;
-      if (!row) return undefined;
-      const { expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions } = row;
-      return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions };
-    },
-  };
+export async function writeRun(db: Queryable, record: RunRecord): Promise<void> {
+  await db.query(writeSql, [
+    record.generation,
+    record.started,
+    record.finished,
+    record.outcome,
+    record.expirySucceeded,
+    record.clientsSucceeded,
+    record.counts,
+    record.conditions,
+    record.oldestOverdue,
+    record.overdueDeletions,
+  ]);
+}
+
+/** Undefined before the first run. */
+export async function readRunHistory(db: Queryable): Promise<RunHistory | undefined> {
+  const [row] = (await db.query<HistoryRow>(historySql)).rows;
+  if (!row) return undefined;
+  const { expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions } = row;
+  return { last: row, expirySuccess, clientsSuccess, conditions, oldestOverdue, overdueDeletions };
 }

@@ -53,27 +53,27 @@ SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`
 
 /**
  * The outbox row of each changed form. Postgres may refuse that row: `full` statements write it, `bare` statements change
- * only the form in their last parameter and return the row in `untold`.
+ * only the form in their last parameter and return the row in `unwritten`.
  */
 interface Outbox {
   only(parameter: string): string;
-  told(row: { kind: string; facts: string; from: string }): string;
-  untold: string;
+  write(row: { kind: string; facts: string; from: string }): string;
+  unwritten: string;
 }
 
 const full: Outbox = {
   only: () => '',
-  told: ({ kind, facts, from }) => `
+  write: ({ kind, facts, from }) => `
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT id, tenant_id, '${kind}', ${facts}, $7, $7 FROM ${from}`,
-  untold: '',
+  unwritten: '',
 };
 
 const bare: Outbox = {
   only: (parameter) => `AND f.id = ${parameter}::uuid`,
-  told: ({ facts, from }) => `
+  write: ({ facts, from }) => `
   SELECT id AS "formId", tenant_id AS "tenantId", ${facts} AS facts FROM ${from}`,
-  untold: `, (SELECT coalesce(json_agg(told), '[]') FROM told) AS untold`,
+  unwritten: `, (SELECT coalesce(json_agg(written), '[]') FROM written) AS unwritten`,
 };
 
 const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ', delete_on' });
@@ -81,7 +81,7 @@ const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: '
 /** The largest bigint. Locking a form with this revision must not fail. */
 const lastRevision = '9223372036854775807';
 
-const lockStatement = ({ only, told, untold }: Outbox) => `
+const lockStatement = ({ only, write, unwritten }: Outbox) => `
 WITH ${lockPage}, due AS MATERIALIZED (
   SELECT f.id, page.delete_on FROM page JOIN forms f ON f.id = page.id
   WHERE ${stillIs('Draft')} AND f.last_accessed < page.before AND ${isFree('lock', 'f.id')} ${only('$9')}
@@ -90,13 +90,13 @@ WITH ${lockPage}, due AS MATERIALIZED (
   UPDATE forms f SET status = 'Locked', locked = $7, revision = f.revision + (f.revision < ${lastRevision})::int
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, due.delete_on
-), told AS (${told({
+), written AS (${write({
   kind: 'form-locked',
   facts: `jsonb_build_object('definitionId', definition_id, 'deleteOn', ${isoOf('delete_on')})`,
   from: 'locked',
 })}
 )
-${answer(`(SELECT count(*)::int FROM locked) AS locked${untold}`)}`;
+${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
 /** $8 when forms that are locked now will be deleted. The event has no actor, which stands for the expiry. */
 export const lockSql = lockStatement(full);
@@ -128,7 +128,7 @@ WITH ${warnPage}, due AS MATERIALIZED (
   UPDATE forms f SET warned = $7
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.tenant_id, f.definition_id, f.last_accessed + ${span('due.lock_after')} AS lock_on, due.delete_after
-), told AS (
+), written AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT id, tenant_id, 'form-expiring', jsonb_build_object('definitionId', definition_id,
     'lockOn', ${isoOf('lock_on')}, 'deleteOn', ${isoOf(`(lock_on + ${span('delete_after')})`)}), $7, $7
@@ -151,13 +151,13 @@ const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', na
 )`;
 const waiting = '(SELECT count(*)::int FROM gate WHERE NOT notified AND NOT anyhow) AS waiting';
 
-const deleteStatement = ({ only, told, untold }: Outbox) => `
+const deleteStatement = ({ only, write, unwritten }: Outbox) => `
 WITH ${deletePage}, due AS MATERIALIZED (
   SELECT f.id, gate.notified FROM gate JOIN forms f ON f.id = gate.id
   WHERE (gate.notified OR gate.anyhow) AND ${stillIs('Locked')} AND f.locked = gate.at AND ${isFree('delete', 'f.id')}
     ${only('$9')}
   FOR UPDATE OF f SKIP LOCKED
-), ${deletionSql('$7')}, told AS (${told({
+), ${deletionSql('$7')}, written AS (${write({
   kind: 'form-deleted',
   facts: deletionFacts('NULL'),
   from: 'gone',
@@ -165,7 +165,7 @@ WITH ${deletePage}, due AS MATERIALIZED (
 )
 ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   SELECT coalesce(json_agg(json_build_object('formId', id, 'tenantId', tenant_id, 'definitionId', definition_id)), '[]')
-  FROM gone WHERE NOT notified) AS unnotified${untold}`)}`;
+  FROM gone WHERE NOT notified) AS unnotified${unwritten}`)}`;
 
 /**
  * $8 times before which forms are deleted even if the notice of their lock was not accepted. Foreign keys delete the

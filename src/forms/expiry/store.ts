@@ -2,9 +2,8 @@
 // caller's transaction, which checks the caller's lease. Form data never leaves the database.
 import type pg from 'pg';
 import type { Queryable } from '../../service/postgres/postgres.ts';
-import type { ExpiringStatus } from '../forms/catalogue.ts';
 import { planSql } from '../outbox/settle-statements.ts';
-import { dueBounds, type Policy } from './expiry.ts';
+import { noticeGrace, type Policy } from './expiry.ts';
 import type { DefinitionKey } from './retention.ts';
 import {
   bareDeleteSql,
@@ -27,7 +26,7 @@ export type Stage = (typeof stages)[number];
 /** Stages that change a form even if its outbox row cannot be written. A warning consists only of its outbox row. */
 export type BareStage = Exclude<Stage, 'warn'>;
 
-/** Where a walk goes on: the definitions that are left, and the last form of the first of them. */
+/** Where a scan continues: the remaining definitions, and the last scanned form of the first one. */
 export interface Position {
   policies: readonly Policy[];
   after?: { at: string; id: string };
@@ -52,7 +51,7 @@ export interface Batch {
   waiting: number;
   /** The deleted forms whose applicant could not be notified. */
   unnotified: UnnotifiedForm[];
-  /** Undefined when the walk is at its end. */
+  /** Undefined at the end of the scan. */
   next: Position | undefined;
 }
 
@@ -61,7 +60,7 @@ export interface UnnotifiedForm extends DefinitionKey {
 }
 
 /** A changed form without its outbox row. */
-export interface UntoldForm {
+export interface UnwrittenNotice {
   formId: string;
   tenantId: string;
   /** The facts of the missing row. */
@@ -70,76 +69,62 @@ export interface UntoldForm {
 
 export interface BareBatch extends Batch {
   /** The form, if it was changed. */
-  untold: UntoldForm[];
-}
-
-export interface ExpiryStore {
-  /** Every definition with forms that may expire. */
-  definitions(db: Queryable): Promise<DefinitionKey[]>;
-  /** In a transaction. `policies` should be a few hundred at most: they are sent with each batch. */
-  batch(db: pg.ClientBase, stage: Stage, options: BatchOptions): Promise<Batch>;
-  /**
-   * In a transaction. Takes the next form after `position` without writing its outbox row. Changes nothing if that is
-   * not `formId`.
-   */
-  takeBare(
-    db: pg.ClientBase,
-    stage: BareStage,
-    options: { position: Position; now: Date; formId: string },
-  ): Promise<BareBatch>;
-  /** The number of forms that a stage will scan. */
-  count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number>;
-  /** When the most overdue draft should have been locked. */
-  oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined>;
+  unwritten: UnwrittenNotice[];
 }
 
 const farPast = '-infinity';
 const firstId = '00000000-0000-0000-0000-000000000000';
 
+// Bounds are exclusive: a form of exactly the bound's time is not due.
+type Bound = (policy: Policy, now: Date) => string;
+const ago = (now: Date, milliseconds: number) => new Date(now.getTime() - milliseconds).toISOString();
+const lockBefore: Bound = ({ retention }, now) => ago(now, retention.lockAfter);
+const valuesFor = (bound: Bound) => (policies: readonly Policy[], now: Date) => [
+  policies.map((policy) => bound(policy, now)),
+];
+
 /** The SQL of a stage. `from` and `before` bound the column that the period counts from. */
 interface StageSql {
-  status: ExpiringStatus;
+  /** How many forms will be scanned. */
+  count: string;
   sql: string;
+  /** What `sql` would change. */
   look: string;
-  from(policy: Policy, now: Date): string;
-  before(policy: Policy, now: Date): string;
+  from: Bound;
+  before: Bound;
   /** $8 and on. */
   more(policies: readonly Policy[], now: Date): unknown[];
 }
 
-const bound = (pick: keyof ReturnType<typeof dueBounds>) => (policy: Policy, now: Date) =>
-  dueBounds(policy.retention, now)[pick].toISOString();
-const bounds = (policies: readonly Policy[], now: Date, pick: keyof ReturnType<typeof dueBounds>) =>
-  policies.map((policy) => bound(pick)(policy, now));
-
 const stageSql: Record<Stage, StageSql> = {
   warn: {
-    status: 'Draft',
+    count: countSql('Draft'),
     sql: warnSql,
     look: warnLookSql,
-    from: bound('lockBefore'),
-    before: bound('warnBefore'),
+    from: lockBefore,
+    before: ({ retention }, now) => ago(now, retention.lockAfter - retention.warnBefore),
     more: (policies, now) => [
-      bounds(policies, now, 'lockBefore'),
+      ...valuesFor(lockBefore)(policies, now),
       policies.map(({ retention }) => retention.lockAfter),
       policies.map(({ retention }) => retention.deleteAfter),
     ],
   },
   lock: {
-    status: 'Draft',
+    count: countSql('Draft'),
     sql: lockSql,
     look: lockLookSql,
     from: () => farPast,
-    before: bound('lockBefore'),
-    more: (policies, now) => [bounds(policies, now, 'deleteOn')],
+    before: lockBefore,
+    // When forms that are locked now will be deleted.
+    more: valuesFor(({ retention }, now) => ago(now, -retention.deleteAfter)),
   },
   delete: {
-    status: 'Locked',
+    count: countSql('Locked'),
     sql: deleteSql,
     look: deleteLookSql,
     from: () => farPast,
-    before: bound('deleteBefore'),
-    more: (policies, now) => [bounds(policies, now, 'deleteAnyhowBefore')],
+    before: ({ retention }, now) => ago(now, retention.deleteAfter),
+    more: valuesFor(({ retention }, now) => ago(now, retention.deleteAfter + noticeGrace)),
   },
 };
 
@@ -166,44 +151,56 @@ const bareSql: Record<BareStage, string> = { lock: bareLockSql, delete: bareDele
 
 type BatchRow = Partial<Omit<Batch, 'next'>> & { position: number; at: string; id: string; walked: number };
 
-export function createExpiryStore(): ExpiryStore {
-  return {
-    async definitions(db) {
-      return (await db.query<DefinitionKey>(definitionsSql)).rows;
-    },
-    async batch(db, stage, { position, now, limit, dryRun }) {
-      const { sql, look } = stageSql[stage];
-      await db.query(planSql);
-      const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { position, now, limit }));
-      return toBatch(rows[0], position.policies, limit);
-    },
-    async takeBare(db, stage, { position, now, formId }) {
-      const values = [...valuesOf(stage, { position, now, limit: 1 }), formId];
-      await db.query(planSql);
-      const [row] = (await db.query<BatchRow & Pick<BareBatch, 'untold'>>(bareSql[stage], values)).rows;
-      return { untold: [], ...toBatch(row, position.policies, 1) };
-    },
-    async count(db, stage, policies, now) {
-      const { status, from, before } = stageSql[stage];
-      const { rows } = await db.query<{ count: number }>(countSql(status), [
-        tenantsOf(policies),
-        definitionsOf(policies),
-        policies.map((policy) => from(policy, now)),
-        policies.map((policy) => before(policy, now)),
-      ]);
-      return rows[0]?.count ?? 0;
-    },
-    async oldestOverdue(db, policies, now) {
-      const { rows } = await db.query<{ moment: Date | null }>(oldestOverdueSql, [
-        tenantsOf(policies),
-        definitionsOf(policies),
-        bounds(policies, now, 'lockBefore'),
-        policies.map(({ retention }) => retention.lockAfter),
-      ]);
-      return rows[0]?.moment ?? undefined;
-    },
-  };
-}
+export type ExpiryStore = typeof expiryStore;
+
+export const expiryStore = {
+  /** Every definition with forms that may expire. */
+  async definitions(db: Queryable): Promise<DefinitionKey[]> {
+    return (await db.query<DefinitionKey>(definitionsSql)).rows;
+  },
+  /** In a transaction. Pass a few hundred policies at most: they are sent with each batch. */
+  async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
+    const { sql, look } = stageSql[stage];
+    await db.query(planSql);
+    const { rows } = await db.query<BatchRow>(dryRun ? look : sql, valuesOf(stage, { position, now, limit }));
+    return toBatch(rows[0], position.policies, limit);
+  },
+  /**
+   * In a transaction. Processes the next form after `position` without writing its outbox row. Changes nothing if that is not
+   * `formId`.
+   */
+  async takeBare(
+    db: pg.ClientBase,
+    stage: BareStage,
+    { position, now, formId }: { position: Position; now: Date; formId: string },
+  ): Promise<BareBatch> {
+    const values = [...valuesOf(stage, { position, now, limit: 1 }), formId];
+    await db.query(planSql);
+    const [row] = (await db.query<BatchRow & Pick<BareBatch, 'unwritten'>>(bareSql[stage], values)).rows;
+    return { unwritten: [], ...toBatch(row, position.policies, 1) };
+  },
+  /** The number of forms that a stage will scan. */
+  async count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number> {
+    const { count, from, before } = stageSql[stage];
+    const { rows } = await db.query<{ count: number }>(count, [
+      tenantsOf(policies),
+      definitionsOf(policies),
+      policies.map((policy) => from(policy, now)),
+      policies.map((policy) => before(policy, now)),
+    ]);
+    return rows[0]?.count ?? 0;
+  },
+  /** When the most overdue draft should have been locked. */
+  async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {
+    const { rows } = await db.query<{ moment: Date | null }>(oldestOverdueSql, [
+      tenantsOf(policies),
+      definitionsOf(policies),
+      ...valuesFor(lockBefore)(policies, now),
+      policies.map(({ retention }) => retention.lockAfter),
+    ]);
+    return rows[0]?.moment ?? undefined;
+  },
+};
 
 function toBatch(row: BatchRow | undefined, policies: readonly Policy[], limit: number): Batch {
   const { position = 0, at = '', id = '', ...counts } = row ?? {};

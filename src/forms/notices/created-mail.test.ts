@@ -1,5 +1,5 @@
-// The mail about a created draft: nobody can make it a flood, or a letter of their own, to somebody else's address. Over
-// HTTP, with the real notification service and real mail.
+// The mail about a created draft: callers cannot flood an address with it, or put their own text into it. Over HTTP, with the
+// real notification service and real mail.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -51,7 +51,7 @@ async function suppressed(): Promise<number> {
 }
 
 describe('the mail about a created draft', () => {
-  it('comes once when somebody creates 40 drafts for an address at the same time, and every event is sent', async () => {
+  it('is sent once for 40 drafts that are created concurrently for one address, and every event is sent', async () => {
     const address = newAddress();
     const before = await suppressed();
     const spelled = (index: number) => (index % 2 ? address : address.toUpperCase());
@@ -60,7 +60,7 @@ describe('the mail about a created draft', () => {
     expect((await suppressed()) - before).toBe(39);
   });
 
-  it('comes again after a minute, five times within the hour, and again after that', async () => {
+  it('is sent again after a minute, five times within the hour, and again after that', async () => {
     const address = newAddress();
     const ids: string[] = [];
     for (let nth = 0; nth < 8; nth += 1) {
@@ -72,7 +72,7 @@ describe('the mail about a created draft', () => {
     expect(await createdMails(address, ids)).toBe(6);
   });
 
-  it('does not come within a minute after a code', async () => {
+  it('is not sent within a minute after a code', async () => {
     const address = newAddress();
     const first = await draft(address);
     forms.advance(2 * minute);
@@ -81,7 +81,7 @@ describe('the mail about a created draft', () => {
     expect(await createdMails(address, [first, second])).toBe(1);
   });
 
-  it('is suppressed for an address behind another channel as well', async () => {
+  it('is suppressed even if the address is given in another channel', async () => {
     const address = newAddress();
     const sms = { channel: 'sms', address: '+15550100001' };
     const ids = [await draft(address)];
@@ -107,7 +107,7 @@ describe('the mail about a created draft', () => {
   });
 });
 
-describe('the name that mails begin with', () => {
+describe('the name in the greeting of mails', () => {
   it.each([
     ['has more than 100 characters', 'x'.repeat(101)],
     ['has a line break', 'Ana\nYour account is locked'],
@@ -141,7 +141,7 @@ describe('the name that mails begin with', () => {
     expect((await create({ ...byEmail(newAddress()), addressAs })).status).toBe(201);
   });
 
-  it('is left out for a signed-in person whose name is a web address', async () => {
+  it('is omitted for a signed-in person whose name is a web address', async () => {
     const token = await forms.tokenWith({
       roles: ['applicant'],
       realmRoles: ['applicant'],

@@ -1,5 +1,4 @@
-// The default texts, and the French ones that the documentation offers, rendered for real events as the platform's own
-// notification service renders them.
+// The default texts and the documented French ones, rendered for real events by the platform server's template engine.
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createNoticeRenderer, type Notice } from '../../platform-server/notifications/template.ts';
@@ -102,7 +101,7 @@ describe.each(languages)('notices in %s', (language, type) => {
       ['no name', { addressAs: '' }],
     ];
 
-    it.each(sources)('reads well with %s', (_, source) => {
+    it.each(sources)('reads as expected with %s', (_, source) => {
       for (const channel of ['email', 'sms'] as const) {
         const { subject, text, html } = notice(type, kind, channel, source);
         for (const part of [subject, text, html]) {
@@ -114,7 +113,7 @@ describe.each(languages)('notices in %s', (language, type) => {
       }
     });
 
-    it('keeps markup in names out of the page, and names as they are in plain text', () => {
+    it('escapes markup in names in HTML, and keeps names in plain text', () => {
       const definition = { ...permit, name: '<script>alert("x")</script>' };
       const email = notice(type, kind, 'email', { definition, addressAs: '<img src=x onerror=alert(1)>' });
       expect(email.html).not.toMatch(/<script|<img/);
@@ -123,7 +122,7 @@ describe.each(languages)('notices in %s', (language, type) => {
       expect(notice(type, kind, 'sms').text).toContain("Baker's permit");
     });
 
-    it('fits a text message of three parts', () => {
+    it('fits into three parts of a text message', () => {
       expect(notice(type, kind, 'sms').text.length).toBeLessThanOrEqual(3 * 153);
     });
   });
@@ -136,7 +135,7 @@ describe.each(languages)('notices in %s', (language, type) => {
     expect(notice(type, 'form-expiring', 'sms').text).toMatch(lock);
   });
 
-  it('link to the draft while it can be opened', () => {
+  it('contain a link to the draft while it can be opened', () => {
     for (const kind of ['form-created', 'form-expiring', 'form-unlocked', 'form-to-draft'] as const) {
       expect(notice(type, kind, 'email').text).toContain(link);
       expect(notice(type, kind, 'email').html).toContain('href="https://forms.example.org/permit/');

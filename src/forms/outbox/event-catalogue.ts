@@ -100,13 +100,8 @@ export type EventKind = keyof typeof events;
 
 export const eventKinds = Object.keys(events) as EventKind[];
 
-/** Calls of the notification service: to subscribe the form's applicant, and to remove the subscriber after the form. */
-export type SubscriberKind = 'subscribe' | 'remove-subscriber';
-
-/** Calls of the file service, only if the deletion of files is enabled. */
-export type FileKind = 'remove-files';
-
-export type OutboxKind = EventKind | SubscriberKind | FileKind;
+/** Events, and calls of the notification and file services. `remove-files` only if the deletion of files is enabled. */
+export type OutboxKind = EventKind | 'subscribe' | 'remove-subscriber' | 'remove-files';
 
 /** In the order in which rows of a form may follow each other. */
 export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];

@@ -2,7 +2,7 @@
 // member contains an address, a channel, a code or a subscriber.
 import type { Urns } from '../../service/urn.ts';
 import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
-import type { Actor, OutboxFacts, OutboxRow } from './outbox.ts';
+import type { Actor, OutboxRow } from './outbox.ts';
 
 export interface JsonSchema {
   [keyword: string]: unknown;
@@ -98,12 +98,9 @@ export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => fals
 /** URNs of the form's files. Other values of `files` are form data, and left out. */
 export const files: Field = {
   schema: { type: 'array', items: { type: 'string' } },
-  render: ({ row, urns }) => fileUrns(row.facts, urns),
+  render: ({ row: { facts }, urns }) =>
+    (facts.files ?? []).filter((urn) => urn.startsWith(`${urns.service('file-service')}:v1:/files/`)),
 };
-
-function fileUrns({ files: named = [] }: OutboxFacts, urns: Urns): string[] {
-  return named.filter((urn) => urn.startsWith(`${urns.service('file-service')}:v1:/files/`));
-}
 
 /**
  * The form as it was after the event: what the event implies (status, lock and submission time) comes from the event,
@@ -126,7 +123,7 @@ function renderForm({ row, definition: known, urns }: PayloadSource, status: For
     createdBy: form ? { id: form.createdBy.id, name: form.createdBy.name } : null,
     locked: status === 'Locked' ? at.toISOString() : null,
     submitted: submittedAt(row, status),
-    lastAccessed: form ? earlier(form.lastAccessed, at).toISOString() : null,
+    lastAccessed: form ? new Date(Math.min(form.lastAccessed.getTime(), at.getTime())).toISOString() : null,
     applicant: form?.applicant.addressAs ? { addressAs: form.applicant.addressAs } : null,
     dryRun: false,
     _links: {
@@ -141,10 +138,6 @@ function submittedAt({ created, form }: OutboxRow, status: FormStatus): string |
   if (status === 'Submitted') return created.toISOString();
   const submitted = form?.submitted;
   return submitted && submitted <= created ? submitted.toISOString() : null;
-}
-
-function earlier(a: Date, b: Date): Date {
-  return a < b ? a : b;
 }
 
 function renderDefinition(definition: EventDefinition | undefined) {

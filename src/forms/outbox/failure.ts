@@ -1,11 +1,13 @@
-// Judges whether a failed delivery is the fault of the service or of the row, and logs failures: one line when they begin,
-// one a minute while they continue, one when they end. Lines hold ids and kinds, never a request or a response.
+// Failed deliveries: judges whether the service or the row causes a failure, detects outages of a service, and logs failures,
+// with one line when they begin, one a minute while they continue, and one when they end. Lines contain ids and kinds, never
+// a request or a response.
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import { databaseProblem } from '../../service/postgres/postgres.ts';
 import { databaseRefusal, type QuarantineCause, renderingFailure } from '../../service/quarantine/quarantine.ts';
+import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
 /** `service`: it failed, timed out or rejected our credentials. `row`: it refuses this row, or the row cannot be rendered. */
@@ -32,6 +34,59 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
   if (sideOf(error) === 'service') return undefined;
   if (error instanceof Problem && error.slug === 'definition-invalid') return undefined;
   return serviceRefusal(error) ?? databaseRefusal(error) ?? renderingFailure(error);
+}
+
+/**
+ * Whether a service is down. Then its queue waits, so that an outage costs one request at a time, not one per row. A row that
+ * the service refuses never counts as an outage, because it would hold back the rows of other tenants.
+ */
+export interface Outage {
+  /** `probe`: the service was down, and one delivery may show whether it still is. */
+  state(): 'none' | 'probe' | 'down';
+  /** Milliseconds until the next probe; 0 if the service is not down. */
+  waitMs(): number;
+  /** A delivery was accepted. Returns `ended` if that ends an outage. */
+  succeeded(): 'ended' | undefined;
+  /** A delivery failed. */
+  failed(side: FailureSide): 'ended' | undefined;
+}
+
+/** Consecutive failures of the service that count as an outage. */
+const limit = 5;
+
+export function createOutage(options: { clock: Clock; backoff: Backoff; random?: () => number }): Outage {
+  let failures = 0;
+  /** Since the service is down, the first failure included; 0 while it works. */
+  let failedProbes = 0;
+  let probeAt = 0;
+  const now = () => options.clock().getTime();
+  const state = () => {
+    if (failedProbes === 0) return 'none';
+    return now() < probeAt ? 'down' : 'probe';
+  };
+  const succeeded = () => {
+    const wasDown = failedProbes > 0;
+    failures = 0;
+    failedProbes = 0;
+    return wasDown ? 'ended' : undefined;
+  };
+  return {
+    state,
+    waitMs: () => (state() === 'down' ? probeAt - now() : 0),
+    succeeded,
+    failed(side) {
+      const before = state();
+      // A delivery that began before the outage says nothing new.
+      if (before === 'down') return undefined;
+      // A service that was down and now refuses a row is up.
+      if (side === 'row') return before === 'probe' ? succeeded() : undefined;
+      failures += 1;
+      if (before === 'none' && failures < limit) return undefined;
+      failedProbes += 1;
+      probeAt = now() + retryDelay(failedProbes, options.backoff, options.random);
+      return undefined;
+    },
+  };
 }
 
 export interface FailureLog {

@@ -6,9 +6,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { Clock } from '../../service/clock.ts';
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { Deliver } from './delivery.ts';
-import { causeOf, DeadlineError, type FailureLog, sideOf } from './failure.ts';
+import { causeOf, createOutage, DeadlineError, type FailureLog, type Outage, sideOf } from './failure.ts';
 import type { OutboxMetrics } from './metrics.ts';
-import { createOutage, type Outage } from './outage.ts';
 import { createSettlements, type Outcome, type Settlements } from './settlements.ts';
 import type { ClaimedBatch, ClaimedRow, DeliveryService, OutboxStore, Position } from './store.ts';
 import type { Throttle } from './throttle.ts';

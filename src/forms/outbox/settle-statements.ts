@@ -99,7 +99,8 @@ const orphanSql = `
         AND p.not_before < 'infinity')`;
 
 /**
- * Marks rows as accepted, and writes what follows. A subscriber is always written into its `subscribe` row, even if the
+ * Marks rows as accepted, and writes what follows: a form gets its subscriber's id, and a deleted form gets the rows that
+ * remove its subscriber and files. A subscriber is always written into its `subscribe` row, even if the
  * claim had expired, and into the form's row if that exists. The update of `forms` may wait for a transaction that deletes
  * the form and whose form-deleted this statement does not see; then there are two removals, which does no harm.
  */
@@ -152,7 +153,8 @@ WHERE o.sequence = i.sequence AND ${isOpen('o')} AND o.claimed_until = i.claimed
 const outliving = "('subscribe', 'form-deleted', 'remove-subscriber', 'remove-files')";
 
 /**
- * Postpones rows to infinity, each with an entry in `quarantine`, and writes the removals after form-deleted. It locks the
+ * Postpones rows to infinity, each with an entry in `quarantine`, and writes the removals after form-deleted. A row whose form
+ * was deleted is dropped, unless it belongs to the deletion. The statement locks the
  * forms: a concurrent deletion either comes first, and the row is dropped, or finds the entry and removes it.
  */
 export function quarantineSql(rows: readonly RefusedRow[], settlement: Settlement, productVersion: string): string {

@@ -66,30 +66,6 @@ export interface Backlog {
   failing: number;
 }
 
-export interface OutboxStore {
-  /**
-   * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim has
-   * expired. `after` skips the rows before a position, many of which were accepted lately; rows that have become due before
-   * that position are found only without it.
-   */
-  claim(options: ClaimOptions): Promise<ClaimedBatch>;
-  /**
-   * Marks rows as accepted, in one statement with what follows: a form gets its subscriber's id, and a deleted form gets the
-   * rows that remove its subscriber and files. May be repeated.
-   */
-  accept(rows: readonly AcceptedRow[], now: Date): Promise<void>;
-  /** Ends claims without acceptance. Rows that another process has claimed since are left alone. */
-  fail(rows: readonly FailedRow[]): Promise<void>;
-  /**
-   * Quarantines rows, so that the later rows of their forms are delivered. The removals after form-deleted are written all
-   * the same. A row whose form was deleted is dropped, unless it belongs to the deletion.
-   */
-  quarantine(rows: readonly RefusedRow[], now: Date): Promise<void>;
-  backlog(now: Date): Promise<Backlog[]>;
-  /** The form data; null if the form was deleted. */
-  readData(formId: string): Promise<Record<string, unknown> | null>;
-}
-
 export interface OutboxStoreOptions {
   pool: Queryable;
   /** Milliseconds from the acceptance of form-deleted to the removal of its subscriber and files. */
@@ -142,29 +118,40 @@ SELECT kind, count(*)::int AS count,
 FROM outbox WHERE accepted IS NULL AND created <= $1 AND not_before < 'infinity'
 GROUP BY kind`;
 
-export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions): OutboxStore {
+export type OutboxStore = ReturnType<typeof createOutboxStore>;
+
+export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxStoreOptions) {
   const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
   return {
-    async claim(options) {
+    /**
+     * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim has
+     * expired. `after` skips the rows before a position, many of which were accepted lately; rows that have become due before
+     * that position are found only without it.
+     */
+    async claim(options: ClaimOptions): Promise<ClaimedBatch> {
       // A simple query of several statements has several results.
       const results: unknown = await pool.query(claimSql(options));
       const rows = (results as QueryResult<ClaimRecord>[]).at(-1)?.rows ?? [];
       const last = rows.at(-1);
       return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
     },
-    async accept(rows, now) {
+    /** See {@link acceptSql}. May be repeated. */
+    async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
       if (rows.length > 0) await pool.query(acceptSql(rows, settlement(now)));
     },
-    async fail(rows) {
+    /** Ends claims without acceptance. Rows that another process has claimed since are left alone. */
+    async fail(rows: readonly FailedRow[]): Promise<void> {
       if (rows.length > 0) await pool.query(failSql(rows));
     },
-    async quarantine(rows, now) {
+    /** Quarantines rows, so that the later rows of their forms are delivered. See {@link quarantineSql}. */
+    async quarantine(rows: readonly RefusedRow[], now: Date): Promise<void> {
       if (rows.length > 0) await pool.query(quarantineSql(rows, settlement(now), productVersion()));
     },
-    async backlog(now) {
+    async backlog(now: Date): Promise<Backlog[]> {
       return (await pool.query<Backlog>(backlogSql, [now])).rows;
     },
-    async readData(formId) {
+    /** The form data; null if the form was deleted. */
+    async readData(formId: string): Promise<Record<string, unknown> | null> {
       const sql = 'SELECT data FROM forms WHERE id = $1';
       const { rows } = await pool.query<{ data: Record<string, unknown> }>(sql, [formId]);
       return rows[0]?.data ?? null;

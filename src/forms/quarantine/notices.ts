@@ -1,31 +1,31 @@
 // Quarantined notices: forms that were locked or deleted without their outbox row, because Postgres refused that row. The
-// entry keeps what the row would have held; a release writes it.
+// entry contains the row's facts; a release writes the row.
 import type pg from 'pg';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';
-import type { BareStage, UntoldForm } from '../expiry/store.ts';
+import type { BareStage, UnwrittenNotice } from '../expiry/store.ts';
 
 export function noticeEntry(
   stage: BareStage,
-  { formId, tenantId, facts }: UntoldForm,
+  { formId, tenantId, facts }: UnwrittenNotice,
   cause: QuarantineCause,
 ): NewQuarantineItem {
   return { kind: `${stage}-notice`, item: formId, tenantId, about: { formId, ...facts }, ...cause };
 }
 
 // Outbox rows of a form are written in the order of its changes, so the form is locked. A deletion locks the form before the
-// entry, a release the entry before the form: waiting for it here could be a deadlock.
+// entry, a release the entry before the form, so waiting for the form here could deadlock.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
 /** $1 the entry, $2 now. An event has the timestamp of its change. */
 const writeSql = (kind: string, join: string, lock: string) => `
-WITH told AS (
+WITH written AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
   SELECT q.form_id, q.tenant_id, '${kind}', q.about - 'formId', q.first_seen, $2 FROM quarantine q ${join}
   WHERE q.id = $1 ${lock}
   RETURNING form_id
 )
-DELETE FROM quarantine q USING told WHERE q.id = $1`;
+DELETE FROM quarantine q USING written WHERE q.id = $1`;
 
 const writeSqlOf: Record<string, string> = {
   'lock-notice': writeSql('form-locked', lockedForm, 'FOR NO KEY UPDATE OF f SKIP LOCKED'),

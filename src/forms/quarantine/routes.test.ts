@@ -1,4 +1,4 @@
-// Who sees and releases quarantined items over the API.
+// Who may list and release quarantined items over the API.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
@@ -37,7 +37,7 @@ async function add(count: number, changes: { tenantId?: string | null; kind?: st
 }
 
 describe('GET /form/v1/quarantine', () => {
-  it('shows a tenant’s administrator the items of the own tenant only, and a core user those of all or of one', async () => {
+  it('shows an administrator the items of their tenant, and a core user those of all tenants or of one', async () => {
     await add(2);
     await add(1, { tenantId: forms.platform.otherTenant.id });
     await add(1, { tenantId: null, kind: 'core-client' });
@@ -52,13 +52,13 @@ describe('GET /form/v1/quarantine', () => {
     expect((await ask('GET', '?tenantId=urn:nobody', core)).status).toBe(400);
   });
 
-  it('is for form-admin only', async () => {
+  it('requires the role form-admin', async () => {
     for (const who of ['intake', 'alice', 'clerk', 'assessor', 'nobody'] as const)
       expect([who, (await ask('GET', '', forms.token(who))).status]).toEqual([who, 403]);
     expect((await ask('GET', '', 'nonsense')).status).toBe(401);
   });
 
-  it('answers what its schema says, filtered, page by page, newest first', async () => {
+  it('responds with filtered pages, newest first, according to its schema', async () => {
     await add(5);
     await add(1, { kind: 'delete' });
     expect(quarantineList.parse(await list())).toMatchObject({ page: { after: null, next: null, size: 6 } });
@@ -79,7 +79,7 @@ describe('GET /form/v1/quarantine', () => {
 describe('POST /form/v1/quarantine/{itemId}', () => {
   const release = { operation: 'release' };
 
-  it('releases an item of the own tenant, once; another tenant’s is 404', async () => {
+  it('releases an item of the caller’s tenant once; an item of another tenant is 404', async () => {
     await add(1);
     const [item] = (await list()).results;
     expect(quarantineItem.parse(item)).toMatchObject({ released: false });
@@ -92,7 +92,7 @@ describe('POST /form/v1/quarantine/{itemId}', () => {
     expect((await ask('POST', `/${item?.id}`, undefined, release)).status).toBe(404);
   });
 
-  it('releases any item to a core user', async () => {
+  it('lets a core user release every item', async () => {
     await add(1);
     const [item] = (await list()).results;
     expect((await ask('POST', `/${item?.id}`, core, release)).status).toBe(200);
@@ -105,7 +105,7 @@ describe('POST /form/v1/quarantine/{itemId}', () => {
   });
 });
 
-it('the metrics page counts what is quarantined, by kind and reason', async () => {
+it('the metrics count quarantined items by kind and reason', async () => {
   await add(2);
   const text = (await call(`${forms.metricsUrl}/metrics`)).text;
   expect(text).toContain('formgate_quarantined_items{kind="lock",reason="database-refused"} 2');

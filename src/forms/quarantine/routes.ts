@@ -1,4 +1,4 @@
-// Routes to list and release quarantined items. An administrator sees their own tenant's, a core user those of all tenants.
+// Routes to list and release quarantined items. An administrator sees those of their tenant, a core user those of all tenants.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -31,14 +31,14 @@ export function listQuarantineRoute({ bearer, tenantOrAll, quarantine }: Quarant
     path: collection,
     summary: 'List quarantined items, newest first',
     description: [
-      'Items that cannot be processed because of themselves: a form that cannot be locked, an event that the event',
-      'service refuses. They are tried again when they are released, and once by each new version.',
+      'Items that cannot be processed because of their own content: a form that cannot be locked, an event that the event',
+      'service refuses. They are retried after a release, and once by each new version.',
     ].join(' '),
     guards: [bearer, role('form-admin'), tenantOrAll],
     query: quarantineListQuery,
     answers: {
       200: { description: 'A page of items', schema: quarantineList },
-      403: { description: 'The caller is no form-admin' },
+      403: { description: 'This operation requires the role form-admin' },
     },
     async handle({ query: { kind, reason, top, after } }, _request, response) {
       const position = after && { firstSeen: after.created, id: after.id };
@@ -62,7 +62,7 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
     path: `${collection}/:itemId`,
     summary: 'Release a quarantined item',
     description: [
-      'Events are tried again at once, forms and core clients by the next run of the reconciler. `released` is false if a',
+      'Events are retried immediately, forms and core clients by the next run of the reconciler. `released` is false if a',
       'missing notice still cannot be written.',
     ].join(' '),
     guards: [bearer, role('form-admin'), tenantOrAll],
@@ -70,13 +70,13 @@ export function releaseItemRoute({ bearer, tenantOrAll, quarantine, changed }: Q
     query: quarantineQuery,
     body: itemOperation,
     answers: {
-      200: { description: 'The item will be tried again, or stays in quarantine', schema: releasedItem },
-      403: { description: 'The caller is no form-admin' },
-      404: { description: 'There is no such item in the tenant, or it was released before' },
+      200: { description: 'The item will be retried, or stays in quarantine', schema: releasedItem },
+      403: { description: 'This operation requires the role form-admin' },
+      404: { description: 'The tenant has no such item, or it was already released' },
     },
     async handle({ params: { itemId: id } }, _request, response) {
       const [item] = await quarantine.release({ id, tenantId: response.locals.tenant?.id });
-      if (!item) throw new Problem('not-found', 'There is no such item in quarantine.');
+      if (!item) throw new Problem('not-found', 'The quarantine has no such item.');
       changed();
       response.json({ id, released: item.released });
     },

@@ -4,7 +4,7 @@ import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
 import { cursor, tenantQuery } from '../forms/schema.ts';
 
 const tenantId = tenantQuery.shape.tenantId.meta({
-  description: 'URN of a tenant; a core user without it sees all tenants',
+  description: 'URN of a tenant; without it, a core user sees all tenants',
 });
 
 export const quarantineListQuery = z.object({
@@ -13,7 +13,7 @@ export const quarantineListQuery = z.object({
     .string()
     .max(50)
     .optional()
-    .meta({ description: 'What could not be done', examples: ['form-locked'] }),
+    .meta({ description: 'The operation that failed', examples: ['form-locked'] }),
   reason: z
     .string()
     .max(50)
@@ -34,7 +34,7 @@ const timestamp = z.iso.datetime();
 export const quarantineItem = z
   .strictObject({
     id: z.uuid(),
-    kind: z.string().meta({ description: 'What could not be done', examples: ['form-locked'] }),
+    kind: z.string().meta({ description: 'The operation that failed', examples: ['form-locked'] }),
     tenantId: z.string().nullable(),
     formId: z.uuid().nullable(),
     definitionId: z.string().nullable(),
@@ -43,8 +43,8 @@ export const quarantineItem = z
     firstSeen: timestamp,
     lastTried: timestamp,
     attempts: z.int(),
-    version: z.string().meta({ description: 'The version of the product that tried it last' }),
-    released: z.boolean().meta({ description: 'It is about to be tried again' }),
+    version: z.string().meta({ description: 'The product version of the last attempt' }),
+    released: z.boolean().meta({ description: 'The item will be retried' }),
   })
   .meta({ id: 'QuarantineItem' });
 

@@ -25,7 +25,7 @@ const mend = (id: string) => world.pool.query('DELETE FROM refused_forms WHERE f
 const deleteOn = (from: Date) => new Date(from.getTime() + 15 * day).toISOString();
 const url = 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551';
 
-it('forms are locked and deleted although their outbox rows cannot be written, and the next run tries nothing', async () => {
+it('forms are locked and deleted although their outbox rows cannot be written, and the next run does not retry', async () => {
   const ids = await Promise.all(Array.from({ length: 30 }, (_, at) => world.add({ age: 16 * day + at })));
   const gone = await world.add({ lockedFor: 16 * day, noticeAccepted: true, subscriberId: 's-1', files: { a: url } });
   const bad = [0, 1, 17].map((at) => ids[at] ?? '');
@@ -58,7 +58,7 @@ it('forms are locked and deleted although their outbox rows cannot be written, a
   expect(await entries()).toEqual(found);
 });
 
-it('a release writes the missing rows, and those that are refused again hold up no other', async () => {
+it('a release writes the missing rows, and rows that are refused again delay no others', async () => {
   const [locked, refused] = [await world.add({ age: 16 * day }), await world.add({ age: 17 * day })];
   const gone = await world.add({ lockedFor: 16 * day, noticeAccepted: true, subscriberId: 's-1', files: { a: url } });
   await refuseOutboxRows(world.pool, [locked, refused, gone]);
@@ -100,7 +100,7 @@ it('a new version tries a missing row once', async () => {
   expect((await world.outbox(id)).map(({ kind }) => kind)).toEqual(['form-locked']);
 });
 
-it('a form that was locked without notice is deleted 15 days later, whatever notice an earlier lock had', async () => {
+it('a form that was locked without notice is deleted 15 days later, even if an earlier lock had a notice', async () => {
   const id = await world.add({ age: 16 * day });
   await world.pool.query(
     `INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before, accepted)
@@ -116,7 +116,7 @@ it('a form that was locked without notice is deleted 15 days later, whatever not
   expect(await entries()).toMatchObject([{ kind: 'delete-notice', item: id }]);
 });
 
-it('an entry of a lock goes when the form is unlocked, and no notice is written for it', async () => {
+it('an unlock removes the entry of the lock, and no notice is written', async () => {
   const id = await world.add({ age: 16 * day });
   await refuseOutboxRows(world.pool, [id]);
   await world.run();
@@ -128,7 +128,7 @@ it('an entry of a lock goes when the form is unlocked, and no notice is written 
   expect(await entries()).toEqual([]);
 });
 
-it('a release waits for no form that is being changed', async () => {
+it('a release does not wait for a form that is being changed', async () => {
   const id = await world.add({ age: 16 * day });
   await refuseOutboxRows(world.pool, [id]);
   await world.run();

@@ -1,7 +1,7 @@
 // When a service counts as down, and how it is probed.
 import { expect, it } from 'vitest';
 import { retryDelay } from '../../service/retry.ts';
-import { createOutage } from './outage.ts';
+import { createOutage } from './failure.ts';
 
 function world() {
   let now = 0;

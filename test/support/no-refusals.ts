@@ -1,0 +1,8 @@
+// Stores no refusals: each sync of core clients tries everything.
+import type { Refusals } from '../../reconciler/core-clients/refusals.ts';
+
+export const noRefusals = async (): Promise<Refusals> => ({
+  isKnown: () => false,
+  add: () => undefined,
+  settle: async () => 0,
+});
