@@ -2,29 +2,25 @@
 // whose proxy does not rewrite, under /token-handler. Requests for targets go to the proxy, all others to Express.
 import type { RequestListener } from 'node:http';
 import type { Express } from 'express';
-import type pg from 'pg';
-import type { Platform } from '../platform/platform.ts';
+import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
-import type { Clock } from '../service/clock.ts';
+import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
 import { createHttpApp, type Route } from '../service/http/http-app.ts';
 import { createPlainListener } from '../service/http/plain-listener.ts';
 import { addressLimit, type RateLimits } from '../service/limits/rate-limit.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
-import type { Logger } from '../service/operations/log.ts';
-import type { Metrics } from '../service/operations/metrics.ts';
-import type { Redis } from '../service/redis/redis.ts';
-import type { Urns } from '../service/urn.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Clients } from './clients/clients.ts';
 import { type ClientRouteOptions, listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
-import type { TokenHandlerConfig } from './config.ts';
-import { createHealthChecks } from './health.ts';
-import { backchannelRoute, type LogoutParts, logoutRoute } from './logout/routes.ts';
+import type { Foundation } from './foundation.ts';
+import { backchannelRoute, type LogoutOptions, logoutRoute } from './logout/routes.ts';
 import { deleteSessionRoute, listSessionsRoute, type SessionRouteOptions } from './sessions/routes.ts';
+import { redisProblem } from './sessions/session-redis.ts';
 import type { SessionService } from './sessions/session-service.ts';
 import type { RelyingParty } from './sign-in/relying-party.ts';
-import { authRoute, callbackRoute, type SignInParts } from './sign-in/routes.ts';
+import { authRoute, callbackRoute, type SignInOptions } from './sign-in/routes.ts';
 import type { SignIns } from './sign-in/sign-ins.ts';
 import type { TargetGuards } from './targets/handler.ts';
 import { targetRoute } from './targets/routes.ts';
@@ -32,16 +28,7 @@ import { isForTargets, targetPatternOf } from './targets/target-path.ts';
 import type { Targets } from './targets/targets.ts';
 
 /** The modules of a token handler, running but not listening (`start.ts`). */
-export interface TokenHandler {
-  config: TokenHandlerConfig;
-  log: Logger;
-  metrics: Metrics;
-  clock: Clock;
-  urns: Urns;
-  platform: Platform;
-  pool: pg.Pool;
-  /** Undefined: sessions are kept in memory. */
-  redis: Redis | undefined;
+export interface TokenHandler extends Foundation {
   rateLimits: RateLimits;
   relyingParty: RelyingParty;
   clients: Clients;
@@ -59,8 +46,8 @@ const root = '/token-handler/v1';
 export interface TokenHandlerRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
   clients: ClientRouteOptions;
-  signIn: SignInParts;
-  logout: LogoutParts;
+  signIn: SignInOptions;
+  logout: LogoutOptions;
   sessions: SessionRouteOptions;
   targets: TargetGuards;
 }
@@ -100,12 +87,21 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const backchannelLimit = addressLimit(rateLimits.exact({ name: 'backchannel-logout', ...perWindow }));
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
-    about: { checks: createHealthChecks(tokenHandler), clock },
+    about: { checks: healthChecks(tokenHandler), clock },
     clients: { ...administrator, ...clients, allowInsecureRedirectUris },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, cookieName, log },
     sessions: { ...administrator, ...targets.guards, sessions, cookieName },
     targets: targets.guards,
+  };
+}
+
+/** What `GET /health` checks: the platform's services, the database and Redis. */
+function healthChecks({ config, platform, redis, urns }: TokenHandler) {
+  return {
+    ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
+    db: () => canConnect(config.DATABASE_URL),
+    sessions: async () => (await redisProblem(redis)) === undefined,
   };
 }
 

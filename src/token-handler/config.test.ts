@@ -88,7 +88,7 @@ describe('KEY_RING', () => {
   it('with a key that is too short is refused without showing it', () => {
     const short = randomBytes(16).toString('base64');
     const [problem] = problemsOf({ ...complete, KEY_RING: `a:${key},b:${short}` });
-    expect(problem).toEqual({ name: 'KEY_RING', problem: 'key 2 of the ring has less than 32 bytes' });
+    expect(problem).toEqual({ name: 'KEY_RING', problem: 'key 2 of the ring has fewer than 32 bytes' });
   });
 });
 

@@ -9,8 +9,8 @@ import pino from 'pino';
 import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
-import { createAccessAddresses } from '../../src/token-handler/access-addresses.ts';
 import { createKeyRing, type KeyRing } from '../../src/token-handler/keys/key-ring.ts';
+import { createProviderAddresses } from '../../src/token-handler/provider-addresses.ts';
 import { createEndWatch } from '../../src/token-handler/sessions/end-watch.ts';
 import type { LiveSession } from '../../src/token-handler/sessions/live-session.ts';
 import { createMemoryStore } from '../../src/token-handler/sessions/memory-store.ts';
@@ -91,7 +91,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const store = options.store ?? (redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock }));
   if (redis) for (let waited = 0; !redis.tracked.isLive && waited < 5_000; waited += 10) await delay(10);
   const sessions = createSessions({ store, keys, limits, clock });
-  const addresses = createAccessAddresses({
+  const addresses = createProviderAddresses({
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,
   });

@@ -16,7 +16,7 @@ import {
 } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
-import { type RegistrationRow, type StoredRegistration, toRegistration } from './registration-row.ts';
+import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/cb';
 const other = 'https://permits.example.org/other';
@@ -97,9 +97,9 @@ function ask(method: string, body: unknown): void {
 const calls = (method: string) => () => proxy.calls.filter((line) => line.startsWith(method)).length;
 
 async function stored(): Promise<StoredRegistration> {
-  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  const [row] = await handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   if (!row) throw new Error('nothing is registered');
-  return toRegistration(createKeyRing(handler.config.KEY_RING), row);
+  return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
 /** Another replica, ten minutes later, does what the victim left; answers its warnings about clients. */
@@ -140,7 +140,7 @@ describe('a process that is killed during a registration', () => {
     ask('POST', { registrationToken });
     await expect.poll(calls('POST')).toBe(1);
     await kill();
-    expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
+    expect(await recover()).toEqual([expect.stringMatching(/^registration interrupted/)]);
     expect(access.registeredClients()).toEqual([before.oidcClientId]);
     expect(await works(await stored())).toBe(true);
     expect((await update(other)).status).toBe(200);
@@ -152,7 +152,7 @@ describe('a process that is killed during a registration', () => {
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);
     await kill();
     await letWrite();
-    expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
+    expect(await recover()).toEqual([expect.stringMatching(/^registration interrupted/)]);
     expect((await stored()).oidcClientId).toBe(before.oidcClientId);
     expect(await works(before)).toBe(true);
     expect(access.registeredClients()).toHaveLength(2);

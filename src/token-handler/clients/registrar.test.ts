@@ -6,7 +6,7 @@ import { startTestPlatform, type TestPlatform } from '../../../test/support/plat
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
-import { type RegistrationRow, toRegistration } from './registration-row.ts';
+import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/cb';
 const other = 'https://permits.example.org/other';
@@ -53,9 +53,9 @@ async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
 }
 
 async function stored() {
-  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  const [row] = await handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   if (!row) throw new Error('nothing is registered');
-  return toRegistration(createKeyRing(handler.config.KEY_RING), row);
+  return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
 /** What is stored works, is all that the access service has, and can be managed. */
@@ -139,7 +139,7 @@ describe('a registration', () => {
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       const [orphan] = access.registeredClients().filter((id) => !known.includes(id));
       expect(orphan).toBeDefined();
-      const told = () => problems(lines).filter((msg) => msg.startsWith('a registration was cut off'));
+      const told = () => problems(lines).filter((msg) => msg.startsWith('registration interrupted'));
       await expect.poll(told, { timeout: 5_000 }).toHaveLength(1);
       expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
       await removeAtAccess(orphan ?? '');
@@ -203,7 +203,7 @@ describe('a registration', () => {
     const lines = handler.log.lines().length;
     expect((await handler.register('permits-web')).status).toBe(200);
     await settled();
-    expect(problems(lines).filter((msg) => msg.startsWith('a replaced client cannot be deleted'))).toHaveLength(1);
+    expect(problems(lines).filter((msg) => msg.startsWith('replaced client not deleted'))).toHaveLength(1);
     await expectWhole([callback]);
   });
 

@@ -2,11 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { createKeyRing, KeyRingError } from '../keys/key-ring.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createLeftoverStore } from './leftover-store.ts';
-import type { Registration } from './registration.ts';
+import { openToken, type Registration } from './registration.ts';
 import { createRegistrationStore, type RegistrationStore } from './registration-store.ts';
 
 const key = (name: string) => `${name}:${randomBytes(32).toString('base64')}`;
@@ -39,9 +41,13 @@ afterAll(async () => {
 });
 beforeEach(() => pool.query('TRUNCATE client_registrations, client_deletions, client_events, registration_attempts'));
 
-const storeWith = (keys: string) => createRegistrationStore({ pool, changePool: pool, keys: createKeyRing(keys) });
+const { log, lines } = captureLog();
+const metrics = createMetrics();
+const storeWith = (keys: string) =>
+  createRegistrationStore({ pool, changePool: pool, keys: createKeyRing(keys), log, metrics });
 const leftoversWith = (keys: string) => createLeftoverStore({ pool, keys: createKeyRing(keys) });
 let store: RegistrationStore;
+const unreadable = { slug: 'unavailable', cause: expect.any(KeyRingError) };
 
 async function replace(changes: Partial<Registration> = {}) {
   const wanted = { ...registration, ...changes };
@@ -53,13 +59,11 @@ describe('a registration', () => {
   it('is found by the client’s id and by its id at the access service, with everything that was stored', async () => {
     await replace();
     expect(await find()).toMatchObject(registration);
-    expect(await store.findByOidcClientId(registration.tenantId, 'oidc-1')).toMatchObject(registration);
   });
 
   it('is not found for another tenant or another client', async () => {
     await replace();
     expect(await store.find('urn:example:other', 'permits-web')).toBeUndefined();
-    expect(await store.findByOidcClientId('urn:example:other', 'oidc-1')).toBeUndefined();
     expect(await store.find(registration.tenantId, 'oidc-1')).toBeUndefined();
   });
 
@@ -87,7 +91,7 @@ describe('a registration', () => {
       "UPDATE client_registrations SET client_secret = registration_access_token WHERE client_id = 'permits-web'",
     ]) {
       await pool.query(sql);
-      await expect(find()).rejects.toThrow(KeyRingError);
+      await expect(find()).rejects.toMatchObject(unreadable);
     }
   });
 });
@@ -98,8 +102,10 @@ describe('a replaced registration', () => {
     await replace({ oidcClientId: 'oidc-2' });
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 10 };
     const { clientSecret: _, redirectUris: __, registeredAt: ___, ...needed } = registration;
-    expect(await leftoversWith(first).claimDeletions(claim)).toMatchObject([needed]);
-    expect(await leftoversWith(first).claimDeletions(claim)).toEqual([]);
+    expect(await leftoversWith(first).claim('deletion', claim)).toMatchObject([
+      { ...needed, registrationAccessToken: expect.stringMatching(/^first\./) },
+    ]);
+    expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
   });
 
   it('of racing replacements, each but the last is left to be deleted, once', async () => {
@@ -125,13 +131,13 @@ describe('a replaced registration', () => {
     await store.discard(registration, await store.begin({ ...registration, started: now }), now);
     await replace();
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(first).claimDeletions(claim)).toEqual([]);
+    expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
   });
 
   it('is claimed by one of many pods', async () => {
     for (let count = 0; count < 20; count += 1) await replace({ oidcClientId: `claimed-${count}` });
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 3 };
-    const claims = await Promise.all(Array.from({ length: 10 }, () => leftoversWith(first).claimDeletions(claim)));
+    const claims = await Promise.all(Array.from({ length: 10 }, () => leftoversWith(first).claim('deletion', claim)));
     const claimed = claims.flat().map(({ id }) => id);
     expect(new Set(claimed).size).toBe(claimed.length);
   });
@@ -172,21 +178,30 @@ describe('key rotation', () => {
       registrationAccessToken: 'canary-token',
     });
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(second).claimDeletions(claim)).toMatchObject([
-      { oidcClientId: 'oidc-1', registrationAccessToken: 'canary-token' },
-    ]);
+    const [deletion] = await leftoversWith(second).claim('deletion', claim);
+    expect(deletion?.oidcClientId).toBe('oidc-1');
+    expect(deletion && openToken(createKeyRing(second), deletion)).toBe('canary-token');
+  });
+
+  it('without the key of a stored registration, a sign-in gets a 503, a log line names the client, and a metric counts', async () => {
+    await replace();
+    await expect(find(second)).rejects.toMatchObject({ status: 503 });
+    const { tenantId: tenant, clientId: client, oidcClientId } = registration;
+    const msg = 'stored registration cannot be decrypted with KEY_RING';
+    expect(lines().at(-1)).toMatchObject({ level: 'error', tenant, client, oidcClientId, msg });
+    expect(await metrics.registry.metrics()).toMatch(
+      /^dependency_failures_total\{dependency="key-ring",kind="registration"\} [1-9]/m,
+    );
   });
 
   it('tells of what is sealed under a key that is gone, and a new registration takes its place', async () => {
     await replace();
     expect(await leftoversWith(second).reseal()).toEqual({ resealed: 0, unreadable: 1 });
-    await expect(find(second)).rejects.toThrow(KeyRingError);
+    await expect(find(second)).rejects.toMatchObject(unreadable);
     const attempt = await store.begin({ ...registration, started: now });
     await storeWith(second).replace({ ...registration, oidcClientId: 'oidc-2' }, attempt, event);
     expect((await find(second))?.oidcClientId).toBe('oidc-2');
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(second).claimDeletions(claim)).toMatchObject([
-      { oidcClientId: 'oidc-1', registrationAccessToken: undefined },
-    ]);
+    expect(await leftoversWith(second).claim('deletion', claim)).toMatchObject([{ oidcClientId: 'oidc-1' }]);
   });
 });

@@ -8,7 +8,7 @@ import {
   type TestTokenHandler,
 } from '../../../test/support/token-handler.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
-import { type RegistrationRow, toRegistration } from './registration-row.ts';
+import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/token-handler/clients/permits-web/callback';
 const other = 'https://permits.example.org/token-handler/clients/permits-web/other';
@@ -48,27 +48,23 @@ const register = (id: string, body: unknown, bearer = token) =>
 /** What the access service has of a client: as only the token handler can ask. */
 async function atAccess(clientId: string) {
   const realm = handler.platform.access.issuer('demo');
-  const { keys, row } = await storedRow(clientId);
-  const answer = await call(`${realm}/clients-registrations/openid-connect/${row.oidc_client_id}`, {
-    token: keys.token,
-  });
+  const { oidcClientId, registrationAccessToken: management } = await stored(clientId);
+  const answer = await call(`${realm}/clients-registrations/openid-connect/${oidcClientId}`, { token: management });
   return { ...answer, metadata: answer.body as Record<string, unknown> };
 }
 
-async function storedRow(clientId: string) {
-  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations WHERE client_id = $1', [
-    clientId,
-  ]);
+async function stored(clientId: string): Promise<StoredRegistration> {
+  const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE client_id = $1`;
+  const [row] = await handler.rows<StoredRegistration>(sql, [clientId]);
   if (!row) throw new Error(`${clientId} is not registered`);
-  const stored = toRegistration(createKeyRing(handler.config.KEY_RING), row);
-  return { row, keys: { token: stored.registrationAccessToken, secret: stored.clientSecret } };
+  return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
 /** Whether the access service takes this client id and secret: 400 for the nonsense token, 401 for a client that is none. */
-async function works(oidcClientId: string, secret: string) {
+async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',
-    headers: { authorization: `Basic ${Buffer.from(`${oidcClientId}:${secret}`).toString('base64')}` },
+    headers: { authorization: `Basic ${Buffer.from(`${oidcClientId}:${clientSecret}`).toString('base64')}` },
     body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'nonsense' }),
   });
   return answer.status === 400;
@@ -131,12 +127,13 @@ describe('GET /clients', () => {
     await handler.register('permits-web');
     const client = await shown('permits-web');
     expect(client).toMatchObject({ registered: true, registration: { redirectUris: [callback] } });
-    const { row, keys } = await storedRow('permits-web');
-    expect(client?.registration?.clientId).toBe(row.oidc_client_id);
+    const { oidcClientId, clientSecret, registrationAccessToken: management } = await stored('permits-web');
+    expect(client?.registration?.clientId).toBe(oidcClientId);
     expect(Date.parse(client?.registration?.registeredAt ?? '')).toBeGreaterThan(Date.now() - 60_000);
     const { text } = await handler.api('/clients', { token });
-    for (const secret of [keys.secret, keys.token, row.client_secret, row.registration_access_token])
-      expect(text).not.toContain(secret);
+    const sql = 'SELECT client_secret, registration_access_token FROM client_registrations';
+    const sealed = (await handler.rows<object>(sql)).flatMap((row) => Object.values(row));
+    for (const secret of [clientSecret, management, ...sealed]) expect(text).not.toContain(secret);
   });
 
   it('shows another tenant its own clients and registrations only, and the same core clients', async () => {
@@ -207,8 +204,7 @@ describe('POST /clients/{clientId}', () => {
       status: 200,
       body: { registered: true },
     });
-    const { row, keys } = await storedRow('permits-web');
-    expect(await works(row.oidc_client_id, keys.secret)).toBe(true);
+    expect(await works(await stored('permits-web'))).toBe(true);
     expect((await atAccess('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
       redirect_uris: [callback],
@@ -256,12 +252,12 @@ describe('POST /clients/{clientId}', () => {
 
   it('replaces an earlier registration: another client is stored, and the earlier one is deleted at the access service', async () => {
     await handler.register('permits-web');
-    const { row: before, keys } = await storedRow('permits-web');
+    const before = await stored('permits-web');
     await handler.register('permits-web');
-    const { row: after, keys: newKeys } = await storedRow('permits-web');
-    expect(after.oidc_client_id).not.toBe(before.oidc_client_id);
-    expect(await works(after.oidc_client_id, newKeys.secret)).toBe(true);
-    await expect.poll(() => works(before.oidc_client_id, keys.secret)).toBe(false);
+    const after = await stored('permits-web');
+    expect(after.oidcClientId).not.toBe(before.oidcClientId);
+    expect(await works(after)).toBe(true);
+    await expect.poll(() => works(before)).toBe(false);
     await expect.poll(() => handler.rows('SELECT FROM client_deletions')).toEqual([]);
   });
 
@@ -290,16 +286,16 @@ describe('POST /clients/{clientId}', () => {
 
   it('sends the event client-registered, with the client and who registered it', async () => {
     await handler.register('bare', { authCallbackUrl: other });
-    const { row } = await storedRow('bare');
+    const { oidcClientId, registeredAt } = await stored('bare');
     await expect.poll(() => handler.rows('SELECT FROM client_events')).toEqual([]);
-    expect(await eventsAbout(row.oidc_client_id)).toEqual([
+    expect(await eventsAbout(oidcClientId)).toEqual([
       {
         namespace: 'token-handler',
         name: 'client-registered',
         tenant: tenantKey(handler.tenant.id),
-        occurred: row.registered_at,
+        occurred: registeredAt,
         payload: {
-          client: { id: 'bare', name: 'bare', clientId: row.oidc_client_id, authCallbackUrl: other },
+          client: { id: 'bare', name: 'bare', clientId: oidcClientId, authCallbackUrl: other },
           registeredBy: { id: expect.any(String), name: 'Ada Admin' },
         },
       },
@@ -313,14 +309,14 @@ describe('POST /clients/{clientId}', () => {
 
   it('answers 400 when the access service refuses the registration token, and the earlier registration stays', async () => {
     await handler.register('permits-web');
-    const { row, keys } = await storedRow('permits-web');
+    const before = await stored('permits-web');
     const answer = await register('permits-web', { registrationToken: 'guessed' });
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors).toEqual([
-      { pointer: '/registrationToken', detail: 'is not accepted by the access service (invalid_token)' },
+      { pointer: '/registrationToken', detail: 'is not accepted by the identity provider (invalid_token)' },
     ]);
-    expect((await storedRow('permits-web')).row.oidc_client_id).toBe(row.oidc_client_id);
-    expect(await works(row.oidc_client_id, keys.secret)).toBe(true);
+    expect((await stored('permits-web')).oidcClientId).toBe(before.oidcClientId);
+    expect(await works(before)).toBe(true);
     expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
   });
 
@@ -359,15 +355,15 @@ describe('PUT /clients/{clientId}', () => {
   });
 
   it('changes the redirect URIs of the very client that is registered, and answers {updated: true}', async () => {
-    const { row: before, keys } = await storedRow('permits-web');
+    const before = await stored('permits-web');
     expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
       status: 200,
       body: { updated: true },
     });
-    const { row: after, keys: newKeys } = await storedRow('permits-web');
-    expect(after.oidc_client_id).toBe(before.oidc_client_id);
-    expect(newKeys.secret).toBe(keys.secret);
-    expect(await works(after.oidc_client_id, keys.secret)).toBe(true);
+    const after = await stored('permits-web');
+    expect(after.oidcClientId).toBe(before.oidcClientId);
+    expect(after.clientSecret).toBe(before.clientSecret);
+    expect(await works(after)).toBe(true);
     expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
     expect(await shown('permits-web')).toMatchObject({ registration: { redirectUris: [other] } });
   });
@@ -376,7 +372,7 @@ describe('PUT /clients/{clientId}', () => {
     const tokens = new Set<string>();
     for (const uri of [other, callback, other]) {
       expect((await update('permits-web', { redirectUris: [uri] })).status).toBe(200);
-      tokens.add((await storedRow('permits-web')).keys.token);
+      tokens.add((await stored('permits-web')).registrationAccessToken);
     }
     expect(tokens.size).toBe(3);
   });
@@ -430,8 +426,8 @@ describe('PUT /clients/{clientId}', () => {
   });
 
   it('answers 409 when the client was deleted at the access service, and a new registration mends it', async () => {
-    const { row, keys } = await storedRow('permits-web');
-    await call(row.registration_client_uri, { method: 'DELETE', token: keys.token });
+    const { registrationClientUri, registrationAccessToken } = await stored('permits-web');
+    await call(registrationClientUri, { method: 'DELETE', token: registrationAccessToken });
     expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
       status: 409,
       body: { type: 'urn:formgate:problem:registration-required' },
@@ -458,14 +454,14 @@ describe('PUT /clients/{clientId}', () => {
 
 it('no log line, and no row of the database, holds a secret, a token or the registration token', async () => {
   await handler.register('permits-web');
-  const { keys } = await storedRow('permits-web');
+  const { clientSecret, registrationAccessToken } = await stored('permits-web');
   const dump = JSON.stringify([
     await handler.rows('SELECT * FROM client_registrations'),
     await handler.rows('SELECT * FROM client_deletions'),
     await handler.rows('SELECT * FROM client_events'),
     await handler.rows('SELECT * FROM registration_attempts'),
   ]);
-  for (const secret of [keys.secret, keys.token, registrationToken, token]) {
+  for (const secret of [clientSecret, registrationAccessToken, registrationToken, token]) {
     expect(handler.log.text()).not.toContain(secret);
     expect(dump).not.toContain(secret);
   }

@@ -6,7 +6,7 @@ import { startTestPlatform, type TestPlatform } from '../../../test/support/plat
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
-import { createLeftoverQuarantine } from './leftover-quarantine.ts';
+import { createLeftoverQuarantine } from './leftover-store.ts';
 
 let access: TracedAccess;
 let platform: TestPlatform;
@@ -81,8 +81,8 @@ describe('deletions', () => {
     await expect.poll(pending('client_deletions'), { timeout: 10_000 }).toEqual([]);
     expect(access.registeredClients()).toHaveLength(1);
     const since = handler.log.lines().slice(lines);
-    expect(since.filter(({ msg }) => msg === 'a replaced client was deleted at the access service')).toHaveLength(5);
-    expect(since.filter(({ msg }) => String(msg).startsWith('a replaced client cannot be deleted'))).toEqual([]);
+    expect(since.filter(({ msg }) => msg === 'replaced client deleted at the identity provider')).toHaveLength(5);
+    expect(since.filter(({ msg }) => String(msg).startsWith('replaced client not deleted'))).toEqual([]);
   });
 });
 

@@ -6,8 +6,8 @@ import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { AccessAddresses } from '../access-addresses.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
 export interface LogoutTokens {
@@ -24,7 +24,7 @@ export class LogoutRefusal extends Error {
 }
 
 export interface LogoutTokenOptions {
-  addresses: AccessAddresses;
+  addresses: ProviderAddresses;
   tenants: Pick<Tenants, 'byRealm'>;
   registrations: Pick<RegistrationStore, 'find'>;
   keys: SigningKeys;

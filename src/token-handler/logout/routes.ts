@@ -16,7 +16,7 @@ import { clientParams, logoutQuery } from '../sign-in/schema.ts';
 import { LogoutRefusal, type LogoutTokens } from './logout-token.ts';
 import type { ProviderLogouts } from './provider-logouts.ts';
 
-export interface LogoutParts {
+export interface LogoutOptions {
   tenants: Pick<Tenants, 'byId'>;
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
@@ -31,7 +31,7 @@ export interface LogoutParts {
   log: Logger;
 }
 
-export function logoutRoute(parts: LogoutParts): Route {
+export function logoutRoute(parts: LogoutOptions): Route {
   const { browserSession } = parts;
   return route({
     method: 'get',
@@ -58,7 +58,7 @@ export function logoutRoute(parts: LogoutParts): Route {
 }
 
 /** Undefined if the identity provider's session stays. The person is logged out here already, even if this fails. */
-async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundSession, request: Request) {
+async function providerLogoutUrl(parts: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
   // A link or image of another site must not end the single sign-on session.
   if (request.headers['sec-fetch-site'] === 'cross-site') return undefined;
   const { idToken } = tokens;
@@ -82,7 +82,7 @@ async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundS
 /** Largest body of a logout token's form, in bytes. */
 const longestForm = 65_536;
 
-export function backchannelRoute(parts: LogoutParts): Route {
+export function backchannelRoute(parts: LogoutOptions): Route {
   const { backchannelLimit } = parts;
   return route({
     method: 'post',

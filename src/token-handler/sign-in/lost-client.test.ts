@@ -5,7 +5,12 @@ import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
-import { type RegistrationRow, type StoredRegistration, toRegistration, toRow } from '../clients/registration-row.ts';
+import {
+  openRegistration,
+  registrationColumns,
+  type StoredRegistration,
+  sealRegistration,
+} from '../clients/registration.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
 
 let platform: TestPlatform;
@@ -27,9 +32,9 @@ afterAll(async () => {
 });
 
 async function registration(): Promise<StoredRegistration> {
-  const [row] = await world.handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  const [row] = await world.handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   if (!row) throw new Error('the client is not registered');
-  return toRegistration(createKeyRing(world.handler.config.KEY_RING), row);
+  return openRegistration(createKeyRing(world.handler.config.KEY_RING), row);
 }
 
 const typeOf = (text: string) => (JSON.parse(text) as { type: string }).type;
@@ -39,19 +44,19 @@ it('a session of such a client whose access token has expired is 503 that says s
   const { rows, config, log } = world.handler;
   const keys = createKeyRing(config.KEY_RING);
   const right = await registration();
-  const setSecret = ({ client_secret: secret }: Pick<RegistrationRow, 'client_secret'>) =>
-    rows('UPDATE client_registrations SET client_secret = $1', [secret]);
+  const setSecret = ({ clientSecret }: StoredRegistration) =>
+    rows('UPDATE client_registrations SET client_secret = $1', [clientSecret]);
   const { browser } = await world.signIn();
   const ask = () => browser.request(`${world.site}/token-handler/targets/directory/namespaces/platform/entries`);
   expect((await ask()).status).toBe(200);
-  await setSecret(toRow(keys, { ...right, clientSecret: 'another secret' }));
+  await setSecret(sealRegistration(keys, { ...right, clientSecret: 'another secret' }));
   offset = 301_000;
   const refused = await ask();
   expect([refused.status, refused.headers.get('Retry-After')]).toEqual([503, '5']);
   expect(refused.text).toContain('an administrator has to register it again');
   const line = log.lines().find(({ outcome }) => outcome === 'client-refused');
   expect(line).toMatchObject({ client: 'web', tenant: platform.tenant.id, oidcClientId: right.oidcClientId });
-  await setSecret(toRow(keys, right));
+  await setSecret(sealRegistration(keys, right));
   offset = 307_000;
   expect((await ask()).status).toBe(200);
   offset = 0;
@@ -59,7 +64,7 @@ it('a session of such a client whose access token has expired is 503 that says s
 
 it('a callback of a client whose secret is not the right one any more is 409 registration-required, until it is registered again', async () => {
   const { rows, config, register } = world.handler;
-  const { client_secret: other } = toRow(createKeyRing(config.KEY_RING), {
+  const { clientSecret: other } = sealRegistration(createKeyRing(config.KEY_RING), {
     ...(await registration()),
     clientSecret: 'another secret',
   });

@@ -17,7 +17,7 @@ import { renewSession, saveSession } from './browser-session.ts';
 import { describePerson, textOf } from './person.ts';
 import type { Redeemed } from './relying-party.ts';
 
-export interface OpenSessionParts {
+export interface SessionOpenerOptions {
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
   limits: SessionLimits;
@@ -35,7 +35,7 @@ export interface SignedIn {
   begun: number;
 }
 
-export function createSessionOpener(parts: OpenSessionParts) {
+export function createSessionOpener(parts: SessionOpenerOptions) {
   const { sessions, providerLogouts, limits, clock, log } = parts;
   return async (signedIn: SignedIn, request: Request, response: Response): Promise<Session> => {
     const before = request.session.signedIn;

@@ -2,7 +2,7 @@
 // Fetched when first needed and every hour; an older one serves while the access service is away.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
-import type { AccessAddresses } from '../access-addresses.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
 
 export interface ProviderCache {
   /** A configuration for one call, of one client. */
@@ -25,7 +25,7 @@ export function createProviderCache({
   addresses,
   timeout,
 }: {
-  addresses: AccessAddresses;
+  addresses: ProviderAddresses;
   /** Milliseconds */
   timeout: number;
 }): ProviderCache {

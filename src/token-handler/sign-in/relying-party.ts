@@ -4,8 +4,8 @@
 import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { AccessAddresses } from '../access-addresses.ts';
 import type { Registration } from '../clients/registration.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome } from '../sessions/refresh.ts';
 import type { TokenAnswer } from '../sessions/token-set.ts';
 import { isUnknownClient } from './failures.ts';
@@ -48,7 +48,7 @@ export interface RelyingParty {
 }
 
 export interface RelyingPartyOptions {
-  addresses: AccessAddresses;
+  addresses: ProviderAddresses;
   metrics: Metrics;
   /** Milliseconds of one call at sign-in. */
   timeout: number;
@@ -129,7 +129,7 @@ interface Exchange {
 }
 
 /** One request of which it is known, afterwards, how far it came. */
-function createExchange(addresses: AccessAddresses, agent: Agent): Exchange {
+function createExchange(addresses: ProviderAddresses, agent: Agent): Exchange {
   let state: ExchangeState = 'unsent';
   return {
     state: () => state,

@@ -19,7 +19,7 @@ import type { RelyingParty } from './relying-party.ts';
 import { authQuery, callbackQuery, clientParams } from './schema.ts';
 import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
 
-export interface SignInParts {
+export interface SignInOptions {
   tenants: TenantLookup;
   tenantHeader: string;
   catalog: Pick<ClientCatalog, 'find'>;
@@ -44,7 +44,7 @@ const answers = {
   503: { description: 'The session store or the database cannot be reached' },
 };
 
-export function authRoute(parts: SignInParts): Route {
+export function authRoute(parts: SignInOptions): Route {
   const { signInLimit, browserSession } = parts;
   return route({
     method: 'get',
@@ -90,7 +90,7 @@ interface Beginning {
 }
 
 /** Returns the address to redirect the browser to. */
-async function begin(parts: SignInParts, { request, client, registration, place }: Beginning): Promise<string> {
+async function begin(parts: SignInOptions, { request, client, registration, place }: Beginning): Promise<string> {
   const browser = request.session.attempts ?? parts.attempts.nameBrowser();
   const begun = await parts.attempts.begin(browser, place);
   const { scope, prompt, idpHint } = client;
@@ -103,7 +103,7 @@ async function begin(parts: SignInParts, { request, client, registration, place 
   return url.href;
 }
 
-export function callbackRoute(parts: SignInParts): Route {
+export function callbackRoute(parts: SignInOptions): Route {
   const { signInLimit, browserSession } = parts;
   return route({
     method: 'get',
@@ -141,7 +141,7 @@ interface Answered {
 }
 
 /** Returns the address to redirect the browser to. */
-async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
+async function goOn(parts: SignInOptions, answered: Answered): Promise<string> {
   const { taken, tenant, client, registration, error, iss, request, response } = answered;
   const { place } = taken;
   const site = new URL(place.callbackUrl).origin;
@@ -171,7 +171,7 @@ async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
 }
 
 /** Returns where an error of the identity provider leads: to the site, or to another attempt. */
-function takeError(parts: SignInParts, answered: Answered, error: string): Promise<string> | string {
+function takeError(parts: SignInOptions, answered: Answered, error: string): Promise<string> | string {
   const { taken, client } = answered;
   const verdict = judgeError(error);
   if (verdict === 'passing') return startAgain(parts, answered);
@@ -181,13 +181,13 @@ function takeError(parts: SignInParts, answered: Answered, error: string): Promi
 }
 
 /** Starts another attempt, once, to avoid a redirect loop. */
-function startAgain(parts: SignInParts, { taken, request, client, registration }: Answered): Promise<string> {
+function startAgain(parts: SignInOptions, { taken, request, client, registration }: Answered): Promise<string> {
   const { place } = taken;
   if (place.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
   return begin(parts, { request, client, registration, place: { ...place, restarted: true } });
 }
 
-async function isSignedIn({ sessions }: SignInParts, request: Request, place: Place): Promise<boolean> {
+async function isSignedIn({ sessions }: SignInOptions, request: Request, place: Place): Promise<boolean> {
   const { signedIn } = request.session;
   if (signedIn?.tenantId !== place.tenantId || signedIn.clientId !== place.clientId) return false;
   return (await sessions.read(signedIn.handle)) !== undefined;
@@ -197,7 +197,7 @@ function unknownState(): Problem {
   return invalidRequest([{ pointer: '/query/state', detail: 'belongs to no sign-in that this browser started' }]);
 }
 
-async function requestTenant(parts: SignInParts, request: Request, given: string | undefined): Promise<Tenant> {
+async function requestTenant(parts: SignInOptions, request: Request, given: string | undefined): Promise<Tenant> {
   const named = tenantHeader(request, parts.tenantHeader) ?? given;
   if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
   const tenant = await findTenant(parts.tenants, named);
@@ -206,19 +206,19 @@ async function requestTenant(parts: SignInParts, request: Request, given: string
 }
 
 /** Rejects the callback of another tenant's sign-in on a domain that is reserved for one tenant. */
-async function checkDomain(parts: SignInParts, request: Request, place: Place): Promise<void> {
+async function checkDomain(parts: SignInOptions, request: Request, place: Place): Promise<void> {
   const named = tenantHeader(request, parts.tenantHeader);
   if (named === undefined || (await findTenant(parts.tenants, named))?.id === place.tenantId) return;
   throw invalidRequest([{ pointer: `/headers/${parts.tenantHeader}`, detail: 'names another tenant' }]);
 }
 
-async function requireClient({ catalog }: SignInParts, tenant: Tenant, clientId: string): Promise<Client> {
+async function requireClient({ catalog }: SignInOptions, tenant: Tenant, clientId: string): Promise<Client> {
   const client = await catalog.find(tenant, clientId);
   if (!client) throw new Problem('not-found', 'The tenant has no such client.');
   return client;
 }
 
-async function requireRegistration(parts: SignInParts, tenant: Tenant, client: Client): Promise<Registration> {
+async function requireRegistration(parts: SignInOptions, tenant: Tenant, client: Client): Promise<Registration> {
   const registration = await parts.registrations.find(tenant.id, client.id);
   if (!registration) throw new Problem('registration-required', 'An administrator has to register the client first.');
   return registration;

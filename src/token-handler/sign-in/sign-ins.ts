@@ -1,14 +1,8 @@
-// Builds sign-in and logout for one process: attempts, the relying party's sessions, and logouts by the identity provider.
-import type { Tenants } from '../../service/auth/identity.ts';
+// Builds sign-in and logout for one process.
 import { createSigningKeys } from '../../service/auth/signing-keys.ts';
-import type { Clock } from '../../service/clock.ts';
 import type { Guard } from '../../service/http/http-app.ts';
-import type { Logger } from '../../service/operations/log.ts';
-import type { Redis } from '../../service/redis/redis.ts';
-import type { AccessAddresses } from '../access-addresses.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
-import type { TokenHandlerConfig } from '../config.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
+import type { Foundation } from '../foundation.ts';
 import { createLogoutTokens, type LogoutTokens } from '../logout/logout-token.ts';
 import { createProviderLogouts, type ProviderLogouts } from '../logout/provider-logouts.ts';
 import { createRecordStore } from '../sessions/records.ts';
@@ -20,17 +14,9 @@ import { browserSession } from './browser-session.ts';
 import { createSessionOpener } from './open-session.ts';
 import { attemptMemory, mostAttempts } from './sign-in.ts';
 
-export interface SignInsOptions {
-  config: TokenHandlerConfig;
-  /** Undefined: sessions and attempts are kept in memory. */
-  redis: Redis | undefined;
-  keys: KeyRing;
-  addresses: AccessAddresses;
-  tenants: Pick<Tenants, 'byRealm'>;
+export interface SignInsOptions extends Foundation {
   registrations: Pick<RegistrationStore, 'find'>;
   sessionService: SessionService;
-  clock: Clock;
-  log: Logger;
 }
 
 export interface SignIns {
@@ -43,7 +29,8 @@ export interface SignIns {
 }
 
 export function createSignIns(options: SignInsOptions): SignIns {
-  const { config, redis, keys, addresses, tenants, registrations, sessionService, clock, log } = options;
+  const { config, redis, keys, platform, sessionService, clock } = options;
+  const { tenants } = platform;
   const { sessions, store, limits, cookie } = sessionService;
   const attemptLimits = { most: mostAttempts, memory: attemptMemory };
   const attemptStore = redis
@@ -54,9 +41,9 @@ export function createSignIns(options: SignInsOptions): SignIns {
   const records = createRecordStore(store.records, keys, redis ? recordIdOf : (handle) => handle);
   return {
     attempts: createAttempts({ store: attemptStore, keys, clock }),
-    openSession: createSessionOpener({ sessions, providerLogouts, limits, clock, log }),
+    openSession: createSessionOpener({ ...options, sessions, providerLogouts, limits }),
     providerLogouts,
-    logoutTokens: createLogoutTokens({ addresses, tenants, registrations, keys: signingKeys, clock }),
+    logoutTokens: createLogoutTokens({ ...options, tenants, keys: signingKeys }),
     browserSession: browserSession(cookie, records),
   };
 }

@@ -1,9 +1,9 @@
 // Where calls to the access service go, whatever host its answers name.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
-import { createAccessAddresses } from './access-addresses.ts';
+import { createProviderAddresses } from './provider-addresses.ts';
 
-const inside = createAccessAddresses({
+const inside = createProviderAddresses({
   accessUrl: 'http://keycloak:8080/auth',
   accessPublicUrl: 'https://access.example.org/auth',
 });
@@ -20,7 +20,7 @@ describe('a URL that the access service hands out', () => {
   });
 
   it('is rebased where the two addresses have different paths', () => {
-    const addresses = createAccessAddresses({
+    const addresses = createProviderAddresses({
       accessUrl: 'http://keycloak:8080',
       accessPublicUrl: 'https://access.example.org/auth',
     });
@@ -41,14 +41,14 @@ describe('a URL that the access service hands out', () => {
 
 it('issuers have the public address', () => {
   expect(inside.issuer('demo').href).toBe('https://access.example.org/auth/realms/demo');
-  expect(createAccessAddresses({ accessUrl: 'https://access.example.org' }).issuer('a b').href).toBe(
+  expect(createProviderAddresses({ accessUrl: 'https://access.example.org' }).issuer('a b').href).toBe(
     'https://access.example.org/realms/a%20b',
   );
 });
 
 it('http is allowed only where one of the addresses is http', () => {
   expect(inside.insecure).toBe(true);
-  expect(createAccessAddresses({ accessUrl: 'https://access.example.org/auth' }).insecure).toBe(false);
+  expect(createProviderAddresses({ accessUrl: 'https://access.example.org/auth' }).insecure).toBe(false);
 });
 
 describe('a call', () => {
@@ -59,7 +59,7 @@ describe('a call', () => {
   afterAll(() => server.close());
 
   it('goes to ACCESS_SERVICE_URL and follows no redirect', async () => {
-    const addresses = createAccessAddresses({
+    const addresses = createProviderAddresses({
       accessUrl: `${server.url}/auth`,
       accessPublicUrl: 'https://access.example.org/auth',
     });
