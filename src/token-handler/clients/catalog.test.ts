@@ -160,7 +160,7 @@ describe('an invalid client', () => {
     await write({});
     await write({ clients: { a: {}, broken, c: {} } }, test.tenant.id);
     expect(await ids()).toEqual(['a', 'c']);
-    const lines = log.lines().filter(({ msg }) => msg === 'a client is left out: it breaks a rule');
+    const lines = log.lines().filter(({ msg }) => msg === 'invalid client left out');
     expect(lines).toMatchObject([{ level: 'warn', client: 'broken', place: 'tenant', tenant: test.tenant.id }]);
     const reasons = lines[0]?.reasons as string[];
     expect(reasons.map((reason) => reason.split(':')[0]).sort()).toEqual(['prompt', 'redirectUris', 'targets']);

@@ -1,5 +1,5 @@
-// Opens the session of a person who has just signed in: under a new id, with the tokens apart from it. A sign-in that the
-// access service has ended meanwhile opens none.
+// Opens the session of a person who has just signed in, under a new id. If the identity provider has ended the sign-in in
+// the meantime, no session is opened.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
@@ -31,12 +31,12 @@ export interface SignedIn {
   oidcClientId: string;
   callbackUrl: string;
   redeemed: Redeemed;
-  /** When the code began to be redeemed. Milliseconds since 1970. */
+  /** When redeeming the code began, in milliseconds since 1970. */
   begun: number;
 }
 
-export function createSessionOpener(parts: SessionOpenerOptions) {
-  const { sessions, providerLogouts, limits, clock, log } = parts;
+export function createSessionOpener(options: SessionOpenerOptions) {
+  const { sessions, providerLogouts, limits, clock, log } = options;
   return async (signedIn: SignedIn, request: Request, response: Response): Promise<Session> => {
     const before = request.session.signedIn;
     const { attempts } = request.session;
@@ -47,14 +47,14 @@ export function createSessionOpener(parts: SessionOpenerOptions) {
     if (attempts !== undefined) request.session.attempts = attempts;
     request.session.signedIn = session;
     await saveSession(request);
-    await sessions.start(session, tokenSetOf(signedIn.redeemed.answer, now));
+    await sessions.start(session, tokenSetOf(signedIn.redeemed.tokens, now));
     if (await providerLogouts.hasEnded(session, signedIn.begun)) {
       await sessions.end(session);
-      throw new Problem('unauthenticated', 'The access service has ended this sign-in.');
+      throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // Its record is gone, so it has ended; this tidies up.
-      await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'a former session was left over'));
+      // Its record is deleted, so it has ended already. This removes its tokens.
+      await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     issueCsrfCookie(response, session, request.secure);
     return session;
@@ -67,8 +67,8 @@ function describeSession(
   now: number,
   limits: SessionLimits,
 ): Session {
-  const { claims, answer } = redeemed;
-  const accessClaims = claimsOf(answer.access_token);
+  const { claims, tokens } = redeemed;
+  const accessClaims = claimsOf(tokens.access_token);
   const sid = textOf(claims.sid) ?? textOf(accessClaims.sid);
   return {
     handle,

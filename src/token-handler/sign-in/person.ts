@@ -1,10 +1,10 @@
-// Who has signed in, by the claims of the tokens: pure. Both are Keycloak's words where OpenID Connect has none; the ID
-// token, which was verified, is believed first.
+// Who has signed in, according to the claims of the tokens: pure. The verified ID token has precedence. Claims that OpenID
+// Connect does not define are Keycloak's.
 import type { SessionUser } from '../sessions/session.ts';
 
 type Claims = Record<string, unknown>;
 
-/** Roles are the token set's, because each refresh may change them. */
+/** Without roles: each refresh may change them, so they are in the token set. */
 export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
   const email = textOf(idToken.email) ?? textOf(accessToken.email);
   const authenticatedBy = textOf(idToken.identity_provider) ?? textOf(accessToken.identity_provider);
@@ -17,7 +17,7 @@ export function describePerson(idToken: Claims & { sub: string }, accessToken: C
   };
 }
 
-/** Undefined for what is no text, or an empty one. */
+/** Undefined for an empty text and for any other value. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

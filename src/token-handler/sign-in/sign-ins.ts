@@ -8,11 +8,9 @@ import { createProviderLogouts, type ProviderLogouts } from '../logout/provider-
 import { createRecordStore } from '../sessions/records.ts';
 import { recordIdOf } from '../sessions/redis-store.ts';
 import type { SessionService } from '../sessions/session-service.ts';
-import { createMemoryAttemptStore, createRedisAttemptStore } from './attempt-store.ts';
 import { type Attempts, createAttempts } from './attempts.ts';
 import { browserSession } from './browser-session.ts';
 import { createSessionOpener } from './open-session.ts';
-import { attemptMemory, mostAttempts } from './sign-in.ts';
 
 export interface SignInsOptions extends Foundation {
   registrations: Pick<RegistrationStore, 'find'>;
@@ -32,15 +30,11 @@ export function createSignIns(options: SignInsOptions): SignIns {
   const { config, redis, keys, platform, sessionService, clock } = options;
   const { tenants } = platform;
   const { sessions, store, limits, cookie } = sessionService;
-  const attemptLimits = { most: mostAttempts, memory: attemptMemory };
-  const attemptStore = redis
-    ? createRedisAttemptStore(redis, attemptLimits, clock)
-    : createMemoryAttemptStore(attemptLimits, clock);
   const providerLogouts = createProviderLogouts({ sessions, marks: store.marks, clock });
   const signingKeys = createSigningKeys(config.ACCESS_SERVICE_URL);
   const records = createRecordStore(store.records, keys, redis ? recordIdOf : (handle) => handle);
   return {
-    attempts: createAttempts({ store: attemptStore, keys, clock }),
+    attempts: createAttempts(options),
     openSession: createSessionOpener({ ...options, sessions, providerLogouts, limits }),
     providerLogouts,
     logoutTokens: createLogoutTokens({ ...options, tenants, keys: signingKeys }),
