@@ -14,7 +14,7 @@ export interface ClientMetadata {
   backchannel_logout_session_required?: boolean;
 }
 
-/** `publicUrl`: the base under which the access service reaches this token handler, if it does. */
+/** `publicUrl`: the base at which the identity provider reaches this token handler. */
 export function clientMetadata(
   client: Pick<Client, 'id' | 'keycloakLogout'>,
   redirectUris: readonly string[],
