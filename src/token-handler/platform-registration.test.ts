@@ -44,6 +44,9 @@ describe('the schema of the client configuration', () => {
     ['a target without upstream', { clients: { a: { targets: [{ id: 'x' }] } } }],
     ['a text for keycloakLogout', { clients: { a: { keycloakLogout: 'yes' } } }],
     ['an unknown prompt', { clients: { a: { prompt: 'always' } } }],
+    ['a field with a missing letter', { clients: { a: { targts: [] } } }],
+    ['a field with a wrong letter', { clients: { a: { redirectURis: [] } } }],
+    ['a field with an extra letter', { a: { scopes: 'email' } }],
   ])('refuses %s', (_, configuration) => {
     expect(takes(configuration)).toBe(false);
   });
@@ -51,6 +54,11 @@ describe('the schema of the client configuration', () => {
   it('sets no defaults, which the configuration service would write into what a tenant stored', () => {
     expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
   });
+});
+
+it('a misspelt field of a client is named in the problem', () => {
+  expect(takes({ clients: { a: { targts: [{ id: 'x', upstream: 'form-service' }] } } })).toBe(false);
+  expect(validate.errors?.map(({ instancePath }) => instancePath)).toContain('/clients/a/targts');
 });
 
 it('the role token-handler-admin is brought, which tenant administrators get', () => {

@@ -452,6 +452,12 @@ describe('PUT /clients/{clientId}', () => {
   });
 });
 
+it('a misspelt field of a client is refused when the tenant stores it, with a problem that names the field', async () => {
+  await expect.poll(() => handler.log.text()).toContain('registered at the platform');
+  await expect(handler.configure({ a: { targts: [] } })).rejects.toThrow('/clients/a/targts');
+  await handler.configure({ a: { disableVerifyHost: true } });
+});
+
 it('no log line, and no row of the database, holds a secret, a token or the registration token', async () => {
   await handler.register('permits-web');
   const { clientSecret, registrationAccessToken } = await stored('permits-web');
