@@ -31,7 +31,7 @@ describe('the schema of the client configuration', () => {
     ['targets as a map', { clients: { a: { targets: { forms: { upstream: 'x' }, files: 'file-service' } } } }],
     ['null for what is not set', { clients: { a: { description: null, scope: null, prompt: null, targets: null } } }],
     ['fields of the older platform', { clients: { a: { disableVerifyHost: true } } }],
-  ])('takes %s', (_, configuration) => {
+  ])('accepts %s', (_, configuration) => {
     expect(takes(configuration), JSON.stringify(validate.errors)).toBe(true);
   });
 
@@ -51,23 +51,23 @@ describe('the schema of the client configuration', () => {
     expect(takes(configuration)).toBe(false);
   });
 
-  it('sets no defaults, which the configuration service would write into what a tenant stored', () => {
+  it('sets no defaults, because the configuration service would write them into the documents of tenants', () => {
     expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
   });
 });
 
-it('a misspelt field of a client is named in the problem', () => {
+it('the problem of a misspelt field of a client names the field', () => {
   expect(takes({ clients: { a: { targts: [{ id: 'x', upstream: 'form-service' }] } } })).toBe(false);
   expect(validate.errors?.map(({ instancePath }) => instancePath)).toContain('/clients/a/targts');
 });
 
-it('the role token-handler-admin is brought, which tenant administrators get', () => {
+it('the registration contains the role token-handler-admin, which tenant administrators get', () => {
   expect(registered.roles?.map(({ role, inTenantAdmin }) => [role, inTenantAdmin])).toEqual([
     ['token-handler-admin', true],
   ]);
 });
 
-it('the event client-registered is brought, with a schema that compiles', () => {
+it('the registration contains the event client-registered, with a schema that compiles', () => {
   expect(registered.events?.map(({ name }) => name)).toEqual(['client-registered']);
   const payload = ajv.compile(registered.events?.[0]?.payloadSchema ?? false);
   const client = { id: 'a', name: 'A', clientId: 'x' };
@@ -75,7 +75,7 @@ it('the event client-registered is brought, with a schema that compiles', () => 
   expect(payload({ client })).toBe(false);
 });
 
-it('it holds no null, which the configuration service cannot merge, and only what JSON can carry', () => {
+it('the registration contains only JSON values, and no null, which the configuration service cannot merge', () => {
   expect(JSON.parse(JSON.stringify(registered))).toEqual(registered);
   const values = (value: unknown): unknown[] =>
     typeof value === 'object' && value !== null ? Object.values(value).flatMap(values) : [value];

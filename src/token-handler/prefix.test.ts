@@ -25,7 +25,7 @@ afterAll(async () => {
   await platform.access.close();
 });
 
-it('URN_PREFIX names the service, its role and its tenants', async () => {
+it('URN_PREFIX determines the URNs of the service, its role and its tenants', async () => {
   const { handler } = world;
   expect(platform.access.urns.service('token-handler')).toBe('urn:ads:platform:token-handler');
   expect((await handler.api('/clients', { token: await handler.adminToken() })).status).toBe(200);
@@ -41,7 +41,7 @@ it('URN_PREFIX names the service, its role and its tenants', async () => {
   expect(await begin(platform.tenant.id.replace('urn:ads', 'urn:example'))).toBe(404);
 });
 
-it('URN_PREFIX names what a bare target means, and the platform namespace, whose hosts are not checked', async () => {
+it('URN_PREFIX determines the URN of a target without prefix, and the platform namespace, whose hosts are not checked', async () => {
   const { handler } = world;
   const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
   const target = `${world.site}/token-handler/targets/configuration${latest}`;

@@ -8,7 +8,7 @@ const inside = createProviderAddresses({
   accessPublicUrl: 'https://access.example.org/auth',
 });
 
-describe('a URL that the access service hands out', () => {
+describe('a URL from the identity provider', () => {
   const path = '/realms/demo/clients-registrations/openid-connect/7b1e?x=1';
 
   it.each([
@@ -19,7 +19,7 @@ describe('a URL that the access service hands out', () => {
     expect(inside.rebase(url).href).toBe(`http://keycloak:8080/auth${path}`);
   });
 
-  it('is rebased where the two addresses have different paths', () => {
+  it('is rebased if the two addresses have different paths', () => {
     const addresses = createProviderAddresses({
       accessUrl: 'http://keycloak:8080',
       accessPublicUrl: 'https://access.example.org/auth',
@@ -34,19 +34,19 @@ describe('a URL that the access service hands out', () => {
     'https://access.example.org/auth/realms/../admin',
     'file:///auth/realms/demo',
     'not a URL',
-  ])('is not called where it lies outside: %s', (url) => {
+  ])('is not called if it lies outside the identity provider: %s', (url) => {
     expect(() => inside.rebase(url)).toThrow(TypeError);
   });
 });
 
-it('issuers have the public address', () => {
+it('an issuer has the public address', () => {
   expect(inside.issuer('demo').href).toBe('https://access.example.org/auth/realms/demo');
   expect(createProviderAddresses({ accessUrl: 'https://access.example.org' }).issuer('a b').href).toBe(
     'https://access.example.org/realms/a%20b',
   );
 });
 
-it('http is allowed only where one of the addresses is http', () => {
+it('http is allowed only if one of the addresses is http', () => {
   expect(inside.insecure).toBe(true);
   expect(createProviderAddresses({ accessUrl: 'https://access.example.org/auth' }).insecure).toBe(false);
 });

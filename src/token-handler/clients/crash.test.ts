@@ -135,7 +135,7 @@ const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
 
 describe('a process that is killed during a registration', () => {
-  it('before the access service hears of it: the old registration works, and there is no other client', async () => {
+  it('before the identity provider gets the request leaves the old registration working and no other client', async () => {
     await proxy.break('hang', { at: 2 });
     ask('POST', { registrationToken });
     await expect.poll(calls('POST')).toBe(1);
@@ -146,7 +146,7 @@ describe('a process that is killed during a registration', () => {
     expect((await update(other)).status).toBe(200);
   });
 
-  it('after the access service made the client and before it is stored: the old registration works; the new client has a secret that nobody knows, and the log says that it may be there', async () => {
+  it('before the new client is stored leaves the old registration working and an unusable client, which the log reports', async () => {
     const letWrite = await holdWrites();
     ask('POST', { registrationToken });
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);
@@ -159,7 +159,7 @@ describe('a process that is killed during a registration', () => {
     expect((await update(other)).status).toBe(200);
   });
 
-  it('after it is stored and before the old client is deleted: the new registration works, and another replica deletes the old client and sends the event', async () => {
+  it('before the old client is deleted leaves the new registration working, and another replica deletes the old client and sends the event', async () => {
     await proxy.break('hang', { at: 3 });
     ask('POST', { registrationToken });
     await expect.poll(calls('DELETE')).toBe(1);
@@ -174,7 +174,7 @@ describe('a process that is killed during a registration', () => {
 });
 
 describe('a process that is killed during an update', () => {
-  it('before the access service hears of it: nothing has changed, and the client can be updated', async () => {
+  it('before the identity provider gets the request changes nothing, and the client can be updated', async () => {
     await proxy.break('hang', { at: 1 });
     ask('PUT', { redirectUris: [other] });
     await expect.poll(calls('PUT')).toBe(1);
@@ -184,7 +184,7 @@ describe('a process that is killed during an update', () => {
     expect(await works(await stored())).toBe(true);
   });
 
-  it('after the access service did it and before the new management token is stored: the client works on with the new redirect URIs, and has to be registered again to be managed', async () => {
+  it('before the new management token is stored leaves the client working with the new redirect URIs, and it must be registered again before the next update', async () => {
     const letWrite = await holdWrites();
     ask('PUT', { redirectUris: [other] });
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);

@@ -94,7 +94,7 @@ describe('a registration', () => {
   const faults: Fault[] = ['reset', 'hang', 'half an answer', 401, 404, 429, 500, 502, 503, 504];
 
   it.each(faults)(
-    'whose discovery fails (%s) answers 502 and leaves the earlier registration as it was',
+    'responds with 502 if discovery fails (%s), and the earlier registration stays',
     async (fault) => {
       const before = await stored();
       await breakCall(fault, 1);
@@ -117,7 +117,7 @@ describe('a registration', () => {
     [500, 502],
     [503, 502],
   ])(
-    'that the access service does not make (%s) answers %i and leaves the earlier registration as it was',
+    'fails if the identity provider creates no client (%s leads to %i), and the earlier registration stays',
     async (fault, status) => {
       const before = await stored();
       await breakCall(fault, 2);
@@ -128,7 +128,7 @@ describe('a registration', () => {
   );
 
   it.each<Fault>(['lost answer', 'half an answer'])(
-    'whose answer is lost (%s) answers 502, leaves the earlier registration, and is told of once, because RFC 7591 has no way to find the client',
+    'responds with 502 if its response is lost (%s), the earlier registration stays, and the log reports the lost client once',
     async (fault) => {
       const before = await stored();
       const known = access.registeredClients();
@@ -146,7 +146,7 @@ describe('a registration', () => {
     },
   );
 
-  it('that the database does not take answers 503 before anything is asked of the access service', async () => {
+  it('fails before the identity provider is asked if the database accepts no writes', async () => {
     await handler.rows('ALTER TABLE registration_attempts RENAME TO registration_attempts_away');
     await proxy.heal();
     expect((await handler.register('permits-web')).status).toBeGreaterThanOrEqual(500);
@@ -159,7 +159,7 @@ describe('a registration', () => {
     ['the statement fails', 'NOT DEFERRABLE INITIALLY IMMEDIATE'],
     ['the commit fails', 'DEFERRABLE INITIALLY DEFERRED'],
   ])(
-    'whose answer cannot be stored because %s leaves the earlier registration, and its client is deleted',
+    'leaves the earlier registration and deletes the new client if %s',
     async (_, when) => {
       const before = await stored();
       const clients = access.registeredClients();
@@ -172,7 +172,7 @@ describe('a registration', () => {
     },
   );
 
-  it('whose answer cannot be stored for a while has its client deleted as soon as the database works again', async () => {
+  it('deletes the client that it could not store as soon as the database works again', async () => {
     const clients = access.registeredClients();
     await refuseInserts('NOT DEFERRABLE INITIALLY IMMEDIATE');
     await handler.rows('ALTER TABLE client_deletions RENAME TO client_deletions_away');
@@ -185,7 +185,7 @@ describe('a registration', () => {
   });
 
   it.each<Fault>(['reset', 'hang', 'half an answer', 'lost answer', 403, 500, 502])(
-    'whose earlier client cannot be deleted (%s) has succeeded, and the deletion is retried until it is done',
+    'succeeds if the earlier client cannot be deleted (%s), and the deletion is retried until it succeeds',
     async (fault) => {
       const before = await stored();
       await breakCall(fault, 3, 2);
@@ -197,7 +197,7 @@ describe('a registration', () => {
     },
   );
 
-  it('whose earlier client is gone already, or no longer manageable, is not held up by it', async () => {
+  it('succeeds if the earlier client does not exist any more', async () => {
     const before = await stored();
     await removeAtAccess(before.oidcClientId);
     const lines = handler.log.lines().length;
@@ -207,7 +207,7 @@ describe('a registration', () => {
     await expectWhole([callback]);
   });
 
-  it('of many at once, the last one stored is the only client that is left', async () => {
+  it('leaves one client after concurrent registrations, the one that is stored', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => handler.register('permits-web')));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     await expectWhole([callback]);
@@ -224,7 +224,7 @@ describe('an update', () => {
     [500, 502],
     [502, 502],
   ])(
-    'that the access service does not do (%s) answers %i, changes nothing, and a later one succeeds',
+    'changes nothing if the identity provider refuses or fails (%s leads to %i), and a later update succeeds',
     async (fault, status) => {
       await breakCall(fault, 1);
       expect((await update(other)).status).toBe(status);
@@ -233,7 +233,7 @@ describe('an update', () => {
   );
 
   it.each<Fault>(['lost answer', 'half an answer'])(
-    'whose answer, and with it the new management token, is lost (%s) answers 409: the client works on, and has to be registered again to be managed',
+    'responds with 409 if the new management token is lost (%s): the client works, and must be registered again before the next update',
     async (fault) => {
       const before = await stored();
       await breakCall(fault, 1);
@@ -253,7 +253,7 @@ describe('an update', () => {
     },
   );
 
-  it('while the access service is away answers 502 and keeps what it has', async () => {
+  it('responds with 502 and changes nothing while the identity provider cannot be reached', async () => {
     const before = await stored();
     await breakCall('refused', 1, Number.POSITIVE_INFINITY);
     expect((await update(other)).status).toBe(502);
@@ -262,7 +262,7 @@ describe('an update', () => {
     await expectWhole([callback]);
   });
 
-  it('whose new management token cannot be stored at once stores it as soon as the database works again', async () => {
+  it('stores the new management token as soon as the database works again', async () => {
     await handler.rows(`
       CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused by the test'; END $$;
       CREATE TRIGGER refuse BEFORE UPDATE ON client_registrations FOR EACH ROW EXECUTE FUNCTION refuse()`);

@@ -76,7 +76,7 @@ describe('GET /clients', () => {
     await handler.configure({ 'permits-web': permits, both: { name: 'Of the tenant' } });
   });
 
-  it('answers an array with the clients of the tenant and of core, each with exactly the fields of the interface', async () => {
+  it('lists the clients of the tenant and of core, each with exactly the documented fields', async () => {
     expect(await list()).toEqual([
       {
         id: 'both',
@@ -113,17 +113,17 @@ describe('GET /clients', () => {
     ]);
   });
 
-  it('with core=true answers core clients only', async () => {
+  it('lists only core clients with core=true', async () => {
     expect((await list('?core=true')).map(({ id }) => id)).toEqual(['both', 'core-app']);
     expect((await list('?core=false')).length).toBe(3);
   });
 
-  it('with any other value of core answers 400', async () => {
+  it('responds with 400 to any other value of core', async () => {
     const answer = await handler.api('/clients?core=yes', { token });
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/core' }] } });
   });
 
-  it('tells a registered client from one that is not, and never shows a secret or a token', async () => {
+  it('shows whether a client is registered, and no secret or token', async () => {
     await handler.register('permits-web');
     const client = await shown('permits-web');
     expect(client).toMatchObject({ registered: true, registration: { redirectUris: [callback] } });
@@ -136,7 +136,7 @@ describe('GET /clients', () => {
     for (const secret of [clientSecret, management, ...sealed]) expect(text).not.toContain(secret);
   });
 
-  it('shows another tenant its own clients and registrations only, and the same core clients', async () => {
+  it('shows another tenant its own clients and registrations, and the same core clients', async () => {
     const bearer = await handler.adminToken('other');
     await handler.configure({ 'other-web': {} }, { tenant: handler.platform.otherTenant });
     const clients = await list('', bearer);
@@ -144,7 +144,7 @@ describe('GET /clients', () => {
     expect(clients.filter(({ registered }) => registered)).toEqual([]);
   });
 
-  it('answers a core user the clients of the tenant that tenantId names, and 400 without it', async () => {
+  it('lists to a core user the clients of the tenant in tenantId, and responds with 400 without it', async () => {
     const core = await handler.adminToken('core');
     const query = `?tenantId=${encodeURIComponent(handler.tenant.id)}`;
     expect((await list(query, core)).map(({ id }) => id)).toContain('permits-web');
@@ -152,7 +152,7 @@ describe('GET /clients', () => {
     expect((await handler.api('/clients?tenantId=urn:example:nothing', { token: core })).status).toBe(400);
   });
 
-  it('answers 403 to a user who names another tenant', async () => {
+  it('responds with 403 to a user who names another tenant', async () => {
     const query = `?tenantId=${encodeURIComponent(handler.platform.otherTenant.id)}`;
     expect((await handler.api(`/clients${query}`, { token })).status).toBe(403);
   });
@@ -163,7 +163,7 @@ describe.each([
   ['POST', '/clients/permits-web', { registrationToken }],
   ['PUT', '/clients/permits-web', { redirectUris: [] }],
 ])('%s %s', (method, path, body) => {
-  it('answers 401 without a token and to one that is not for this service', async () => {
+  it('responds with 401 without a token, and to a token for another service', async () => {
     const { access } = handler.platform;
     for (const bearer of [
       undefined,
@@ -177,12 +177,12 @@ describe.each([
     }
   });
 
-  it('answers 403 without the role token-handler-admin', async () => {
+  it('responds with 403 without the role token-handler-admin', async () => {
     const bearer = await roleToken(handler.platform.access, { 'token-handler': ['reader'] }, { realm: 'demo' });
     expect((await handler.api(path, { method, token: bearer, body })).status).toBe(403);
   });
 
-  it('answers the same under /token-handler, for proxies that do not rewrite', async () => {
+  it('is also available under /token-handler, for proxies that do not rewrite', async () => {
     const answer = await call(`${handler.url}/token-handler${path}`, { method, body });
     expect(answer.status).toBe(401);
   });
@@ -198,7 +198,7 @@ describe('POST /clients/{clientId}', () => {
     }),
   );
 
-  it('creates a confidential client in the tenant’s realm and answers {registered: true}', async () => {
+  it('creates a confidential client in the tenant’s realm, and responds with {registered: true}', async () => {
     const initial = await handler.platform.access.registrationToken('demo');
     expect(await register('permits-web', { registrationToken: initial })).toMatchObject({
       status: 200,
@@ -215,14 +215,14 @@ describe('POST /clients/{clientId}', () => {
     });
   });
 
-  it('registers no address for logout, where keycloakLogout is off', async () => {
+  it('registers no address for logout if keycloakLogout is false', async () => {
     await handler.register('permits-web');
     // Where none is given, Keycloak allows the redirect URIs themselves.
     const { post_logout_redirect_uris: uris = [] } = (await atAccess('permits-web')).metadata;
     expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
 
-  it('registers the client’s redirect URIs together with authCallbackUrl, which the configuration never gets', async () => {
+  it('registers the client’s redirect URIs and authCallbackUrl, which is not stored in the configuration', async () => {
     await handler.register('permits-web', { authCallbackUrl: other });
     expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback, other]);
     expect(await shown('permits-web')).toMatchObject({
@@ -231,12 +231,12 @@ describe('POST /clients/{clientId}', () => {
     });
   });
 
-  it('registers a client without redirect URIs where there are none and no authCallbackUrl is given', async () => {
+  it('registers a client without redirect URIs if there are none and no authCallbackUrl is sent', async () => {
     expect((await handler.register('bare')).status).toBe(200);
     expect((await atAccess('bare')).metadata.redirect_uris).toEqual([]);
   });
 
-  it('registers the roots of the redirect URIs’ hosts for logout, where keycloakLogout is on', async () => {
+  it('registers the roots of the redirect URIs’ hosts for logout if keycloakLogout is true', async () => {
     await handler.register('out', { authCallbackUrl: 'http://localhost:4200/token-handler/clients/out/callback' });
     expect((await atAccess('out')).metadata.post_logout_redirect_uris).toEqual([
       'https://permits.example.org/',
@@ -244,13 +244,13 @@ describe('POST /clients/{clientId}', () => {
     ]);
   });
 
-  it('registers the address of back-channel logout, where PUBLIC_URL is set', async () => {
+  it('registers the address of back-channel logout if PUBLIC_URL is set', async () => {
     await handler.register('with space_1');
     const uri = 'http://127.0.0.1:1/token-handler/v1/clients/with%20space_1/backchannel-logout';
     expect((await atAccess('with space_1')).metadata.backchannel_logout_uri).toBe(uri);
   });
 
-  it('replaces an earlier registration: another client is stored, and the earlier one is deleted at the access service', async () => {
+  it('replaces an earlier registration, and deletes its client at the identity provider', async () => {
     await handler.register('permits-web');
     const before = await stored('permits-web');
     await handler.register('permits-web');
@@ -261,7 +261,7 @@ describe('POST /clients/{clientId}', () => {
     await expect.poll(() => handler.rows('SELECT FROM client_deletions')).toEqual([]);
   });
 
-  it('registers a core client for each tenant on its own, in that tenant’s realm', async () => {
+  it('registers a core client separately for each tenant, in that tenant’s realm', async () => {
     await handler.configure({ shared: { redirectUris: [callback] } }, { core: true });
     expect((await handler.register('shared')).status).toBe(200);
     expect((await list('', await handler.adminToken('other'))).find(({ id }) => id === 'shared')).toMatchObject({
@@ -273,7 +273,7 @@ describe('POST /clients/{clientId}', () => {
     expect(rows).toEqual([{ realm: 'demo' }, { realm: 'other' }]);
   });
 
-  it('leaves registered clients as they are when their configuration changes later', async () => {
+  it('does not change a registered client if its configuration changes later', async () => {
     await handler.register('permits-web');
     await handler.configure({ 'permits-web': { ...permits, redirectUris: [other] }, bare: {} });
     expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
@@ -302,12 +302,12 @@ describe('POST /clients/{clientId}', () => {
     ]);
   });
 
-  it('answers 404 for a client that the tenant does not have, another tenant’s included', async () => {
+  it('responds with 404 to a client that the tenant does not have, such as another tenant’s', async () => {
     for (const id of ['nothing', 'other-web', 'a/b', 'x'.repeat(60)])
       expect((await register(id, { registrationToken })).status, id).toBe(404);
   });
 
-  it('answers 400 when the access service refuses the registration token, and the earlier registration stays', async () => {
+  it('responds with 400 if the identity provider rejects the registration token, and the earlier registration stays', async () => {
     await handler.register('permits-web');
     const before = await stored('permits-web');
     const answer = await register('permits-web', { registrationToken: 'guessed' });
@@ -330,13 +330,13 @@ describe('POST /clients/{clientId}', () => {
     ['a relative URL', { registrationToken, authCallbackUrl: '/cb' }, '/authCallbackUrl'],
     ['an http URL', { registrationToken, authCallbackUrl: 'http://permits.example.org/cb' }, '/authCallbackUrl'],
     ['a fragment', { registrationToken, authCallbackUrl: `${callback}#x` }, '/authCallbackUrl'],
-  ])('answers 400 for %s and says where', async (_, body, pointer) => {
+  ])('responds with 400 and a pointer to %s', async (_, body, pointer) => {
     const answer = await register('permits-web', body);
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
   });
 
-  it('answers 400 for what is no JSON, and 415 for another type', async () => {
+  it('responds with 400 to invalid JSON, and with 415 to another content type', async () => {
     expect((await register('permits-web', '{')).status).toBe(400);
     const answer = await handler.api('/clients/permits-web', {
       method: 'POST',
@@ -354,7 +354,7 @@ describe('PUT /clients/{clientId}', () => {
     await handler.register('permits-web');
   });
 
-  it('changes the redirect URIs of the very client that is registered, and answers {updated: true}', async () => {
+  it('changes the redirect URIs of the registered client, and responds with {updated: true}', async () => {
     const before = await stored('permits-web');
     expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
       status: 200,
@@ -368,7 +368,7 @@ describe('PUT /clients/{clientId}', () => {
     expect(await shown('permits-web')).toMatchObject({ registration: { redirectUris: [other] } });
   });
 
-  it('keeps the management token that the access service gives in place of the one used, so that updates can follow', async () => {
+  it('stores the new management token that the identity provider issues, so that updates can follow', async () => {
     const tokens = new Set<string>();
     for (const uri of [other, callback, other]) {
       expect((await update('permits-web', { redirectUris: [uri] })).status).toBe(200);
@@ -377,7 +377,7 @@ describe('PUT /clients/{clientId}', () => {
     expect(tokens.size).toBe(3);
   });
 
-  it('keeps everything else of the registration', async () => {
+  it('changes nothing else in the registration', async () => {
     await update('permits-web', { redirectUris: [other] });
     expect((await atAccess('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
@@ -388,12 +388,12 @@ describe('PUT /clients/{clientId}', () => {
     });
   });
 
-  it('may take all redirect URIs away', async () => {
+  it('can remove all redirect URIs', async () => {
     expect((await update('permits-web', { redirectUris: [] })).status).toBe(200);
     expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([]);
   });
 
-  it('of two updates at once, both are done, one after the other', async () => {
+  it('runs concurrent updates one after another', async () => {
     const uris = Array.from({ length: 6 }, (_, index) => `${callback}-${index}`);
     const answers = await Promise.all(uris.map((uri) => update('permits-web', { redirectUris: [uri] })));
     expect(answers.map(({ status }) => status)).toEqual(uris.map(() => 200));
@@ -402,7 +402,7 @@ describe('PUT /clients/{clientId}', () => {
     expect((await update('permits-web', { redirectUris: [callback] })).status).toBe(200);
   });
 
-  it('with a registration at the same time leaves one client that works and can be updated', async () => {
+  it('leaves one client that works and can be updated if a registration runs concurrently', async () => {
     await Promise.all([
       update('permits-web', { redirectUris: [other] }),
       handler.register('permits-web'),
@@ -413,7 +413,7 @@ describe('PUT /clients/{clientId}', () => {
     expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
   });
 
-  it('answers 409 registration-required for a client that is not registered', async () => {
+  it('responds with 409 registration-required if the client is not registered', async () => {
     await handler.configure({ 'permits-web': permits, fresh: {} });
     expect(await update('fresh', { redirectUris: [callback] })).toMatchObject({
       status: 409,
@@ -421,11 +421,11 @@ describe('PUT /clients/{clientId}', () => {
     });
   });
 
-  it('answers 404 for a client that the tenant does not have', async () => {
+  it('responds with 404 to a client that the tenant does not have', async () => {
     expect((await update('nothing', { redirectUris: [] })).status).toBe(404);
   });
 
-  it('answers 409 when the client was deleted at the access service, and a new registration mends it', async () => {
+  it('responds with 409 if the client was deleted at the identity provider, until it is registered again', async () => {
     const { registrationClientUri, registrationAccessToken } = await stored('permits-web');
     await call(registrationClientUri, { method: 'DELETE', token: registrationAccessToken });
     expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
@@ -444,7 +444,7 @@ describe('PUT /clients/{clientId}', () => {
     ['a fragment', { redirectUris: [`${callback}#x`] }, '/redirectUris/0'],
     ['credentials', { redirectUris: ['https://a:b@permits.example.org/cb'] }, '/redirectUris/0'],
     ['a relative URL', { redirectUris: ['/cb'] }, '/redirectUris/0'],
-  ])('answers 400 for %s, says where, and changes nothing', async (_, body, pointer) => {
+  ])('responds with 400 and a pointer to %s, and changes nothing', async (_, body, pointer) => {
     const answer = await update('permits-web', body);
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
@@ -458,7 +458,7 @@ it('a misspelt field of a client is refused when the tenant stores it, with a pr
   await handler.configure({ a: { disableVerifyHost: true } });
 });
 
-it('no log line, and no row of the database, holds a secret, a token or the registration token', async () => {
+it('no log line and no row of the database contains a secret, a token or the registration token', async () => {
   await handler.register('permits-web');
   const { clientSecret, registrationAccessToken } = await stored('permits-web');
   const dump = JSON.stringify([

@@ -10,7 +10,7 @@ const second = `2026b:${key()}`;
 const ring = createKeyRing(first);
 
 describe('a sealed text', () => {
-  it('opens to what was sealed, whatever it was', () => {
+  it('opens to the original text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, context) => {
         expect(ring.open(ring.seal(text, context), context)).toBe(text.toWellFormed());
@@ -18,21 +18,21 @@ describe('a sealed text', () => {
     );
   });
 
-  it('is kid, nonce, ciphertext and tag, and holds nothing of the text', () => {
+  it('consists of kid, nonce, ciphertext and tag, and does not contain the text', () => {
     const sealed = ring.seal('a very secret text', 'tests');
     expect(sealed).toMatch(/^2026a(\.[\w-]+){3}$/);
     expect(sealed).not.toContain(Buffer.from('secret').toString('base64url'));
   });
 
-  it('is another one each time', () => {
+  it('is different each time', () => {
     expect(new Set(Array.from({ length: 100 }, () => ring.seal('same', 'tests'))).size).toBe(100);
   });
 
-  it('does not open for another context, so that one row’s secret cannot be put into another row', () => {
+  it('does not open for another context, so a secret cannot be moved to another row', () => {
     expect(() => ring.open(ring.seal('x', 'secret of a'), 'secret of b')).toThrow(KeyRingError);
   });
 
-  it('does not open when any character of it was changed, left out or added', () => {
+  it('does not open if a character was changed, removed or added', () => {
     const sealed = ring.seal('text', 'tests');
     for (let at = 0; at < sealed.length; at += 1) {
       const other = sealed[at] === 'Q' ? 'g' : 'Q';
@@ -48,7 +48,7 @@ describe('a sealed text', () => {
     expect(() => ring.open(`${sealed}.AAAA`, 'tests')).toThrow(KeyRingError);
   });
 
-  it.each(['', '2026a', '2026a...', 'plain text', 'a.b.c.d'])('is not %j', (text) => {
+  it.each(['', '2026a', '2026a...', 'plain text', 'a.b.c.d'])('cannot be %j', (text) => {
     expect(() => ring.open(text, 'tests')).toThrow(KeyRingError);
   });
 });
@@ -61,13 +61,13 @@ function sameParts(one: string, other: string): boolean {
 describe('rotation', () => {
   const rotated = createKeyRing(`${second},${first}`);
 
-  it('what the old key sealed opens while that key is in the ring, and not afterwards', () => {
+  it('opens texts of the old key while that key is in the ring, and not afterwards', () => {
     const sealed = ring.seal('x', 'tests');
     expect(rotated.open(sealed, 'tests')).toBe('x');
     expect(() => createKeyRing(second).open(sealed, 'tests')).toThrow(/not in the ring/);
   });
 
-  it('digests are made with every key, the current one first', () => {
+  it('makes digests with every key, the current one first', () => {
     expect(rotated.hmacs('x', 'session cookie')).toEqual(
       [second, first].flatMap((keys) => createKeyRing(keys).hmacs('x', 'session cookie')),
     );
@@ -94,12 +94,12 @@ describe('a ring', () => {
     ['a key of 31 bytes', `a:${randomBytes(31).toString('base64')}`, /key 1 of the ring has fewer than 32 bytes/],
     ['two keys of one name', `a:${good},a:${key()}`, /key 2 of the ring has the same name as an earlier key/],
     ['a comma too many', `a:${good},`, /key 2 of the ring/],
-  ])('is not %s, and the problem does not show the key', (_, keys, problem) => {
+  ])('cannot be %s, and the problem does not show the key', (_, keys, problem) => {
     expect(keyRingProblem(keys)).toMatch(problem);
     expect(keyRingProblem(keys)).not.toContain(good);
   });
 
-  it('may be written with blanks, in base64url, and with keys of more than 32 bytes', () => {
+  it('may have spaces, base64url, and keys of more than 32 bytes', () => {
     const keys = `a:${randomBytes(64).toString('base64url')} , b:${good}`;
     expect(keyRingProblem(keys)).toBeUndefined();
   });

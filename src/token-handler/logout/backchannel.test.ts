@@ -74,7 +74,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     body: string | URLSearchParams = new URLSearchParams({ logout_token: token }),
   ) => fetch(`${world.site}/token-handler/v1/clients/${clientId}/backchannel-logout`, { method: 'POST', body });
 
-  it('by the access service ends the sessions of all clients that the person’s session there has', async () => {
+  it('by the identity provider ends the sessions of all clients of the person’s session there', async () => {
     const browser = createSiteBrowser();
     const two = await world.signIn(browser);
     // One browser at the access service, two here.
@@ -96,14 +96,14 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect([await one.isAlive(), await two.isAlive()]).toEqual([false, true]);
   });
 
-  it('by sub ends all sessions of the person with that client, and nobody else’s', async () => {
+  it('by sub ends all sessions of the person with that client, and no others', async () => {
     const [one, two] = [await signIn(), await signIn()];
     const through = await signIn(world.authUrl({}, { clientId: 'through' }));
     expect((await send(await logoutToken({ sub: one.sub }))).status).toBe(200);
     expect([await one.isAlive(), await two.isAlive(), await through.isAlive()]).toEqual([false, false, true]);
   });
 
-  it('by sid and sub ends that session only, and only if both fit', async () => {
+  it('by sid and sub ends that session only, if both match', async () => {
     const [one, two] = [await signIn(), await signIn()];
     const { sid, sub } = one;
     expect((await send(await logoutToken({ sid, sub: 'somebody else' }))).status).toBe(200);
@@ -112,7 +112,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect([await one.isAlive(), await two.isAlive()]).toEqual([false, true]);
   });
 
-  it('of another tenant with the same sid or sub ends nothing here', async () => {
+  it('for another tenant with the same sid or sub ends no session', async () => {
     const one = await signIn();
     const { sid, sub } = one;
     const aud = await oidcId('web', platform.otherTenant.id);
@@ -121,14 +121,14 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect(await one.isAlive()).toBe(true);
   });
 
-  it('of another client with the same sub ends nothing of this one', async () => {
+  it('for another client with the same sub does not end sessions of this one', async () => {
     const one = await signIn();
     const aud = await oidcId('through');
     expect((await send(await logoutToken({ sub: one.sub, aud }), 'through')).status).toBe(200);
     expect(await one.isAlive()).toBe(true);
   });
 
-  it('a jti counts once', async () => {
+  it('accepts a jti once', async () => {
     const { sub } = await signIn();
     const token = await logoutToken({ sub });
     expect((await send(token)).status).toBe(200);
@@ -137,11 +137,11 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect(await later.isAlive()).toBe(true);
   });
 
-  it('of sessions that there are not is 200', async () => {
+  it('responds with 200 if there is no such session', async () => {
     expect((await send(await logoutToken({ sid: randomUUID() }))).status).toBe(200);
   });
 
-  describe('is 400, and ends nothing, for a token', () => {
+  describe('responds with 400 and ends no session for a token', () => {
     const refused = async (token: string, clientId = 'web') => {
       const one = await signIn();
       const answer = await send(token, clientId);
@@ -150,24 +150,24 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     };
     const sub = async () => (await signIn()).sub;
 
-    it('of an issuer that is no tenant’s', async () => {
+    it('with an issuer of no tenant', async () => {
       await refused(await logoutToken({ sub: await sub(), iss: 'https://evil.example/realms/demo' }));
       await refused(await logoutToken({ sub: await sub(), iss: `${platform.access.issuer('demo')}/` }));
       await refused(await logoutToken({ sub: await sub() }, { realm: 'core' }));
     });
 
-    it('signed by another realm, by a key that nobody published, by a shared secret, or not at all', async () => {
+    it('signed by another realm, with an unpublished key, with a shared secret, or not at all', async () => {
       await refused(await logoutToken({ sub: await sub(), iss: platform.access.issuer('demo') }, { realm: 'other' }));
       for (const key of ['unknown', 'hmac', 'none']) await refused(await logoutToken({ sub: await sub() }, { key }));
     });
 
-    it('for another audience than the tenant’s registered client', async () => {
+    it('with another audience than the tenant’s registered client', async () => {
       for (const aud of ['somebody', undefined, await oidcId('web', platform.otherTenant.id)])
         await refused(await logoutToken({ sub: await sub(), aud }));
       await refused(await logoutToken({ sub: await sub() }), 'through');
     });
 
-    it('without the event of a logout', async () => {
+    it('without the logout event', async () => {
       const wrong = [
         undefined,
         {},
@@ -180,7 +180,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       for (const events of wrong) await refused(await logoutToken({ sub: await sub(), events }));
     });
 
-    it('with a nonce: it would be an ID token', async () => {
+    it('with a nonce, like an ID token', async () => {
       await refused(await logoutToken({ sub: await sub(), nonce: 'x' }));
     });
 
@@ -197,7 +197,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       await refused(await logoutToken({ sub: await sub(), iat: now + 3_600 }));
     });
 
-    it('that is none, or missing, or there twice, or in no form', async () => {
+    it('that is malformed, missing, repeated or outside a form', async () => {
       for (const token of ['', 'nonsense', 'a.b.c']) await refused(token);
       const token = await logoutToken({ sub: await sub() });
       for (const body of [
@@ -216,7 +216,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     });
   });
 
-  it('a sign-in that is just being finished when its session is ended opens none', async () => {
+  it('prevents the session of a sign-in that is about to finish', async () => {
     const { sub } = await signIn();
     const browser = createSiteBrowser();
     const callback = await world.toCallback(browser);

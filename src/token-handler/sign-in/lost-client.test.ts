@@ -40,7 +40,7 @@ async function registration(): Promise<StoredRegistration> {
 const typeOf = (text: string) => (JSON.parse(text) as { type: string }).type;
 const required = 'urn:formgate:problem:registration-required';
 
-it('a session of such a client whose access token has expired is 503 that says so, stays, and goes on once the client is right again', async () => {
+it('a session with an expired access token gets a 503 with the reason, and continues once the client works again', async () => {
   const { rows, config, log } = world.handler;
   const keys = createKeyRing(config.KEY_RING);
   const right = await registration();
@@ -62,7 +62,7 @@ it('a session of such a client whose access token has expired is 503 that says s
   offset = 0;
 });
 
-it('a callback of a client whose secret is not the right one any more is 409 registration-required, until it is registered again', async () => {
+it('a callback gets a 409 registration-required if the client’s secret was changed, until the client is registered again', async () => {
   const { rows, config, register } = world.handler;
   const { clientSecret: other } = sealRegistration(createKeyRing(config.KEY_RING), {
     ...(await registration()),
@@ -77,7 +77,7 @@ it('a callback of a client whose secret is not the right one any more is 409 reg
   await world.signIn(browser);
 });
 
-it('a callback of a client that was deleted is 409 registration-required, until it is registered again', async () => {
+it('a callback gets a 409 registration-required if the client was deleted, until it is registered again', async () => {
   const browser = createSiteBrowser();
   const callback = await world.toCallback(browser);
   const { registrationAccessToken: token, registrationClientUri } = await registration();
