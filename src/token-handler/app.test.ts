@@ -1,4 +1,4 @@
-// The token handler as a whole: its route table, and what it says about itself.
+// The token handler's route table, API documentation, health and metrics.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tokenHandlerApiRoutes } from '../../test/rules/route-tables.ts';
 import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';

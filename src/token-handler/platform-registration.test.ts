@@ -1,4 +1,4 @@
-// What is registered, as the platform's services will judge it.
+// Whether the platform's services accept the registration.
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { registered } from './platform-registration.ts';
@@ -27,19 +27,22 @@ describe('the schema of the client configuration', () => {
   it.each([
     ['nothing', {}],
     ['clients under the property clients', { clients: { 'permits-web': full, bare: {} } }],
-    ['clients at the top', { 'permits-web': full, clients: {} }],
+    ['clients at the top level', { 'permits-web': full, clients: {} }],
     ['targets as a map', { clients: { a: { targets: { forms: { upstream: 'x' }, files: 'file-service' } } } }],
-    ['null for what is not set', { clients: { a: { description: null, scope: null, prompt: null, targets: null } } }],
+    [
+      'null for fields that are not set',
+      { clients: { a: { description: null, scope: null, prompt: null, targets: null } } },
+    ],
     ['fields of the older platform', { clients: { a: { disableVerifyHost: true } } }],
   ])('accepts %s', (_, configuration) => {
     expect(takes(configuration), JSON.stringify(validate.errors)).toBe(true);
   });
 
   it.each([
-    ['an id that the interface does not know', { clients: { 'a/b': {} } }],
-    ['a client that is none', { clients: { a: 'x' } }],
-    ['a client at the top that is none', { a: 1 }],
-    ['redirect URIs that are no list', { clients: { a: { redirectUris: 'https://a.example' } } }],
+    ['an id with a slash', { clients: { 'a/b': {} } }],
+    ['a text for a client', { clients: { a: 'x' } }],
+    ['a number for a client at the top level', { a: 1 }],
+    ['a text for redirect URIs', { clients: { a: { redirectUris: 'https://a.example' } } }],
     ['a redirect URI with a fragment', { clients: { a: { redirectUris: ['https://a.example/#'] } } }],
     ['a target without upstream', { clients: { a: { targets: [{ id: 'x' }] } } }],
     ['a text for keycloakLogout', { clients: { a: { keycloakLogout: 'yes' } } }],

@@ -1,4 +1,4 @@
-// Where calls to the access service go, whatever host its answers name.
+// Where calls to the identity provider go, regardless of the hosts in its responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
 import { createProviderAddresses } from './provider-addresses.ts';

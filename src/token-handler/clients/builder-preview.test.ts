@@ -1,4 +1,4 @@
-// The core client builder-preview, written at startup.
+// The core client builder-preview, which is written at startup.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -81,11 +81,14 @@ describe('the client builder-preview, if BUILDER_APP_URL is set,', () => {
     expect(writes(log)).toEqual([]);
   });
 
-  it.each(['https://builder.example.org/', 'https://builder.example.org//'])('may have a URL with trailing slashes: %s', async (url) => {
-    await handler.configure({}, { core: true });
-    await start(url);
-    await expect.poll(written).toEqual(expected);
-  });
+  it.each(['https://builder.example.org/', 'https://builder.example.org//'])(
+    'may have a URL with trailing slashes: %s',
+    async (url) => {
+      await handler.configure({}, { core: true });
+      await start(url);
+      await expect.poll(written).toEqual(expected);
+    },
+  );
 
   it('may have a URL with a path, and http for localhost', async () => {
     await start('http://localhost:4200/builder');

@@ -1,4 +1,4 @@
-// Where clients come from: the configuration of the tenant and of core, on a real configuration service.
+// Reads clients from the configurations of tenant and core, in a real configuration service.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { testServiceSecret } from '../../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 afterAll(() => platform.close());
 
-/** Replaces the whole document, past any cache. */
+/** Replaces the whole document, without going through a cache. */
 async function write(configuration: unknown, tenant?: string): Promise<void> {
   const query = tenant === undefined ? '' : `?tenantId=${encodeURIComponent(tenant)}`;
   const answer = await call(`${test.url}/configuration/v2/configuration/platform/token-handler${query}`, {

@@ -68,17 +68,17 @@ describe('a client', () => {
   it.each([
     ['an id other than its key', { id: 'other' }, 'id'],
     ['an empty name', { name: '' }, 'name'],
-    ['redirect URIs that are no list', { redirectUris: 'https://permits.example.org/cb' }, 'redirectUris'],
+    ['a text for redirect URIs', { redirectUris: 'https://permits.example.org/cb' }, 'redirectUris'],
     ['a redirect URI that breaks the rules', { redirectUris: ['http://permits.example.org/cb'] }, 'redirectUris'],
     ['a text for keycloakLogout', { keycloakLogout: 'true' }, 'keycloakLogout'],
-    ['an authCallbackUrl that is no URL', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
-    ['an authCallbackUrl that is a script', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
+    ['a path for authCallbackUrl', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
+    ['a script for authCallbackUrl', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
     ['an unknown prompt', { prompt: 'always' }, 'prompt'],
-    ['a scope that would end the parameter', { scope: ['a"b'] }, 'scope'],
-    ['a landing place on another host by path', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
-    ['a landing place by back slash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
-    ['a landing place with a line break', { failureRedirectUrl: '/a\r\nb' }, 'failureRedirectUrl'],
-    ['a landing place that is a script', { failureRedirectUrl: 'javascript:alert(1)' }, 'failureRedirectUrl'],
+    ['a scope with a quotation mark', { scope: ['a"b'] }, 'scope'],
+    ['a landing address with another host', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
+    ['a landing address with a backslash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
+    ['a landing address with a line break', { failureRedirectUrl: '/a\r\nb' }, 'failureRedirectUrl'],
+    ['a script for a landing address', { failureRedirectUrl: 'javascript:alert(1)' }, 'failureRedirectUrl'],
   ])('cannot have %s', (_, entry, field) => {
     expect(fieldsOf(entry)).toEqual([field]);
   });

@@ -1,5 +1,5 @@
-// Kills a real token handler process with SIGKILL at each step of a registration and of an update, and looks at what
-// another replica makes of what is left.
+// Kills a token handler process with SIGKILL at each step of a registration and of an update, and checks that another
+// replica completes the work.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const keepCompiled = import.meta.resolve('../../../test/support/keep-compiled.ts
 let access: TracedAccess;
 let proxy: FaultProxy;
 let platform: TestPlatform;
-/** Its upkeep sleeps, so that what the killed process leaves stays until a replica comes. */
+/** Its upkeep is paused, so that leftovers of the killed process stay until a replica starts. */
 let handler: TestTokenHandler;
 let token: string;
 let victim: { child: ChildProcess; url: string };
@@ -54,7 +54,7 @@ beforeEach(async () => {
   expect((await handler.register('permits-web')).status).toBe(200);
   before = await stored();
   victim = await startVictim();
-  // So that the next calls to the access service are those of the step.
+  // Fills the caches, so that the next calls to the identity provider are those of the step.
   await call(`${victim.url}/token-handler/v1/clients`, { token });
   await proxy.heal();
 });
@@ -89,7 +89,7 @@ async function kill(): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Sends a request that the victim will not live to answer. */
+/** Sends a request to which the killed process cannot respond. */
 function ask(method: string, body: unknown): void {
   call(`${victim.url}/token-handler/v1/clients/permits-web`, { method, token, body }).catch(() => undefined);
 }
@@ -102,7 +102,7 @@ async function stored(): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Another replica, ten minutes later, does what the victim left; answers its warnings about clients. */
+/** Starts another replica ten minutes later, which finishes the work. Returns its warnings about clients. */
 async function recover(): Promise<string[]> {
   const log = captureLog();
   const replica = await handler.startReplica({ clock: () => new Date(Date.now() + 600_000), log });
@@ -115,11 +115,11 @@ async function recover(): Promise<string[]> {
   return log.lines().flatMap(({ level, client, msg }) => (level === 'warn' && client ? [String(msg)] : []));
 }
 
-/** Holds back every write to the registrations, and no read, until the function that it answers is called. */
+/** Blocks writes to the registrations, but no reads, until the returned function is called. */
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();
-  // A test that fails must not hold up the next one.
+  // A failed test must not block the next one.
   release = () => client.end();
   await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
   return release;

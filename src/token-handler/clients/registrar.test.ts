@@ -1,5 +1,5 @@
-// Faults at every step of a registration and of an update: the old or the new registration works, what was said is true,
-// and nothing is left behind. A real access service behind a proxy that breaks calls, and a real Postgres that refuses.
+// Faults at every step of a registration and of an update: the old or the new registration works, the response is true, and
+// nothing is left behind. Uses a real identity provider behind a proxy that breaks calls, and a real Postgres that fails.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -47,7 +47,7 @@ beforeEach(async () => {
 
 afterEach(() => proxy.heal());
 
-/** Breaks calls to the access service from number `at` on, counted from now. */
+/** Breaks calls to the identity provider, from the `at`th call from now on. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
   await proxy.break(fault, { at, times });
 }
@@ -58,7 +58,7 @@ async function stored() {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** What is stored works, is all that the access service has, and can be managed. */
+/** The stored client works, is the only one at the identity provider, and can be managed. */
 async function expectWhole(redirectUris: string[]) {
   const { oidcClientId, clientSecret } = await stored();
   expect(await access.accepts(oidcClientId, clientSecret)).toBe(true);
@@ -71,7 +71,7 @@ async function expectWhole(redirectUris: string[]) {
 const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
 
-/** Nothing is left to be done. */
+/** Waits until no background work is left. */
 const settled = () =>
   expect
     .poll(
@@ -93,18 +93,15 @@ const problems = (after: number) =>
 describe('a registration', () => {
   const faults: Fault[] = ['reset', 'hang', 'half an answer', 401, 404, 429, 500, 502, 503, 504];
 
-  it.each(faults)(
-    'responds with 502 if discovery fails (%s), and the earlier registration stays',
-    async (fault) => {
-      const before = await stored();
-      await breakCall(fault, 1);
-      expect((await handler.register('permits-web')).status).toBe(502);
-      expect(proxy.calls.filter((call) => call.startsWith('POST'))).toEqual([]);
-      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
-      expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
-      await expectWhole([callback]);
-    },
-  );
+  it.each(faults)('responds with 502 if discovery fails (%s), and the earlier registration stays', async (fault) => {
+    const before = await stored();
+    await breakCall(fault, 1);
+    expect((await handler.register('permits-web')).status).toBe(502);
+    expect(proxy.calls.filter((call) => call.startsWith('POST'))).toEqual([]);
+    expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+    expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
+    await expectWhole([callback]);
+  });
 
   it.each<[Fault, number]>([
     ['reset', 502],
@@ -139,8 +136,8 @@ describe('a registration', () => {
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       const [orphan] = access.registeredClients().filter((id) => !known.includes(id));
       expect(orphan).toBeDefined();
-      const told = () => problems(lines).filter((msg) => msg.startsWith('registration interrupted'));
-      await expect.poll(told, { timeout: 5_000 }).toHaveLength(1);
+      const reports = () => problems(lines).filter((msg) => msg.startsWith('registration interrupted'));
+      await expect.poll(reports, { timeout: 5_000 }).toHaveLength(1);
       expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
       await removeAtAccess(orphan ?? '');
     },
@@ -158,19 +155,16 @@ describe('a registration', () => {
   it.each([
     ['the statement fails', 'NOT DEFERRABLE INITIALLY IMMEDIATE'],
     ['the commit fails', 'DEFERRABLE INITIALLY DEFERRED'],
-  ])(
-    'leaves the earlier registration and deletes the new client if %s',
-    async (_, when) => {
-      const before = await stored();
-      const clients = access.registeredClients();
-      await refuseInserts(when);
-      expect((await handler.register('permits-web')).status).toBe(500);
-      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
-      await expect.poll(() => access.registeredClients()).toEqual(clients);
-      await handler.rows('DROP TRIGGER refuse ON client_registrations');
-      await expectWhole([callback]);
-    },
-  );
+  ])('leaves the earlier registration and deletes the new client if %s', async (_, when) => {
+    const before = await stored();
+    const clients = access.registeredClients();
+    await refuseInserts(when);
+    expect((await handler.register('permits-web')).status).toBe(500);
+    expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+    await expect.poll(() => access.registeredClients()).toEqual(clients);
+    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await expectWhole([callback]);
+  });
 
   it('deletes the client that it could not store as soon as the database works again', async () => {
     const clients = access.registeredClients();
@@ -246,7 +240,7 @@ describe('an update', () => {
       await proxy.heal();
       expect((await handler.register('permits-web')).status).toBe(200);
       await settled();
-      // Nobody can delete it over RFC 7592 any more; the log says so.
+      // It can no longer be deleted over RFC 7592. The log reports it.
       expect(access.registeredClients()).toContain(before.oidcClientId);
       await removeAtAccess(before.oidcClientId);
       await expectWhole([callback]);

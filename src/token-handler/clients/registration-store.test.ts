@@ -1,4 +1,4 @@
-// Registrations in Postgres: what is readable in a dump, whose secrets open where, and key rotation.
+// Registrations in Postgres: storage, encryption of secrets, and key rotation.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

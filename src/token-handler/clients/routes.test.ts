@@ -1,4 +1,4 @@
-// The endpoints for clients, on a real access service, configuration service and Postgres.
+// The endpoints for clients, with a real identity provider, configuration service and Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { call, roleToken } from '../../../test/support/platform.ts';
@@ -45,8 +45,8 @@ const update = (id: string, body: unknown, bearer = token) =>
 const register = (id: string, body: unknown, bearer = token) =>
   handler.api(`/clients/${encodeURIComponent(id)}`, { method: 'POST', token: bearer, body });
 
-/** What the access service has of a client: as only the token handler can ask. */
-async function atAccess(clientId: string) {
+/** Reads a client at the identity provider, with the management token that only the token handler has. */
+async function atProvider(clientId: string) {
   const realm = handler.platform.access.issuer('demo');
   const { oidcClientId, registrationAccessToken: management } = await stored(clientId);
   const answer = await call(`${realm}/clients-registrations/openid-connect/${oidcClientId}`, { token: management });
@@ -60,7 +60,7 @@ async function stored(clientId: string): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Whether the access service takes this client id and secret: 400 for the nonsense token, 401 for a client that is none. */
+/** Whether the identity provider accepts the client: 400 for the invalid refresh token, 401 for an invalid client. */
 async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',
@@ -205,7 +205,7 @@ describe('POST /clients/{clientId}', () => {
       body: { registered: true },
     });
     expect(await works(await stored('permits-web'))).toBe(true);
-    expect((await atAccess('permits-web')).metadata).toMatchObject({
+    expect((await atProvider('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
       redirect_uris: [callback],
       // Keycloak adds `none`.
@@ -217,14 +217,14 @@ describe('POST /clients/{clientId}', () => {
 
   it('registers no address for logout if keycloakLogout is false', async () => {
     await handler.register('permits-web');
-    // Where none is given, Keycloak allows the redirect URIs themselves.
-    const { post_logout_redirect_uris: uris = [] } = (await atAccess('permits-web')).metadata;
+    // Without any, Keycloak allows the redirect URIs themselves.
+    const { post_logout_redirect_uris: uris = [] } = (await atProvider('permits-web')).metadata;
     expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
 
   it('registers the client’s redirect URIs and authCallbackUrl, which is not stored in the configuration', async () => {
     await handler.register('permits-web', { authCallbackUrl: other });
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback, other]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback, other]);
     expect(await shown('permits-web')).toMatchObject({
       redirectUris: [callback],
       registration: { redirectUris: [callback, other] },
@@ -233,12 +233,12 @@ describe('POST /clients/{clientId}', () => {
 
   it('registers a client without redirect URIs if there are none and no authCallbackUrl is sent', async () => {
     expect((await handler.register('bare')).status).toBe(200);
-    expect((await atAccess('bare')).metadata.redirect_uris).toEqual([]);
+    expect((await atProvider('bare')).metadata.redirect_uris).toEqual([]);
   });
 
   it('registers the roots of the redirect URIs’ hosts for logout if keycloakLogout is true', async () => {
     await handler.register('out', { authCallbackUrl: 'http://localhost:4200/token-handler/clients/out/callback' });
-    expect((await atAccess('out')).metadata.post_logout_redirect_uris).toEqual([
+    expect((await atProvider('out')).metadata.post_logout_redirect_uris).toEqual([
       'https://permits.example.org/',
       'http://localhost:4200/',
     ]);
@@ -247,7 +247,7 @@ describe('POST /clients/{clientId}', () => {
   it('registers the address of back-channel logout if PUBLIC_URL is set', async () => {
     await handler.register('with space_1');
     const uri = 'http://127.0.0.1:1/token-handler/v1/clients/with%20space_1/backchannel-logout';
-    expect((await atAccess('with space_1')).metadata.backchannel_logout_uri).toBe(uri);
+    expect((await atProvider('with space_1')).metadata.backchannel_logout_uri).toBe(uri);
   });
 
   it('replaces an earlier registration, and deletes its client at the identity provider', async () => {
@@ -276,7 +276,7 @@ describe('POST /clients/{clientId}', () => {
   it('does not change a registered client if its configuration changes later', async () => {
     await handler.register('permits-web');
     await handler.configure({ 'permits-web': { ...permits, redirectUris: [other] }, bare: {} });
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback]);
     expect(await shown('permits-web')).toMatchObject({
       redirectUris: [other],
       registration: { redirectUris: [callback] },
@@ -364,7 +364,7 @@ describe('PUT /clients/{clientId}', () => {
     expect(after.oidcClientId).toBe(before.oidcClientId);
     expect(after.clientSecret).toBe(before.clientSecret);
     expect(await works(after)).toBe(true);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([other]);
     expect(await shown('permits-web')).toMatchObject({ registration: { redirectUris: [other] } });
   });
 
@@ -379,7 +379,7 @@ describe('PUT /clients/{clientId}', () => {
 
   it('changes nothing else in the registration', async () => {
     await update('permits-web', { redirectUris: [other] });
-    expect((await atAccess('permits-web')).metadata).toMatchObject({
+    expect((await atProvider('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
       response_types: expect.arrayContaining(['code']),
       grant_types: ['authorization_code', 'refresh_token'],
@@ -390,14 +390,14 @@ describe('PUT /clients/{clientId}', () => {
 
   it('can remove all redirect URIs', async () => {
     expect((await update('permits-web', { redirectUris: [] })).status).toBe(200);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([]);
   });
 
   it('runs concurrent updates one after another', async () => {
     const uris = Array.from({ length: 6 }, (_, index) => `${callback}-${index}`);
     const answers = await Promise.all(uris.map((uri) => update('permits-web', { redirectUris: [uri] })));
     expect(answers.map(({ status }) => status)).toEqual(uris.map(() => 200));
-    const { metadata } = await atAccess('permits-web');
+    const { metadata } = await atProvider('permits-web');
     expect((await shown('permits-web'))?.registration?.redirectUris).toEqual(metadata.redirect_uris);
     expect((await update('permits-web', { redirectUris: [callback] })).status).toBe(200);
   });
@@ -410,7 +410,7 @@ describe('PUT /clients/{clientId}', () => {
       handler.register('permits-web'),
     ]);
     expect((await update('permits-web', { redirectUris: [other] })).status).toBe(200);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([other]);
   });
 
   it('responds with 409 registration-required if the client is not registered', async () => {
@@ -448,7 +448,7 @@ describe('PUT /clients/{clientId}', () => {
     const answer = await update('permits-web', body);
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback]);
   });
 });
 
@@ -473,7 +473,7 @@ it('no log line and no row of the database contains a secret, a token or the reg
   }
 });
 
-/** Accepted events are gone as soon as they are routed: a trigger keeps a copy. */
+/** Events are deleted once they are routed, so a trigger keeps a copy. */
 async function keepEvents(): Promise<void> {
   await platformRows(`
     CREATE TABLE seen_events (LIKE events);

@@ -1,4 +1,4 @@
-// What is done in the background: by several replicas, and through outages of what it needs.
+// Background work by several replicas, and during outages of other services.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await proxy.heal();
-  // What a test before this one left would be counted with its own.
+  // Leftovers of the previous test would be counted too.
   await expect.poll(pending('client_events')).toEqual([]);
   await events.query('TRUNCATE seen_events');
 });

@@ -1,4 +1,4 @@
-// Sealing and digests under a ring of keys, and its rotation.
+// Sealing, digests and key rotation.
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -40,7 +40,7 @@ describe('a sealed text', () => {
         `${sealed.slice(0, at)}${other}${sealed.slice(at + 1)}`,
         `${sealed.slice(0, at)}${sealed.slice(at + 1)}`,
       ]) {
-        // The last character of a part carries bits that base64url drops.
+        // base64url ignores some bits of the last character of a part.
         if (sameParts(changed, sealed)) continue;
         expect(() => ring.open(changed, 'tests'), changed).toThrow(KeyRingError);
       }

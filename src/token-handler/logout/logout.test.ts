@@ -1,4 +1,4 @@
-// Logout by the person: the five rules, against a real access service and with both kinds of store.
+// Logout by the person: the five rules, with a real identity provider and both kinds of store.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
@@ -34,7 +34,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   });
 
   const through = { clientId: 'through' };
-  /** Whether the browser is still signed in at the access service: it is then asked nothing. */
+  /** Whether the browser is still signed in at the identity provider, which then shows no form. */
   const isKnown = async (browser: ReturnType<typeof createSiteBrowser>) => {
     const begun = await browser.request(world.authUrl());
     return (await browser.follow(begun, (url) => url.pathname.endsWith('/callback'))).location !== undefined;
@@ -98,7 +98,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
-    // It has configured its own clients in place of these.
+    // The other world has replaced these clients.
     await world.handler.configure(clients);
   });
 
@@ -141,7 +141,7 @@ it('a logout ends the session of the token handler even if the identity provider
   const accessUrl = `${tap.url}${new URL(platform.access.url).pathname}`;
   const client = { keycloakLogout: true };
   const world = await startSessionWorld({ store: 'redis', platform, accessUrl, client });
-  // It has asked for nothing yet.
+  // A new replica has not cached discovery yet.
   const replica = await world.handler.startReplica();
   const { browser } = await world.signIn();
   await tap.shut();

@@ -1,4 +1,4 @@
-// The cookies that sign-in and logout set: their names, flags and values, by http and by https.
+// The cookies that sign-in and logout set: their names, flags and values, over http and https.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';

@@ -1,5 +1,5 @@
-// Sign-ins and sessions of a client that an administrator has deleted, or given another secret, in the access service's
-// console: the token handler hears of it when it next shows its credentials.
+// Sign-ins and sessions of a client that an administrator has deleted or changed in the identity provider's console. The
+// token handler notices it at its next request with the client's credentials.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';

@@ -1,4 +1,4 @@
-// Who a session says it is.
+// The person of a session, according to the claims of the tokens.
 import { describe, expect, it } from 'vitest';
 import { describePerson } from './person.ts';
 

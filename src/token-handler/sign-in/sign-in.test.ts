@@ -1,4 +1,4 @@
-// Where a sign-in may come back to, and where it may lead.
+// Which addresses a sign-in may return to and land at.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { callbackUrlProblem, fallbackCallbackUrl, isLocalPath, landingUrl, refusalUrl } from './sign-in.ts';
