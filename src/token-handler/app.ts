@@ -1,7 +1,6 @@
 // The token handler's route table and request listener. Every route is served under /token-handler/v1 and, for frontends
 // whose proxy does not rewrite, under /token-handler. Requests for targets go to the proxy, all others to Express.
 import type { RequestListener } from 'node:http';
-import type { Express } from 'express';
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
@@ -114,25 +113,12 @@ function administratorGuards({ config, platform, urns, log, metrics, clock }: To
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 
-function createApp(tokenHandler: TokenHandler): Express {
-  const { config, log, metrics } = tokenHandler;
-  return createHttpApp({
-    log,
-    metrics,
-    routes: tokenHandlerRoutes(routeOptions(tokenHandler)),
-    trustedProxies: config.TRUSTED_PROXIES,
-    corsOrigins: config.CORS_ORIGINS,
-    bodyLimit: config.BODY_LIMIT,
-  });
-}
-
-/** Express' router and body handling cost more than the proxy itself, so requests for targets do not enter it. */
+/** Express's router and body handling cost more than the proxy itself, so requests for targets bypass them. */
 export function createTokenHandlerListener(tokenHandler: TokenHandler): RequestListener {
   const { config, log, metrics, targets } = tokenHandler;
-  const app = createApp(tokenHandler);
-  const proxy = createPlainListener(
-    { log, metrics, trustedProxies: config.TRUSTED_PROXIES },
-    { routeOf: targetPatternOf, serve: targets.handler },
-  );
+  const common = { log, metrics, trustedProxies: config.TRUSTED_PROXIES };
+  const routes = tokenHandlerRoutes(routeOptions(tokenHandler));
+  const app = createHttpApp({ ...common, routes, corsOrigins: config.CORS_ORIGINS, bodyLimit: config.BODY_LIMIT });
+  const proxy = createPlainListener(common, { routeOf: targetPatternOf, serve: targets.handler });
   return (request, response) => (isForTargets(request) ? proxy(request, response) : app(request, response));
 }

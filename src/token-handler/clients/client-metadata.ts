@@ -2,24 +2,17 @@
 import { rootsOf } from '../../service/clients/redirect-uri.ts';
 import type { Client } from './client.ts';
 
-/** RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout 1.0 section 2.2. */
-export interface ClientMetadata {
-  client_name: string;
-  redirect_uris: string[];
-  response_types: string[];
-  grant_types: string[];
-  token_endpoint_auth_method: string;
-  post_logout_redirect_uris?: string[];
-  backchannel_logout_uri?: string;
-  backchannel_logout_session_required?: boolean;
-}
+export type ClientMetadata = ReturnType<typeof clientMetadata>;
 
-/** `publicUrl`: the base at which the identity provider reaches this token handler. */
+/**
+ * RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout 1.0 section 2.2.
+ * `publicUrl`: the base at which the identity provider reaches this token handler.
+ */
 export function clientMetadata(
   client: Pick<Client, 'id' | 'keycloakLogout'>,
   redirectUris: readonly string[],
   publicUrl: string | undefined,
-): ClientMetadata {
+) {
   return {
     client_name: client.id,
     redirect_uris: [...redirectUris],

@@ -49,8 +49,8 @@ export type ParsedClient =
 
 const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 
-const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
-const optionalText = z.string().nullish().transform(absent);
+const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
+const optionalText = optional(z.string());
 const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
@@ -58,11 +58,7 @@ const scopes = z
   // RFC 6749 section 3.3
   .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
-const landing = z
-  .string()
-  .refine(isLanding, 'must be a path, or an http or https URL without credentials')
-  .nullish()
-  .transform(absent);
+const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));
 
 export function redirectUriSchema(allowInsecure: boolean) {
   return z.string().superRefine((uri, context) => {
@@ -74,7 +70,7 @@ export function redirectUriSchema(allowInsecure: boolean) {
 function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key: string) {
   return z.object({
     id: id.default(key).refine((value) => value === key, 'must equal the key of the entry'),
-    name: z.string().min(1).nullish().transform(absent),
+    name: optional(z.string().min(1)),
     description: optionalText,
     redirectUris: z
       .array(redirectUriSchema(allowInsecureRedirectUris))
@@ -85,13 +81,9 @@ function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key
       .boolean()
       .nullish()
       .transform((value) => value ?? false),
-    authCallbackUrl: z
-      .string()
-      .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http or https URL')
-      .nullish()
-      .transform(absent),
+    authCallbackUrl: optional(z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })),
     scope: scopes,
-    prompt: z.enum(['none', 'login', 'consent', 'select_account']).nullish().transform(absent),
+    prompt: optional(z.enum(['none', 'login', 'consent', 'select_account'])),
     idpHint: optionalText,
     successRedirectUrl: landing,
     failureRedirectUrl: landing,

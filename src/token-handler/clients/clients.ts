@@ -5,10 +5,10 @@ import { builderPreviewId } from '../../service/clients/client-rules.ts';
 import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
 import { writeBuilderPreview } from './builder-preview.ts';
-import { type ClientCatalog, createClientCatalog } from './catalog.ts';
+import { createClientCatalog } from './catalog.ts';
 import { createProviderRegistration } from './provider-registration.ts';
-import { createRegistrar, type Registrar } from './registrar.ts';
-import { createRegistrationStore, type RegistrationStore } from './registration-store.ts';
+import { createRegistrar } from './registrar.ts';
+import { createRegistrationStore } from './registration-store.ts';
 import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 
 export interface ClientsOptions extends Foundation {
@@ -19,15 +19,9 @@ export interface ClientsOptions extends Foundation {
   pace: Partial<UpkeepPace> | undefined;
 }
 
-export interface Clients {
-  catalog: ClientCatalog;
-  registrations: RegistrationStore;
-  registrar: Registrar;
-  /** Ends the background work. */
-  close(): Promise<void>;
-}
+export type Clients = ReturnType<typeof startClients>;
 
-export function startClients(options: ClientsOptions): Clients {
+export function startClients(options: ClientsOptions) {
   const { config, platform, log, clock } = options;
   const { configuration, events } = platform;
   const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
@@ -47,7 +41,8 @@ export function startClients(options: ClientsOptions): Clients {
     catalog,
     registrations: store,
     registrar,
-    async close() {
+    /** Ends the background work. */
+    async close(): Promise<void> {
       await Promise.all([upkeep.stop(), background.close()]);
     },
   };

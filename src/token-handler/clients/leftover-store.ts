@@ -40,24 +40,11 @@ export interface PendingEvent extends Leftover {
   created: Date;
 }
 
-export interface LostAttempt {
-  tenant: string;
-  client: string;
-  realm: string;
-  started: Date;
-}
-
 export interface Claim {
   now: Date;
   /** When the row may be claimed again, unless it was settled before. */
   until: Date;
   limit: number;
-}
-
-export interface Resealed {
-  resealed: number;
-  /** Sealed under a key that is not in the ring. */
-  unreadable: number;
 }
 
 interface LeftoverRows {
@@ -69,23 +56,26 @@ export type LeftoverKind = keyof LeftoverRows;
 
 export interface LeftoverStore {
   claim<Kind extends LeftoverKind>(kind: Kind, claim: Claim): Promise<LeftoverRows[Kind][]>;
+  /** Deletes the row and its entry in the quarantine. */
   done(kind: LeftoverKind, id: string): Promise<void>;
   /** `refusals`: including the last attempt. */
   retry(kind: LeftoverKind, id: string, next: { notBefore: Date; refusals: number }): Promise<void>;
   /** Not claimed again until it is released. */
   quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date): Promise<void>;
-  /** Removes the quarantine entries of rows that are done. */
-  tidyQuarantine(): Promise<void>;
   /** Neither done nor quarantined. */
   pending(): Promise<Record<LeftoverKind, number>>;
   /** Removes and returns the attempts that started before a moment, so that only one pod gets each. */
-  takeLostAttempts(before: Date): Promise<LostAttempt[]>;
-  /** Seals again what is sealed under another key than the current one, at most 1,000 rows of each table. */
-  reseal(): Promise<Resealed>;
+  takeLostAttempts(before: Date): Promise<{ tenant: string; client: string; realm: string; started: Date }[]>;
+  /**
+   * Seals again what is sealed under another key than the current one, at most 1,000 rows of each table. `unreadable`:
+   * sealed under a key that is not in the ring.
+   */
+  reseal(): Promise<{ resealed: number; unreadable: number }>;
 }
 
 const tables = { deletion: 'client_deletions', event: 'client_events' } as const;
 const kinds = Object.keys(tables) as LeftoverKind[];
+export const quarantineKind = (kind: LeftoverKind) => `client-${kind}`;
 
 const deletionColumns = `id, tenant_id AS "tenantId", client_id AS "clientId", realm, oidc_client_id AS "oidcClientId",
   registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
@@ -114,21 +104,14 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return rows;
     },
     async done(kind, id) {
-      await pool.query(`DELETE FROM ${tables[kind]} WHERE id = $1`, [id]);
+      const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
+      await pool.query(sql, [id, quarantineKind(kind), id]);
     },
     async retry(kind, id, { notBefore, refusals }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
     },
     quarantine: (...given) => quarantineRow(pool, ...given),
-    async tidyQuarantine() {
-      for (const kind of kinds)
-        await pool.query(
-          `DELETE FROM quarantine q
-           WHERE q.kind = $1 AND NOT EXISTS (SELECT FROM ${tables[kind]} t WHERE t.id::text = q.item)`,
-          [`client-${kind}`],
-        );
-    },
     async pending() {
       const count = (kind: LeftoverKind) =>
         `(SELECT count(*)::int FROM ${tables[kind]} WHERE not_before < 'infinity') AS ${kind}`;
@@ -137,12 +120,9 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       return rows[0] ?? { deletion: 0, event: 0 };
     },
     async takeLostAttempts(before) {
-      const { rows } = await pool.query<LostAttempt>(
-        `DELETE FROM registration_attempts WHERE started < $1
-         RETURNING tenant_id AS tenant, client_id AS client, realm, started`,
-        [before],
-      );
-      return rows;
+      const sql = `DELETE FROM registration_attempts WHERE started < $1
+        RETURNING tenant_id AS tenant, client_id AS client, realm, started`;
+      return (await pool.query(sql, [before])).rows;
     },
     reseal: () => reseal(pool, keys),
   };
@@ -157,11 +137,11 @@ async function quarantineRow(
     'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
   await withTransaction(pool, async (client) => {
     await client.query(`UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`, [item]);
-    await putInQuarantine(client, [{ kind: `client-${kind}`, item, tenantId, about, attempts, ...cause }], now);
+    await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
   });
 }
 
-async function reseal(pool: pg.Pool, keys: KeyRing): Promise<Resealed> {
+async function reseal(pool: pg.Pool, keys: KeyRing): ReturnType<LeftoverStore['reseal']> {
   const current = [`${keys.currentKey}.`];
   const { rows: registrations } = await pool.query<StoredRegistration>(
     `SELECT ${registrationColumns} FROM client_registrations
@@ -180,7 +160,7 @@ async function reseal(pool: pg.Pool, keys: KeyRing): Promise<Resealed> {
       await pool.query('UPDATE client_deletions SET registration_access_token = $2 WHERE id = $1', [row.id, sealed]);
     }),
   ];
-  const result: Resealed = { resealed: 0, unreadable: 0 };
+  const result = { resealed: 0, unreadable: 0 };
   for (const sealAgain of work) {
     try {
       await sealAgain();
@@ -202,7 +182,7 @@ export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock
     pool: unsharedPool(pool),
     async resume(db, items) {
       for (const kind of kinds) {
-        const ids = items.filter((item) => item.kind === `client-${kind}`).map(({ item }) => item);
+        const ids = items.filter((item) => item.kind === quarantineKind(kind)).map(({ item }) => item);
         await db.query(
           `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3
            WHERE id::text = ANY ($1) AND not_before = 'infinity'`,

@@ -16,28 +16,13 @@ export type IssuedClient = Pick<
   'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri'
 >;
 
-/**
- * - `token-refused`: the initial access token was rejected
- * - `refused`: the request was rejected
- * - `failed`: no response, an error, or an invalid response
- */
-export type RefusalKind = 'token-refused' | 'refused' | 'failed';
-
-export class RegistrationError extends Error {
-  readonly kind: RefusalKind;
-  /** The identity provider's error code, such as `invalid_redirect_uri`. */
-  readonly code: string | undefined;
-  /** Whether a client may have been created although its response was lost. */
-  readonly mayExist: boolean;
-
-  constructor(kind: RefusalKind, options: { code?: string | undefined; mayExist?: boolean; cause?: unknown } = {}) {
-    super(`the registration at the identity provider was ${kind}`, { cause: options.cause });
-    this.name = 'RegistrationError';
-    this.kind = kind;
-    this.code = options.code;
-    this.mayExist = options.mayExist ?? false;
-  }
-}
+/** `code`: the identity provider's error code, such as `invalid_redirect_uri`. */
+export type RegisterOutcome =
+  | { kind: 'registered'; client: IssuedClient }
+  /** The initial access token, or the request, was rejected. */
+  | { kind: 'token-refused' | 'refused'; code: string | undefined }
+  /** No response, an error, or an invalid response. `mayExist`: a client may have been created. */
+  | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
 export type ChangeOutcome =
   /** `client`: with what the identity provider issued last, if that is known. */
@@ -49,8 +34,7 @@ export type ChangeOutcome =
 export type ManagedClient = Pick<Registration, 'registrationAccessToken' | 'registrationClientUri'>;
 
 export interface ProviderRegistration {
-  /** Throws RegistrationError. */
-  register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<IssuedClient>;
+  register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
   /** `refused`: the token was rejected, so the client may still exist. Throws PlatformError. */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
@@ -66,13 +50,15 @@ export interface ProviderRegistrationOptions {
 
 export function createProviderRegistration(options: ProviderRegistrationOptions): ProviderRegistration {
   const manage = createManagement(options);
+  const counted = async <T extends { kind: string }>(work: Promise<T>): Promise<T> => {
+    const outcome = await work;
+    if (outcome.kind === 'failed')
+      options.metrics.dependencyFailures.inc({ dependency: 'access', kind: 'registration' });
+    return outcome;
+  };
   return {
-    register: (...asked) => register(options, ...asked),
-    async change(client, metadata) {
-      const outcome = await change(manage, client, metadata);
-      if (outcome.kind === 'failed') countFailure(options);
-      return outcome;
-    },
+    register: (...asked) => counted(register(options, ...asked)),
+    change: (...asked) => counted(change(manage, ...asked)),
     async remove(client) {
       const { status } = await manage('DELETE', client);
       // RFC 7592 section 2.3 has 401 for a client that does not exist; some identity providers send 404.
@@ -82,10 +68,6 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
       throw new PlatformError('access', kind, { upstreamStatus: status });
     },
   };
-}
-
-function countFailure({ metrics }: ProviderRegistrationOptions): void {
-  metrics.dependencyFailures.inc({ dependency: 'access', kind: 'registration' });
 }
 
 const definiteRefusals = new Set([400, 409, 410, 422]);
@@ -100,10 +82,9 @@ const issuedSchema = z.object({
 });
 
 async function register(
-  options: ProviderRegistrationOptions,
+  { addresses, timeout }: ProviderRegistrationOptions,
   ...[realm, metadata, initialAccessToken]: Parameters<ProviderRegistration['register']>
-): Promise<IssuedClient> {
-  const { addresses, timeout } = options;
+): Promise<RegisterOutcome> {
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
     if (init.method !== 'POST') return addresses.fetch(url, init as RequestInit);
@@ -123,26 +104,23 @@ async function register(
     });
     const issued = issuedSchema.parse(registered.clientMetadata());
     addresses.rebase(issued.registration_client_uri);
-    return {
+    const client = {
       oidcClientId: issued.client_id,
       clientSecret: issued.client_secret,
       registrationAccessToken: issued.registration_access_token,
       registrationClientUri: issued.registration_client_uri,
     };
-  } catch (error) {
-    const failure = registrationError(error, post);
-    if (failure.kind === 'failed') countFailure(options);
-    throw failure;
+    return { kind: 'registered', client };
+  } catch (cause) {
+    return registrationFailure(cause, post);
   }
 }
 
-function registrationError(cause: unknown, { sent, status }: { sent: boolean; status?: number }) {
-  if (status === 401 || status === 403)
-    return new RegistrationError('token-refused', { code: errorCode(cause), cause });
+function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; status?: number }): RegisterOutcome {
+  if (status === 401 || status === 403) return { kind: 'token-refused', code: errorCode(cause) };
   const isClientError = status !== undefined && status >= 400 && status < 500;
-  if (isClientError && ![404, 408, 429].includes(status))
-    return new RegistrationError('refused', { code: errorCode(cause), cause });
-  return new RegistrationError('failed', { mayExist: sent && !isClientError, cause });
+  if (isClientError && ![404, 408, 429].includes(status)) return { kind: 'refused', code: errorCode(cause) };
+  return { kind: 'failed', mayExist: sent && !isClientError, cause };
 }
 
 /** RFC 7591 section 3.2.2, RFC 6750 section 3. Only the code, because a description may quote the request. */

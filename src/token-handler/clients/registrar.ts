@@ -6,7 +6,7 @@ import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
 import type { Client } from './client.ts';
 import { clientMetadata } from './client-metadata.ts';
-import { type ChangeOutcome, type ProviderRegistration, RegistrationError } from './provider-registration.ts';
+import type { ChangeOutcome, ProviderRegistration, RegisterOutcome } from './provider-registration.ts';
 import type { Registration, StoredRegistration } from './registration.ts';
 import type { RegistrationStore } from './registration-store.ts';
 
@@ -48,8 +48,14 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm };
       // Shows that the database accepts writes just before a client is created that only the database can remember.
       const attemptId = await store.begin({ ...owner, started: clock() });
-      const issued = await registerAtProvider(options, request, redirectUris, attemptId);
-      await keep(options, { ...owner, ...issued, redirectUris, registeredAt: clock() }, attemptId, request);
+      const metadata = clientMetadata(client, redirectUris, publicUrl);
+      const outcome = await provider.register(tenant.realm, metadata, request.registrationToken);
+      if (outcome.kind !== 'registered') {
+        // An attempt that cannot be removed only leads to a needless log line.
+        if (outcome.kind !== 'failed' || !outcome.mayExist) await store.forget(attemptId).catch(() => undefined);
+        throw registrationProblem(outcome);
+      }
+      await keep(options, { ...owner, ...outcome.client, redirectUris, registeredAt: clock() }, attemptId, request);
       options.changed();
     },
 
@@ -73,22 +79,6 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       }
     },
   };
-}
-
-async function registerAtProvider(
-  { store, provider, publicUrl }: RegistrarOptions,
-  { tenant, client, registrationToken }: RegisterRequest,
-  redirectUris: string[],
-  attemptId: string,
-) {
-  try {
-    return await provider.register(tenant.realm, clientMetadata(client, redirectUris, publicUrl), registrationToken);
-  } catch (error) {
-    if (!(error instanceof RegistrationError)) throw error;
-    // An attempt that cannot be removed only leads to a needless log line.
-    if (!error.mayExist) await store.forget(attemptId).catch(() => undefined);
-    throw registrationProblem(error);
-  }
 }
 
 async function keep(
@@ -128,10 +118,13 @@ function refuseUnlessChanged(outcome: ChangeOutcome): void {
   throw new Problem('dependency-failed', 'The identity provider failed to change the registration.');
 }
 
-function registrationProblem({ kind, code, cause }: RegistrationError): Problem {
-  if (kind === 'token-refused') return refusedField('/registrationToken', 'is not accepted', code);
-  if (kind === 'refused') return refusedField('', 'the registration is refused', code);
-  return new Problem('dependency-failed', 'The identity provider failed to register the client.', { cause });
+function registrationProblem(outcome: Exclude<RegisterOutcome, { kind: 'registered' }>): Problem {
+  if (outcome.kind === 'failed') {
+    const { cause } = outcome;
+    return new Problem('dependency-failed', 'The identity provider failed to register the client.', { cause });
+  }
+  if (outcome.kind === 'token-refused') return refusedField('/registrationToken', 'is not accepted', outcome.code);
+  return refusedField('', 'the registration is refused', outcome.code);
 }
 
 function refusedField(pointer: string, what: string, code: string | undefined): Problem {

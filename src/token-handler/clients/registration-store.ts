@@ -25,7 +25,7 @@ export interface RegistrationStore {
   /** Removes the attempt of a registration that created no client at the identity provider. */
   forget(attemptId: string): Promise<void>;
   /** Stores a registration, schedules the deletion of the one that it replaces, and stores the event. */
-  replace(registration: Registration, attemptId: string, event: ClientEvent): Promise<void>;
+  replace(registration: Registration, attemptId: string, event: { name: string; payload: object }): Promise<void>;
   /** Schedules the deletion of a client that could not be stored; does nothing if it is stored after all. */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
   /** Locks the registration while `work` runs, and stores what `work` returns as `changed`. */
@@ -39,11 +39,6 @@ export interface RegistrationSummary {
   clientId: string;
   registeredAt: Date;
   redirectUris: string[];
-}
-
-export interface ClientEvent {
-  name: string;
-  payload: Record<string, unknown>;
 }
 
 export type ChangeWork<T> = (

@@ -20,6 +20,7 @@ import {
   type LeftoverKind,
   type LeftoverStore,
   type PendingEvent,
+  quarantineKind,
 } from './leftover-store.ts';
 import type { ProviderRegistration } from './provider-registration.ts';
 import { openToken } from './registration.ts';
@@ -123,12 +124,12 @@ async function processBatch<Kind extends LeftoverKind>(
   const rows = await store.claim(kind, { now, until: after(now, pace.lease), limit: batch });
   await Promise.all(
     rows.map(async (row) => {
-      const failure = await work(context, row).then(
-        () => undefined,
-        (error: unknown) => ({ error }),
-      );
-      if (failure) await settleFailure(context, kind, row, failure.error);
-      else await store.done(kind, row.id);
+      try {
+        await work(context, row);
+      } catch (error) {
+        return settleFailure(context, kind, row, error);
+      }
+      await store.done(kind, row.id);
     }),
   );
   return rows.length;
@@ -150,7 +151,7 @@ async function settleFailure(
   const refusals = row.refusals + (cause ? 1 : 0);
   if (cause && (refusals >= pace.refusals || cause.reason === 'key-missing')) {
     await store.quarantine(kind, row, cause, clock());
-    log.warn({ kind: `client-${kind}`, ...describe(row), ...cause }, 'item quarantined');
+    log.warn({ kind: quarantineKind(kind), ...describe(row), ...cause }, 'item quarantined');
     return;
   }
   const delay = retryDelay(row.attempts, { first: pace.firstRetry, cap: pace.longestRetry });
@@ -203,7 +204,6 @@ function createHousekeeping({ pool, store, clock, pace, log, metrics }: Context)
     if (now < due) return;
     due = now + pace.housekeeping;
     await quarantine.release('of other versions');
-    await store.tidyQuarantine();
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
     if (unreadable > 0)

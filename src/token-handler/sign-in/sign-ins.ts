@@ -1,14 +1,13 @@
 // Builds sign-in and logout for one process.
 import { createSigningKeys } from '../../service/auth/signing-keys.ts';
-import type { Guard } from '../../service/http/http-app.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';
-import { createLogoutTokens, type LogoutTokens } from '../logout/logout-token.ts';
-import { createProviderLogouts, type ProviderLogouts } from '../logout/provider-logouts.ts';
+import { createLogoutTokens } from '../logout/logout-token.ts';
+import { createProviderLogouts } from '../logout/provider-logouts.ts';
 import { createRecordStore } from '../sessions/records.ts';
 import { recordIdOf } from '../sessions/redis-store.ts';
 import type { SessionService } from '../sessions/session-service.ts';
-import { type Attempts, createAttempts } from './attempts.ts';
+import { createAttempts } from './attempts.ts';
 import { browserSession } from './browser-session.ts';
 import { createSessionOpener } from './open-session.ts';
 
@@ -17,16 +16,9 @@ export interface SignInsOptions extends Foundation {
   sessionService: SessionService;
 }
 
-export interface SignIns {
-  attempts: Attempts;
-  openSession: ReturnType<typeof createSessionOpener>;
-  providerLogouts: ProviderLogouts;
-  logoutTokens: LogoutTokens;
-  /** Sets `request.session`. */
-  browserSession: Guard;
-}
+export type SignIns = ReturnType<typeof createSignIns>;
 
-export function createSignIns(options: SignInsOptions): SignIns {
+export function createSignIns(options: SignInsOptions) {
   const { config, redis, keys, platform, sessionService, clock } = options;
   const { tenants } = platform;
   const { sessions, store, limits, cookie } = sessionService;
