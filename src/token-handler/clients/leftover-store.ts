@@ -54,25 +54,6 @@ interface LeftoverRows {
 
 export type LeftoverKind = keyof LeftoverRows;
 
-export interface LeftoverStore {
-  claim<Kind extends LeftoverKind>(kind: Kind, claim: Claim): Promise<LeftoverRows[Kind][]>;
-  /** Deletes the row and its entry in the quarantine. */
-  done(kind: LeftoverKind, id: string): Promise<void>;
-  /** `refusals`: including the last attempt. */
-  retry(kind: LeftoverKind, id: string, next: { notBefore: Date; refusals: number }): Promise<void>;
-  /** Not claimed again until it is released. */
-  quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date): Promise<void>;
-  /** Neither done nor quarantined. */
-  pending(): Promise<Record<LeftoverKind, number>>;
-  /** Removes and returns the attempts that started before a moment, so that only one pod gets each. */
-  takeLostAttempts(before: Date): Promise<{ tenant: string; client: string; realm: string; started: Date }[]>;
-  /**
-   * Seals again what is sealed under another key than the current one, at most 1,000 rows of each table. `unreadable`:
-   * sealed under a key that is not in the ring.
-   */
-  reseal(): Promise<{ resealed: number; unreadable: number }>;
-}
-
 const tables = { deletion: 'client_deletions', event: 'client_events' } as const;
 const kinds = Object.keys(tables) as LeftoverKind[];
 export const quarantineKind = (kind: LeftoverKind) => `client-${kind}`;
@@ -91,9 +72,11 @@ const conditions = {
   event: 'true',
 };
 
-export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRing }): LeftoverStore {
+export type LeftoverStore = ReturnType<typeof createLeftoverStore>;
+
+export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRing }) {
   return {
-    async claim<Kind extends LeftoverKind>(kind: Kind, { now, until, limit }: Claim) {
+    async claim<Kind extends LeftoverKind>(kind: Kind, { now, until, limit }: Claim): Promise<LeftoverRows[Kind][]> {
       const { rows } = await pool.query<LeftoverRows[Kind]>(
         `UPDATE ${tables[kind]} SET attempts = attempts + 1, not_before = $2
          WHERE id IN (SELECT id FROM ${tables[kind]} t WHERE not_before <= $1 AND ${conditions[kind]}
@@ -103,45 +86,49 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       );
       return rows;
     },
-    async done(kind, id) {
+    /** Deletes the row and its entry in the quarantine. */
+    async done(kind: LeftoverKind, id: string): Promise<void> {
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
-    async retry(kind, id, { notBefore, refusals }) {
+    /** `refusals`: including the last attempt. */
+    async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
     },
-    quarantine: (...given) => quarantineRow(pool, ...given),
-    async pending() {
+    /** Not claimed again until it is released. */
+    async quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date) {
+      const { id: item, tenantId, attempts } = row;
+      const about: Record<string, string> =
+        'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
+      await withTransaction(pool, async (client) => {
+        await client.query(`UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`, [item]);
+        await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
+      });
+    },
+    /** Numbers of rows that are neither done nor quarantined. */
+    async pending(): Promise<Record<LeftoverKind, number>> {
       const count = (kind: LeftoverKind) =>
         `(SELECT count(*)::int FROM ${tables[kind]} WHERE not_before < 'infinity') AS ${kind}`;
       const sql = `SELECT ${kinds.map(count)}`;
       const { rows } = await pool.query<Record<LeftoverKind, number>>(sql);
       return rows[0] ?? { deletion: 0, event: 0 };
     },
-    async takeLostAttempts(before) {
+    /** Removes and returns the attempts that started before a moment, so that only one pod gets each. */
+    async takeLostAttempts(before: Date) {
       const sql = `DELETE FROM registration_attempts WHERE started < $1
         RETURNING tenant_id AS tenant, client_id AS client, realm, started`;
-      return (await pool.query(sql, [before])).rows;
+      return (await pool.query<{ tenant: string; client: string; realm: string; started: Date }>(sql, [before])).rows;
     },
+    /**
+     * Seals again what is sealed under another key than the current one, at most 1,000 rows of each table. `unreadable`:
+     * sealed under a key that is not in the ring.
+     */
     reseal: () => reseal(pool, keys),
   };
 }
 
-async function quarantineRow(
-  pool: pg.Pool,
-  ...[kind, row, cause, now]: Parameters<LeftoverStore['quarantine']>
-): Promise<void> {
-  const { id: item, tenantId, attempts } = row;
-  const about: Record<string, string> =
-    'oidcClientId' in row ? { clientId: row.clientId, oidcClientId: row.oidcClientId } : { event: row.name };
-  await withTransaction(pool, async (client) => {
-    await client.query(`UPDATE ${tables[kind]} SET not_before = 'infinity', refusals = 0 WHERE id = $1`, [item]);
-    await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
-  });
-}
-
-async function reseal(pool: pg.Pool, keys: KeyRing): ReturnType<LeftoverStore['reseal']> {
+async function reseal(pool: pg.Pool, keys: KeyRing) {
   const current = [`${keys.currentKey}.`];
   const { rows: registrations } = await pool.query<StoredRegistration>(
     `SELECT ${registrationColumns} FROM client_registrations

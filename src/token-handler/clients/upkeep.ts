@@ -25,13 +25,6 @@ import {
 import type { ProviderRegistration } from './provider-registration.ts';
 import { openToken } from './registration.ts';
 
-export interface Upkeep {
-  /** Looks for work without waiting for the next poll; call it after a commit that left some. */
-  nudge(): void;
-  /** Starts no more work, and resolves when none is running. */
-  stop(): Promise<void>;
-}
-
 /** Times in milliseconds. */
 export interface UpkeepPace {
   poll: number;
@@ -42,8 +35,6 @@ export interface UpkeepPace {
   lease: number;
   /** Age at which an unfinished attempt to register counts as interrupted. */
   attempt: number;
-  /** Time between two runs of the housekeeping: encryption after a key rotation, and the quarantine. */
-  housekeeping: number;
   /** Refusals after which a row is quarantined. */
   refusals: number;
 }
@@ -54,7 +45,6 @@ const defaultPace: UpkeepPace = {
   longestRetry: 3_600_000,
   lease: 60_000,
   attempt: 300_000,
-  housekeeping: 3_600_000,
   // With the waits between them, three quarters of an hour.
   refusals: 10,
 };
@@ -74,7 +64,7 @@ type Context = UpkeepOptions & { pace: UpkeepPace; store: LeftoverStore };
 
 const batch = 10;
 
-export function startUpkeep(options: UpkeepOptions): Upkeep {
+export function startUpkeep(options: UpkeepOptions) {
   const pace = { ...defaultPace, ...options.pace };
   const context: Context = { ...options, pace, store: createLeftoverStore(options) };
   registerMetric(context);
@@ -105,8 +95,10 @@ export function startUpkeep(options: UpkeepOptions): Upkeep {
 
   const loop = run();
   return {
-    nudge: () => nudged.abort(),
-    async stop() {
+    /** Looks for work without waiting for the next poll; call it after a commit that left some. */
+    nudge: (): void => nudged.abort(),
+    /** Starts no more work, and resolves when none is running. */
+    async stop(): Promise<void> {
       stopping.abort();
       await loop;
     },
@@ -195,14 +187,17 @@ async function logLostAttempts({ store, clock, pace, log }: Context): Promise<vo
     );
 }
 
-function createHousekeeping({ pool, store, clock, pace, log, metrics }: Context): () => Promise<void> {
+/** Milliseconds */
+const housekeepingInterval = 3_600_000;
+
+function createHousekeeping({ pool, store, clock, log, metrics }: Context): () => Promise<void> {
   const quarantine = createLeftoverQuarantine({ pool, clock });
   registerQuarantineMetrics(metrics, quarantine);
   let due = Number.NEGATIVE_INFINITY;
   return async () => {
     const now = clock().getTime();
     if (now < due) return;
-    due = now + pace.housekeeping;
+    due = now + housekeepingInterval;
     await quarantine.release('of other versions');
     const { resealed, unreadable } = await store.reseal();
     if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');

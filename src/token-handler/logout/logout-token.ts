@@ -9,10 +9,8 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
-export interface LogoutTokens {
-  /** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the keys cannot be fetched. */
-  verify(token: string, clientId: string): Promise<ProviderLogout>;
-}
+/** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the keys cannot be fetched. */
+export type VerifyLogoutToken = (token: string, clientId: string) => Promise<ProviderLogout>;
 
 /** An invalid logout token. The protocol defines the body of the response (section 2.8). */
 export class LogoutRefusal extends Error {
@@ -51,17 +49,15 @@ const claimsSchema = z
   })
   .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
 
-export function createLogoutTokens(options: LogoutTokenOptions): LogoutTokens {
-  return {
-    async verify(token, clientId) {
-      const tenant = await tenantOf(token, options);
-      const registration = await options.registrations.find(tenant.id, clientId);
-      if (!registration) throw new LogoutRefusal('the client is not registered');
-      const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
-      const { data: claims } = claimsSchema.safeParse(payload);
-      if (!claims) throw new LogoutRefusal('the claims of a logout token are missing or invalid');
-      return { tenantId: tenant.id, clientId, jti: claims.jti, sub: claims.sub, sid: claims.sid };
-    },
+export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutToken {
+  return async (token, clientId) => {
+    const tenant = await tenantOf(token, options);
+    const registration = await options.registrations.find(tenant.id, clientId);
+    if (!registration) throw new LogoutRefusal('the client is not registered');
+    const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
+    const { data: claims } = claimsSchema.safeParse(payload);
+    if (!claims) throw new LogoutRefusal('the claims of a logout token are missing or invalid');
+    return { tenantId: tenant.id, clientId, jti: claims.jti, sub: claims.sub, sid: claims.sid };
   };
 }
 

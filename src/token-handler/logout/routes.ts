@@ -13,7 +13,7 @@ import type { FoundSession, Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { clientParams, logoutQuery } from '../sign-in/schema.ts';
-import { LogoutRefusal, type LogoutTokens } from './logout-token.ts';
+import { LogoutRefusal, type VerifyLogoutToken } from './logout-token.ts';
 import type { ProviderLogouts } from './provider-logouts.ts';
 
 export interface LogoutOptions {
@@ -23,7 +23,7 @@ export interface LogoutOptions {
   relyingParty: Pick<RelyingParty, 'endSessionUrl'>;
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
-  logoutTokens: LogoutTokens;
+  verifyLogoutToken: VerifyLogoutToken;
   /** Sets `request.session`. */
   browserSession: Guard;
   backchannelLimit: Guard;
@@ -98,7 +98,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
     },
     async handle({ params }, request, response) {
       try {
-        const logout = await options.logoutTokens.verify(await readLogoutToken(request), params.clientId);
+        const logout = await options.verifyLogoutToken(await readLogoutToken(request), params.clientId);
         const ended = await options.providerLogouts.end(logout);
         if (ended === 'used') throw new LogoutRefusal('the token was used before');
         options.log.info(

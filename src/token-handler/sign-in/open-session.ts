@@ -10,11 +10,10 @@ import type { Client } from '../clients/client.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { issueCsrfCookie } from '../sessions/csrf.ts';
 import { handleOf } from '../sessions/records.ts';
-import type { Session, SessionLimits } from '../sessions/session.ts';
+import type { Session, SessionLimits, SessionUser } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { claimsOf, tokenSetOf } from '../sessions/token-set.ts';
 import { renewSession, saveSession } from './browser-session.ts';
-import { describePerson, textOf } from './person.ts';
 import type { Redeemed } from './relying-party.ts';
 
 export interface SessionOpenerOptions {
@@ -37,7 +36,7 @@ export interface SignedIn {
 
 export function createSessionOpener(options: SessionOpenerOptions) {
   const { sessions, providerLogouts, limits, clock, log } = options;
-  return async (signedIn: SignedIn, request: Request, response: Response): Promise<Session> => {
+  return async (signedIn: SignedIn, request: Request, response: Response): Promise<void> => {
     const before = request.session.signedIn;
     const { attempts } = request.session;
     await renewSession(request);
@@ -57,7 +56,6 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     issueCsrfCookie(response, session, request.secure);
-    return session;
   };
 }
 
@@ -86,4 +84,27 @@ function describeSession(
     csrfSecret: randomBytes(32).toString('base64url'),
     ...(sid !== undefined && { sid }),
   };
+}
+
+type Claims = Record<string, unknown>;
+
+/**
+ * Who has signed in. The verified ID token has precedence; claims that OpenID Connect does not define are Keycloak's.
+ * Without roles: each refresh may change them, so they are in the token set.
+ */
+export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
+  const email = textOf(idToken.email) ?? textOf(accessToken.email);
+  const authenticatedBy = textOf(idToken.identity_provider) ?? textOf(accessToken.identity_provider);
+  return {
+    id: idToken.sub,
+    name: textOf(idToken.name) ?? textOf(idToken.preferred_username) ?? idToken.sub,
+    ...(email !== undefined && { email }),
+    roles: [],
+    ...(authenticatedBy !== undefined && { authenticatedBy }),
+  };
+}
+
+/** Undefined for an empty text and for any other value. */
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }

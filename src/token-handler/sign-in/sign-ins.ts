@@ -2,7 +2,7 @@
 import { createSigningKeys } from '../../service/auth/signing-keys.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';
-import { createLogoutTokens } from '../logout/logout-token.ts';
+import { createLogoutVerifier } from '../logout/logout-token.ts';
 import { createProviderLogouts } from '../logout/provider-logouts.ts';
 import { createRecordStore } from '../sessions/records.ts';
 import { recordIdOf } from '../sessions/redis-store.ts';
@@ -29,7 +29,7 @@ export function createSignIns(options: SignInsOptions) {
     attempts: createAttempts(options),
     openSession: createSessionOpener({ ...options, sessions, providerLogouts, limits }),
     providerLogouts,
-    logoutTokens: createLogoutTokens({ ...options, tenants, keys: signingKeys }),
+    verifyLogoutToken: createLogoutVerifier({ ...options, tenants, keys: signingKeys }),
     browserSession: browserSession(cookie, records),
   };
 }

@@ -1,6 +1,6 @@
 // The person of a session, according to the claims of the tokens.
 import { describe, expect, it } from 'vitest';
-import { describePerson } from './person.ts';
+import { describePerson } from './open-session.ts';
 
 const sub = '9d1c';
 
