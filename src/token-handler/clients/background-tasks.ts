@@ -4,19 +4,11 @@ import { failureFields } from '../../platform/platform-error.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import { type Backoff, retryUntilDone } from '../../service/retry.ts';
 
-export interface BackgroundTasks {
-  /**
-   * Starts a task. `about` identifies it in the log and contains no secret. Unless `lastTry` is false, the task is tried
-   * once more when the process stops.
-   */
-  untilDone(about: Record<string, string>, work: () => Promise<void>, options?: { lastTry: boolean }): void;
-  /** Resolves when no task is running. */
-  close(): Promise<void>;
-}
+export type BackgroundTasks = ReturnType<typeof createBackgroundTasks>;
 
 const backoff: Backoff = { first: 500, cap: 30_000 };
 
-export function createBackgroundTasks(log: Logger): BackgroundTasks {
+export function createBackgroundTasks(log: Logger) {
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
 
@@ -33,11 +25,16 @@ export function createBackgroundTasks(log: Logger): BackgroundTasks {
   }
 
   return {
-    untilDone(about, work, { lastTry } = { lastTry: true }) {
+    /**
+     * Starts a task. `about` identifies it in the log and contains no secret. Unless `lastTry` is false, the task is tried
+     * once more when the process stops.
+     */
+    untilDone(about: Record<string, string>, work: () => Promise<void>, { lastTry } = { lastTry: true }): void {
       const task = run(about, work, lastTry).finally(() => running.delete(task));
       running.add(task);
     },
-    async close() {
+    /** Resolves when no task is running. */
+    async close(): Promise<void> {
       stopping.abort();
       await Promise.all(running);
     },

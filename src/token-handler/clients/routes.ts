@@ -1,4 +1,5 @@
 // Routes to list, register and update clients. Responses contain neither secrets nor tokens.
+import { z } from 'zod';
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
@@ -6,15 +7,7 @@ import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
 import type { Registrar } from './registrar.ts';
 import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
-import {
-  clientParams,
-  createBodies,
-  listAnswer,
-  listQuery,
-  registeredAnswer,
-  tenantQuery,
-  updatedAnswer,
-} from './schema.ts';
+import { clientParams, createBodies, listQuery, listResponse, tenantQuery } from './schema.ts';
 
 export interface ClientRouteOptions {
   /** For tokens issued to this service. */
@@ -44,7 +37,7 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
     summary: "Lists the tenant's clients and the core clients, each with its registration",
     guards: [bearer, role('token-handler-admin'), tenant],
     query: listQuery,
-    answers: { 200: { description: 'Clients by id', schema: listAnswer }, ...refusals, ...outages },
+    answers: { 200: { description: 'Clients by id', schema: listResponse }, ...refusals, ...outages },
     async handle({ query }, _request, response) {
       const caller = tenantOf(response);
       const [clients, summaries] = await Promise.all([catalog.list(caller), registrations.summaries(caller.id)]);
@@ -65,7 +58,7 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
     query: tenantQuery,
     body: createBodies(options).register,
     answers: {
-      200: { description: 'Registered', schema: registeredAnswer },
+      200: { description: 'Registered', schema: z.object({ registered: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
       ...outages,
@@ -90,7 +83,7 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
     query: tenantQuery,
     body: createBodies(options).update,
     answers: {
-      200: { description: 'Updated', schema: updatedAnswer },
+      200: { description: 'Updated', schema: z.object({ updated: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
       409: { description: 'The client is not registered, or must be registered again (registration-required)' },

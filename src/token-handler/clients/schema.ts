@@ -43,10 +43,7 @@ export function createBodies({ allowInsecureRedirectUris }: { allowInsecureRedir
   };
 }
 
-export const registeredAnswer = z.object({ registered: z.literal(true) });
-export const updatedAnswer = z.object({ updated: z.literal(true) });
-
-export const listAnswer = z.array(
+export const listResponse = z.array(
   z
     .object({
       id: z.string(),

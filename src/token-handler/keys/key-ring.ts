@@ -18,10 +18,7 @@ export interface KeyRing {
 
 /** An invalid ring or sealed text. Its message quotes neither. */
 export class KeyRingError extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = 'KeyRingError';
-  }
+  override name = 'KeyRingError';
 }
 
 interface Key {
@@ -121,6 +118,6 @@ function open(ring: Key[], sealed: string, context: string): string {
     decipher.setAAD(Buffer.from(context)).setAuthTag(tag);
     return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
   } catch (error) {
-    throw new KeyRingError('the text was changed, or sealed for another context', error);
+    throw new KeyRingError('the text was changed, or sealed for another context', { cause: error });
   }
 }

@@ -14,10 +14,7 @@ export type VerifyLogoutToken = (token: string, clientId: string) => Promise<Pro
 
 /** An invalid logout token. The protocol defines the body of the response (section 2.8). */
 export class LogoutRefusal extends Error {
-  constructor(reason: string, cause?: unknown) {
-    super(reason, { cause });
-    this.name = 'LogoutRefusal';
-  }
+  override name = 'LogoutRefusal';
 }
 
 export interface LogoutTokenOptions {
@@ -76,7 +73,7 @@ function unverifiedIssuer(token: string): string {
     const { iss }: { iss?: unknown } = jose.decodeJwt(token);
     return typeof iss === 'string' ? iss : '';
   } catch (error) {
-    throw new LogoutRefusal('the token is not a JWT', error);
+    throw new LogoutRefusal('the token is not a JWT', { cause: error });
   }
 }
 
@@ -99,7 +96,7 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
     return payload;
   } catch (error) {
     if (error instanceof LogoutRefusal) throw error;
-    if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', error);
+    if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', { cause: error });
     const headers = { 'Retry-After': '5' };
     throw new Problem('unavailable', 'The identity provider cannot be reached.', { cause: error, headers });
   }

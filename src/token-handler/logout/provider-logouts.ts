@@ -17,23 +17,16 @@ export interface ProviderLogout {
   sub?: string | undefined;
 }
 
-export interface ProviderLogouts {
-  /** Ends the sessions of this tenant and client that the logout names. Returns their number, or `used` for a used token. */
-  end(logout: ProviderLogout): Promise<number | 'used'>;
-  /**
-   * Whether this session was logged out since redeeming its code began (`since`, milliseconds since 1970). An earlier
-   * logout belongs to an earlier sign-in: the identity provider redeems no code of a session that it has ended.
-   */
-  hasEnded(session: Session, since: number): Promise<boolean>;
-}
+export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
 /** Milliseconds that a logout is remembered: longer than the rest of a sign-in, and than a logout token is valid. */
 const memory = 600_000;
 
-export function createProviderLogouts(options: { sessions: Sessions; marks: Marks; clock: Clock }): ProviderLogouts {
+export function createProviderLogouts(options: { sessions: Sessions; marks: Marks; clock: Clock }) {
   const { sessions, marks, clock } = options;
   return {
-    async end(logout) {
+    /** Ends the sessions of this tenant and client that the logout names. Returns their number, or `used` for a used token. */
+    async end(logout: ProviderLogout): Promise<number | 'used'> {
       // Section 2.6, step 9
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       // First, so that a sign-in that finishes now either sees the mark, or has stored its session already.
@@ -44,7 +37,11 @@ export function createProviderLogouts(options: { sessions: Sessions; marks: Mark
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
-    async hasEnded({ tenantId, clientId, sid, user }, since) {
+    /**
+     * Whether this session was logged out since redeeming its code began (`since`, milliseconds since 1970). An earlier
+     * logout belongs to an earlier sign-in: the identity provider redeems no code of a session that it has ended.
+     */
+    async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;
       const names = [endMark({ tenantId, clientId, sub }), endMark({ tenantId, clientId, sub, sid })];
       const values = await Promise.all(names.map((name) => marks.value(name)));

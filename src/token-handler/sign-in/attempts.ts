@@ -37,13 +37,7 @@ export type TakenAttempt =
   | { kind: 'late'; signIn: SignInRequest }
   | { kind: 'used'; signIn: SignInRequest };
 
-export interface Attempts {
-  /** A new name for a browser's attempts. */
-  nameBrowser(): string;
-  begin(browser: string, signIn: SignInRequest): Promise<Begun>;
-  /** Undefined for a state that this browser did not receive, or received more than an hour ago. */
-  take(browser: string, state: string): Promise<TakenAttempt | undefined>;
-}
+export type Attempts = ReturnType<typeof createAttempts>;
 
 export interface AttemptsOptions {
   /** Undefined: attempts are kept in memory. */
@@ -57,12 +51,13 @@ interface StoredSignIn extends SignInRequest {
   begun: number;
 }
 
-export function createAttempts({ redis, keys, clock }: AttemptsOptions): Attempts {
+export function createAttempts({ redis, keys, clock }: AttemptsOptions) {
   const store = redis ? redisStore(redis, clock) : memoryStore(clock);
   const context = (what: string, browser: string, id: string) => `${what} of attempt ${id} of browser ${browser}`;
   return {
+    /** A new name for a browser's attempts. */
     nameBrowser: () => randomBytes(16).toString('base64url'),
-    async begin(browser, signIn) {
+    async begin(browser: string, signIn: SignInRequest): Promise<Begun> {
       const state = oidc.randomState();
       const secrets = { nonce: oidc.randomNonce(), codeVerifier: oidc.randomPKCECodeVerifier() };
       const id = idOf(state);
@@ -72,7 +67,8 @@ export function createAttempts({ redis, keys, clock }: AttemptsOptions): Attempt
       await store.add(browser, id, { secret, place });
       return { state, ...secrets };
     },
-    async take(browser, state) {
+    /** Undefined for a state that this browser did not receive, or received more than an hour ago. */
+    async take(browser: string, state: string): Promise<TakenAttempt | undefined> {
       const id = idOf(state);
       const taken = await store.take(browser, id);
       if (!taken) return undefined;
