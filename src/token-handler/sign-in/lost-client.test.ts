@@ -1,5 +1,6 @@
 // Sign-ins and sessions of a client that an administrator has deleted or changed in the identity provider's console. The
 // token handler notices it at its next request with the client's credentials.
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -87,4 +88,15 @@ it('a callback gets a 409 registration-required if the client was deleted, until
   expect([refused.status, typeOf(refused.text)]).toEqual([409, required]);
   expect((await world.handler.register('web')).status).toBe(200);
   await world.signIn(browser);
+});
+
+it('a sign-in gets a 503 that asks for a new registration if the key of the stored one is not in the key ring', async () => {
+  const KEY_RING = `other:${randomBytes(32).toString('base64')}`;
+  const replica = await world.handler.startReplica({ env: { KEY_RING } });
+  const { pathname, search } = new URL(world.authUrl());
+  const { status, text } = await createSiteBrowser().request(`${replica.url}${pathname}${search}`);
+  await replica.close();
+  expect(status).toBe(503);
+  expect(text).toContain('An administrator has to register the client again.');
+  expect(world.handler.log.text()).toContain('stored registration cannot be decrypted with KEY_RING');
 });
