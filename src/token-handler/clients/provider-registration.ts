@@ -125,11 +125,9 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
 
 /** RFC 7591 section 3.2.2, RFC 6750 section 3. Only the code, because a description may quote the request. */
 function errorCode(error: unknown): string | undefined {
-  const carriers =
-    error instanceof oidc.WWWAuthenticateChallengeError ? error.cause.map((one) => one.parameters) : [error];
-  const [code] = carriers.flatMap((one) =>
-    typeof one === 'object' && one !== null && 'error' in one ? [one.error] : [],
-  );
+  const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
+  const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;
+  const code = typeof source === 'object' && source !== null && 'error' in source ? source.error : undefined;
   return typeof code === 'string' && /^[a-z_]{1,60}$/.test(code) ? code : undefined;
 }
 

@@ -69,10 +69,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
     },
     async begin({ tenantId, clientId, realm, started }) {
       const id = randomUUID();
-      await pool.query(
-        'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, started) VALUES ($1, $2, $3, $4, $5)',
-        [id, tenantId, clientId, realm, started],
-      );
+      await pool.query(beginSql, [id, tenantId, clientId, realm, started]);
       return id;
     },
     forget: (attemptId) => forgetAttempt(pool, attemptId),
@@ -127,6 +124,9 @@ function open({ keys, log, metrics }: RegistrationStoreOptions, row: StoredRegis
   }
 }
 
+const beginSql =
+  'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, started) VALUES ($1, $2, $3, $4, $5)';
+
 const summariesSql = `SELECT client_id AS id, oidc_client_id AS "clientId", registered_at AS "registeredAt",
   redirect_uris AS "redirectUris" FROM client_registrations WHERE tenant_id = $1`;
 
@@ -177,10 +177,8 @@ async function waitLonger(client: Queryable): Promise<void> {
 /** Registrations of one client run one after another. The first of them has no row that could be locked. */
 async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
   await waitLonger(client);
-  await client.query("SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))", [
-    tenantId,
-    clientId,
-  ]);
+  const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
+  await client.query(sql, [tenantId, clientId]);
 }
 
 async function forgetAttempt(client: Queryable, id: string): Promise<void> {

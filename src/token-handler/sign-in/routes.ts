@@ -172,7 +172,7 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   const verdict = judgeError(error);
   if (verdict === 'passing') return startAgain(options, callback);
   if (verdict === 'failed')
-    throw new Problem('dependency-failed', 'The identity provider could not sign the person in.');
+    throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
   return refusalUrl(new URL(taken.signIn.callbackUrl).origin, client.failureRedirectUrl, error);
 }
 
