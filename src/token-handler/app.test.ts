@@ -1,4 +1,4 @@
-// The token handler as a whole: its route table, and what it says about itself.
+// The token handler's route table, API documentation, health and metrics.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { tokenHandlerApiRoutes } from '../../test/rules/route-tables.ts';
 import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';
@@ -23,7 +23,7 @@ describe('the route table', () => {
   const routes = tokenHandlerApiRoutes();
   const api = routes.filter(({ path }) => path.startsWith(root));
 
-  it('names for every route who may call it', () => {
+  it('declares for every route who may call it', () => {
     expect(routes.length).toBeGreaterThan(8);
     expect(routes.filter((route) => !isGuarded(route)).map(({ method, path }) => `${method} ${path}`)).toEqual([]);
   });
@@ -42,7 +42,7 @@ describe('the route table', () => {
       expect(guards.map(({ name }) => name)).toEqual(['bearer', 'role(token-handler-admin)', 'tenant']);
   });
 
-  it('answers 401 on every route that is not open to anybody, to a request without credentials', async () => {
+  it('responds with 401 to a request without credentials on every route that is not anonymous', async () => {
     const isOpen = ({ guards }: Route) => guards.some(({ name }) => name === 'anonymous');
     for (const { method, path, guards } of routes.filter((route) => !isOpen(route))) {
       const url = `${handler.url}${path.replace(/[:*]\w+/g, 'x')}`;
@@ -52,7 +52,7 @@ describe('the route table', () => {
   });
 });
 
-describe('the document', () => {
+describe('the API documentation', () => {
   it('describes every route of the API once, under its versioned path', async () => {
     const { openapi, paths } = await document();
     expect(openapi).toBe('3.1.0');
@@ -62,12 +62,12 @@ describe('the document', () => {
     expect(Object.keys(paths).filter((path) => /^\/token-handler\/(?!v1)/.test(path))).toEqual([]);
   });
 
-  it('is served to clients of the older platform, and as a page', async () => {
+  it('is available at the address of the older platform, and as a page', async () => {
     expect((await call(`${handler.url}/swagger/docs/v1`)).body).toEqual(await document());
     expect((await call(`${handler.url}/docs`)).text).toContain('Token handler');
   });
 
-  it('has a page that loads, and in which axe finds no accessibility violation', async () => {
+  it('has a page that loads and has no accessibility violations', async () => {
     const browser = await launchChromium();
     onTestFinished(() => browser.close());
     for (const [colorScheme, width] of [['light', 1200] as const, ['dark', 360] as const]) {
@@ -83,7 +83,7 @@ describe('the document', () => {
   });
 });
 
-it('an unknown path is 404, and a known path with another method 405 with Allow, under both roots', async () => {
+it('an unknown path is a 404, and an unsupported method a 405 with Allow, under both roots', async () => {
   for (const root of ['/token-handler/v1', '/token-handler']) {
     expect((await call(`${handler.url}${root}/nothing`)).status).toBe(404);
     const answer = await call(`${handler.url}${root}/clients/x`, { method: 'DELETE' });
@@ -92,7 +92,7 @@ it('an unknown path is 404, and a known path with another method 405 with Allow,
   }
 });
 
-it('GET /health tells what the token handler depends on', async () => {
+it('GET /health shows whether each dependency works', async () => {
   expect((await call(`${handler.url}/health`)).body).toEqual({
     access: true,
     directory: true,
@@ -104,11 +104,11 @@ it('GET /health tells what the token handler depends on', async () => {
   });
 });
 
-it('it registers its configuration definition, role and event at the platform when it starts', async () => {
+it('the token handler registers its configuration definition, role and event at the platform when it starts', async () => {
   await expect.poll(() => handler.log.text()).toContain('registered at the platform');
 });
 
-it('it is alive and ready on the metrics port, where its metrics are', async () => {
+it('the token handler serves its liveness, readiness and metrics on the metrics port', async () => {
   expect((await fetch(`${handler.metricsUrl}/livez`)).status).toBe(200);
   await expect.poll(async () => (await fetch(`${handler.metricsUrl}/readyz`)).status).toBe(200);
   const metrics = await (await fetch(`${handler.metricsUrl}/metrics`)).text();

@@ -1,30 +1,25 @@
 // The token handler's route table and request listener. Every route is served under /token-handler/v1 and, for frontends
 // whose proxy does not rewrite, under /token-handler. Requests for targets go to the proxy, all others to Express.
 import type { RequestListener } from 'node:http';
-import type { Express } from 'express';
-import type pg from 'pg';
-import type { Platform } from '../platform/platform.ts';
+import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
-import type { Clock } from '../service/clock.ts';
+import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
 import { createHttpApp, type Route } from '../service/http/http-app.ts';
 import { createPlainListener } from '../service/http/plain-listener.ts';
 import { addressLimit, type RateLimits } from '../service/limits/rate-limit.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
-import type { Logger } from '../service/operations/log.ts';
-import type { Metrics } from '../service/operations/metrics.ts';
-import type { Redis } from '../service/redis/redis.ts';
-import type { Urns } from '../service/urn.ts';
+import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Clients } from './clients/clients.ts';
 import { type ClientRouteOptions, listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
-import type { TokenHandlerConfig } from './config.ts';
-import { createHealthChecks } from './health.ts';
-import { backchannelRoute, type LogoutParts, logoutRoute } from './logout/routes.ts';
+import type { Foundation } from './foundation.ts';
+import { backchannelRoute, type LogoutOptions, logoutRoute } from './logout/routes.ts';
 import { deleteSessionRoute, listSessionsRoute, type SessionRouteOptions } from './sessions/routes.ts';
 import type { Sessions } from './sessions/sessions.ts';
+import { redisProblem } from './sessions/store.ts';
 import type { RelyingParty } from './sign-in/relying-party.ts';
-import { authRoute, callbackRoute, type SignInParts } from './sign-in/routes.ts';
+import { authRoute, callbackRoute, type SignInOptions } from './sign-in/routes.ts';
 import type { SignIns } from './sign-in/sign-ins.ts';
 import type { TargetGuards } from './targets/handler.ts';
 import { isForTargets, targetPatternOf } from './targets/path.ts';
@@ -32,16 +27,7 @@ import { targetRoute } from './targets/routes.ts';
 import type { Targets } from './targets/targets.ts';
 
 /** The modules of a token handler, running but not listening (`start.ts`). */
-export interface TokenHandler {
-  config: TokenHandlerConfig;
-  log: Logger;
-  metrics: Metrics;
-  clock: Clock;
-  urns: Urns;
-  platform: Platform;
-  pool: pg.Pool;
-  /** Undefined: sessions are kept in memory. */
-  redis: Redis | undefined;
+export interface TokenHandler extends Foundation {
   rateLimits: RateLimits;
   relyingParty: RelyingParty;
   clients: Clients;
@@ -59,8 +45,8 @@ const root = '/token-handler/v1';
 export interface TokenHandlerRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;
   clients: ClientRouteOptions;
-  signIn: SignInParts;
-  logout: LogoutParts;
+  signIn: SignInOptions;
+  logout: LogoutOptions;
   sessions: SessionRouteOptions;
   targets: TargetGuards;
 }
@@ -97,12 +83,21 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const backchannelLimit = addressLimit(rateLimits.exact({ name: 'backchannel-logout', ...perWindow }));
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
-    about: { checks: createHealthChecks(tokenHandler), clock },
+    about: { checks: healthChecks(tokenHandler), clock },
     clients: { ...administrator, ...clients, allowInsecureRedirectUris },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, log },
     sessions: { ...administrator, ...targets.guards, sessions },
     targets: targets.guards,
+  };
+}
+
+/** What `GET /health` checks: the platform's services, the database and Redis. */
+function healthChecks({ config, platform, redis, urns }: TokenHandler) {
+  return {
+    ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
+    db: () => canConnect(config.DATABASE_URL),
+    sessions: async () => (await redisProblem(redis)) === undefined,
   };
 }
 
@@ -115,25 +110,12 @@ function administratorGuards({ config, platform, urns, log, metrics, clock }: To
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 
-function createApp(tokenHandler: TokenHandler): Express {
-  const { config, log, metrics } = tokenHandler;
-  return createHttpApp({
-    log,
-    metrics,
-    routes: tokenHandlerRoutes(routeOptions(tokenHandler)),
-    trustedProxies: config.TRUSTED_PROXIES,
-    corsOrigins: config.CORS_ORIGINS,
-    bodyLimit: config.BODY_LIMIT,
-  });
-}
-
-/** Express' router and body handling cost more than the proxy itself, so requests for targets do not enter it. */
+/** Express's router and body handling cost more than the proxy itself, so requests for targets bypass them. */
 export function createTokenHandlerListener(tokenHandler: TokenHandler): RequestListener {
   const { config, log, metrics, targets } = tokenHandler;
-  const app = createApp(tokenHandler);
-  const proxy = createPlainListener(
-    { log, metrics, trustedProxies: config.TRUSTED_PROXIES },
-    { routeOf: targetPatternOf, serve: targets.handler },
-  );
+  const common = { log, metrics, trustedProxies: config.TRUSTED_PROXIES };
+  const routes = tokenHandlerRoutes(routeOptions(tokenHandler));
+  const app = createHttpApp({ ...common, routes, corsOrigins: config.CORS_ORIGINS, bodyLimit: config.BODY_LIMIT });
+  const proxy = createPlainListener(common, { routeOf: targetPatternOf, serve: targets.handler });
   return (request, response) => (isForTargets(request) ? proxy(request, response) : app(request, response));
 }

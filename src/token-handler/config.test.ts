@@ -1,4 +1,4 @@
-// What the token handler's environment may be.
+// The token handler's configuration.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../service/operations/config.ts';
@@ -24,7 +24,7 @@ const problemsOf = (env: Record<string, string>) => {
   }
 };
 
-it('what must be given is enough', () => {
+it('the configuration is complete with the variables that have no default', () => {
   expect(problemsOf(complete)).toEqual([]);
   const config = parseConfig(configSchema, complete);
   expect(config).toMatchObject({ ALLOW_INSECURE_REDIRECT_URIS: false, TENANT_HEADER: 'X-PLATFORM-TENANT' });
@@ -32,7 +32,7 @@ it('what must be given is enough', () => {
   expect(config.BUILDER_APP_URL).toBeUndefined();
 });
 
-it('what need not be given is as the decisions have it: names, lifetimes, limits', () => {
+it('the configuration has the documented defaults for names, lifetimes and limits', () => {
   const minute = 60_000;
   expect(parseConfig(configSchema, complete)).toMatchObject({
     URN_PREFIX: 'urn:example',
@@ -58,7 +58,7 @@ it('what need not be given is as the decisions have it: names, lifetimes, limits
   expect(parseConfig(configSchema, complete).UPSTREAM_ALLOWED_DOMAINS).toBeUndefined();
 });
 
-it('every problem is reported at once', () => {
+it('an invalid configuration is reported with all its problems', () => {
   const problems = problemsOf({ KEY_RING: 'short', BUILDER_APP_URL: 'ftp://x', PUBLIC_URL: '/', PORT: 'x' });
   expect(problems.map(({ name }) => name)).toEqual(
     expect.arrayContaining([
@@ -74,7 +74,7 @@ it('every problem is reported at once', () => {
   );
 });
 
-it('an idle time above the longest session is refused', () => {
+it('SESSION_IDLE must not be longer than SESSION_MAX_AGE', () => {
   const problem = 'must not be longer than SESSION_MAX_AGE';
   expect(problemsOf({ ...complete, SESSION_IDLE: 'P1D' })).toEqual([{ name: 'SESSION_IDLE', problem }]);
 });
@@ -85,10 +85,10 @@ describe('KEY_RING', () => {
     expect(problemsOf(without)).toEqual([{ name: 'KEY_RING', problem: 'is required' }]);
   });
 
-  it('with a key that is too short is refused without showing it', () => {
+  it('is refused if a key is too short, without showing the key', () => {
     const short = randomBytes(16).toString('base64');
     const [problem] = problemsOf({ ...complete, KEY_RING: `a:${key},b:${short}` });
-    expect(problem).toEqual({ name: 'KEY_RING', problem: 'key 2 of the ring has less than 32 bytes' });
+    expect(problem).toEqual({ name: 'KEY_RING', problem: 'key 2 of the ring has fewer than 32 bytes' });
   });
 });
 
@@ -106,18 +106,18 @@ describe('BUILDER_APP_URL', () => {
     'builder.example.org',
     'javascript:alert(1)',
     'https://a:b@builder.example.org',
-  ])('is nothing but http or https, without credentials: %s', (url) => {
+  ])('must be http or https, without credentials: %s', (url) => {
     expect(problemsOf({ ...complete, BUILDER_APP_URL: url }).map(({ name }) => name)).toEqual(['BUILDER_APP_URL']);
   });
 });
 
 describe('TARGET_DROPPED_HEADERS', () => {
-  it('is a list of header names, each perhaps with a star at its end', () => {
+  it('is a list of header names, which may end in an asterisk', () => {
     const config = parseConfig(configSchema, { ...complete, TARGET_DROPPED_HEADERS: 'X-Staff-Id, X-Internal-*,' });
     expect(config.TARGET_DROPPED_HEADERS).toEqual(['X-Staff-Id', 'X-Internal-*']);
   });
 
-  it('with anything else keeps the service from starting', () => {
+  it('is refused if it contains anything else', () => {
     for (const TARGET_DROPPED_HEADERS of ['*', 'X-*-Id', 'X Staff', 'X-A: b', 'X-A, é'])
       expect(problemsOf({ ...complete, TARGET_DROPPED_HEADERS })).toMatchObject([{ name: 'TARGET_DROPPED_HEADERS' }]);
   });

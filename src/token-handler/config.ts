@@ -1,5 +1,4 @@
-// The configuration of the token handler, from its environment. Whoever adds a part to the process adds its settings to
-// the part's own section here; every problem of all of them is reported at once.
+// The token handler's configuration, read from the environment. All problems are reported together.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
 import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/operations/config.ts';
@@ -68,7 +67,7 @@ const targetFields = {
       'Hosts that targets outside the platform namespace may use, such as api.example.ca, *.example.ca or host:8443; if not set, every host',
     ),
   TARGET_DROPPED_HEADERS: csv()
-    .refine((names) => names.every(isHeaderPattern), 'must be a list of header names, each perhaps with a trailing *')
+    .refine((names) => names.every(isHeaderPattern), 'must be a list of header names, which may end in *')
     .describe(
       'Request headers that the proxy drops in addition to those in docs/target-headers.md, such as X-Staff-Id, X-Internal-*',
     ),
@@ -108,12 +107,11 @@ const targetFields = {
 };
 
 function parseAllowedDomains(text: string, context: z.RefinementCtx<string | undefined>): AllowedDomain[] {
-  const items = text.split(',').map((item) => item.trim());
-  const domains = items.map(parseAllowedDomain);
-  const isUnusable = domains.includes(undefined);
-  if (isUnusable)
-    context.addIssue('must be a list of host names, *.host names and addresses, each perhaps with a port');
-  return isUnusable ? [] : (domains as AllowedDomain[]);
+  const items = text.split(',');
+  const domains = items.map((item) => parseAllowedDomain(item.trim())).filter((domain) => domain !== undefined);
+  if (domains.length < items.length)
+    context.addIssue('must be a list of host names, *.host names and addresses, which may have a port');
+  return domains;
 }
 
 const settings = z.object({

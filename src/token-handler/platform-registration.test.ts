@@ -1,4 +1,4 @@
-// What is registered, as the platform's services will judge it.
+// Whether the platform's services accept the registration.
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { registered } from './platform-registration.ts';
@@ -27,39 +27,50 @@ describe('the schema of the client configuration', () => {
   it.each([
     ['nothing', {}],
     ['clients under the property clients', { clients: { 'permits-web': full, bare: {} } }],
-    ['clients at the top', { 'permits-web': full, clients: {} }],
+    ['clients at the top level', { 'permits-web': full, clients: {} }],
     ['targets as a map', { clients: { a: { targets: { forms: { upstream: 'x' }, files: 'file-service' } } } }],
-    ['null for what is not set', { clients: { a: { description: null, scope: null, prompt: null, targets: null } } }],
+    [
+      'null for fields that are not set',
+      { clients: { a: { description: null, scope: null, prompt: null, targets: null } } },
+    ],
     ['fields of the older platform', { clients: { a: { disableVerifyHost: true } } }],
-  ])('takes %s', (_, configuration) => {
+  ])('accepts %s', (_, configuration) => {
     expect(takes(configuration), JSON.stringify(validate.errors)).toBe(true);
   });
 
   it.each([
-    ['an id that the interface does not know', { clients: { 'a/b': {} } }],
-    ['a client that is none', { clients: { a: 'x' } }],
-    ['a client at the top that is none', { a: 1 }],
-    ['redirect URIs that are no list', { clients: { a: { redirectUris: 'https://a.example' } } }],
+    ['an id with a slash', { clients: { 'a/b': {} } }],
+    ['a text for a client', { clients: { a: 'x' } }],
+    ['a number for a client at the top level', { a: 1 }],
+    ['a text for redirect URIs', { clients: { a: { redirectUris: 'https://a.example' } } }],
     ['a redirect URI with a fragment', { clients: { a: { redirectUris: ['https://a.example/#'] } } }],
     ['a target without upstream', { clients: { a: { targets: [{ id: 'x' }] } } }],
     ['a text for keycloakLogout', { clients: { a: { keycloakLogout: 'yes' } } }],
     ['an unknown prompt', { clients: { a: { prompt: 'always' } } }],
+    ['a field with a missing letter', { clients: { a: { targts: [] } } }],
+    ['a field with a wrong letter', { clients: { a: { redirectURis: [] } } }],
+    ['a field with an extra letter', { a: { scopes: 'email' } }],
   ])('refuses %s', (_, configuration) => {
     expect(takes(configuration)).toBe(false);
   });
 
-  it('sets no defaults, which the configuration service would write into what a tenant stored', () => {
+  it('sets no defaults, because the configuration service would write them into the documents of tenants', () => {
     expect(JSON.stringify(registered.definitions)).not.toContain('"default"');
   });
 });
 
-it('the role token-handler-admin is brought, which tenant administrators get', () => {
+it('the problem of a misspelt field of a client names the field', () => {
+  expect(takes({ clients: { a: { targts: [{ id: 'x', upstream: 'form-service' }] } } })).toBe(false);
+  expect(validate.errors?.map(({ instancePath }) => instancePath)).toContain('/clients/a/targts');
+});
+
+it('the registration contains the role token-handler-admin, which tenant administrators get', () => {
   expect(registered.roles?.map(({ role, inTenantAdmin }) => [role, inTenantAdmin])).toEqual([
     ['token-handler-admin', true],
   ]);
 });
 
-it('the event client-registered is brought, with a schema that compiles', () => {
+it('the registration contains the event client-registered, with a schema that compiles', () => {
   expect(registered.events?.map(({ name }) => name)).toEqual(['client-registered']);
   const payload = ajv.compile(registered.events?.[0]?.payloadSchema ?? false);
   const client = { id: 'a', name: 'A', clientId: 'x' };
@@ -67,7 +78,7 @@ it('the event client-registered is brought, with a schema that compiles', () => 
   expect(payload({ client })).toBe(false);
 });
 
-it('it holds no null, which the configuration service cannot merge, and only what JSON can carry', () => {
+it('the registration contains only JSON values, and no null, which the configuration service cannot merge', () => {
   expect(JSON.parse(JSON.stringify(registered))).toEqual(registered);
   const values = (value: unknown): unknown[] =>
     typeof value === 'object' && value !== null ? Object.values(value).flatMap(values) : [value];

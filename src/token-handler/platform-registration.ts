@@ -1,5 +1,5 @@
-// What the token handler brings to the platform: the shape of client configuration, its role and its event. It is written
-// in the background at startup and blocks nothing.
+// What the token handler registers at the platform: the schema of the client configuration, its role and its event.
+// Registration runs in the background at startup and delays nothing.
 import type { Registered } from '../platform/registration.ts';
 import { clientRegistered } from './clients/registrar.ts';
 
@@ -17,33 +17,51 @@ const target = {
   ],
 };
 
+const fields = {
+  id: { type: 'string', pattern: idPattern },
+  name: text,
+  description: text,
+  redirectUris: { type: ['array', 'null'], items: { type: 'string', pattern: '^https?://[^#]*$' } },
+  targets: {
+    anyOf: [
+      { type: 'null' },
+      { type: 'array', items: target },
+      { type: 'object', propertyNames: { pattern: idPattern }, additionalProperties: target },
+    ],
+  },
+  keycloakLogout: { type: ['boolean', 'null'] },
+  authCallbackUrl: text,
+  scope: { anyOf: [text, texts] },
+  prompt: { anyOf: [{ type: 'null' }, { enum: ['none', 'login', 'consent', 'select_account'] }] },
+  idpHint: text,
+  successRedirectUrl: text,
+  failureRedirectUrl: text,
+} as const;
+
+/** Matches a name in which one letter is missing, wrong or too many. The name itself does not match. */
+function misspelt(name: string): string {
+  const letters = [...name, ''];
+  const variants = letters.map((letter, at) => {
+    const [before, after] = [name.slice(0, at), name.slice(at)];
+    return letter === '' ? `${before}.` : `${before}(?:.${after}|[^${letter}]?${after.slice(1)})`;
+  });
+  return `^(?:${variants.join('|')})$`;
+}
+
 /**
- * A client (draft-07). It sets no defaults, because the configuration service would write them into what a tenant
- * stored, and allows unknown fields, because clients of the older platform have more.
+ * A client (draft-07). It sets no defaults, because the configuration service would write them into what a tenant stored.
+ * Unknown fields are allowed, because clients of the older platform have more, unless they look misspelt.
  */
 const clientSchema = {
   type: 'object',
-  properties: {
-    id: { type: 'string', pattern: idPattern },
-    name: text,
-    description: text,
-    redirectUris: { type: ['array', 'null'], items: { type: 'string', pattern: '^https?://[^#]*$' } },
-    targets: {
-      anyOf: [
-        { type: 'null' },
-        { type: 'array', items: target },
-        { type: 'object', propertyNames: { pattern: idPattern }, additionalProperties: target },
-      ],
-    },
-    keycloakLogout: { type: ['boolean', 'null'] },
-    authCallbackUrl: text,
-    scope: { anyOf: [text, texts] },
-    prompt: { anyOf: [{ type: 'null' }, { enum: ['none', 'login', 'consent', 'select_account'] }] },
-    idpHint: text,
-    successRedirectUrl: text,
-    failureRedirectUrl: text,
-  },
-} as const;
+  properties: fields,
+  // Short names resemble each other by accident.
+  patternProperties: Object.fromEntries(
+    Object.keys(fields)
+      .filter((name) => name.length > 4)
+      .map((name) => [misspelt(name), false]),
+  ),
+};
 
 const id = { type: 'string' };
 
@@ -64,14 +82,14 @@ export const registered: Registered = {
   roles: [
     {
       role: 'token-handler-admin',
-      description: 'Administrator of the token handler: registers clients and sees and ends sessions.',
+      description: 'Administrator of the token handler: registers clients, and lists and ends sessions.',
       inTenantAdmin: true,
     },
   ],
   events: [
     {
       name: clientRegistered,
-      description: 'A client was registered at the access service.',
+      description: 'A client was registered at the identity provider.',
       payloadSchema: {
         type: 'object',
         required: ['client', 'registeredBy'],

@@ -1,5 +1,5 @@
-// With another URN prefix, everything that is named by URN is named by that: the service itself, its role, tenants, what
-// a bare target means, and which upstreams are the platform's own.
+// Another URN prefix changes every URN: of the service itself, its role, tenants, targets without prefix, and the platform's
+// own upstreams.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
   const client = {
     targets: ['directory-service', { id: 'configuration', upstream: 'urn:ads:platform:configuration-service:v2' }],
   };
-  // No host at all is allowed but this one, which is nobody's.
+  // The only allowed host does not exist.
   world = await startSessionWorld({ platform, client, env: { UPSTREAM_ALLOWED_DOMAINS: 'nobody.example' } });
 });
 afterAll(async () => {
@@ -25,7 +25,7 @@ afterAll(async () => {
   await platform.access.close();
 });
 
-it('URN_PREFIX names the service, its role and its tenants', async () => {
+it('URN_PREFIX determines the URNs of the service, its role and its tenants', async () => {
   const { handler } = world;
   expect(platform.access.urns.service('token-handler')).toBe('urn:ads:platform:token-handler');
   expect((await handler.api('/clients', { token: await handler.adminToken() })).status).toBe(200);
@@ -41,7 +41,7 @@ it('URN_PREFIX names the service, its role and its tenants', async () => {
   expect(await begin(platform.tenant.id.replace('urn:ads', 'urn:example'))).toBe(404);
 });
 
-it('URN_PREFIX names what a bare target means, and the platform namespace, whose hosts are not checked', async () => {
+it('URN_PREFIX determines the URN of a target without prefix, and the platform namespace, whose hosts are not checked', async () => {
   const { handler } = world;
   const { browser } = await world.signIn(createSiteBrowser(), { email: 'admin@example.com' });
   const target = `${world.site}/token-handler/targets/configuration${latest}`;
@@ -50,7 +50,7 @@ it('URN_PREFIX names what a bare target means, and the platform namespace, whose
   const list = async () => (await handler.api('/clients', { token })).body as { id: string; targets: unknown[] }[];
   const [web] = await list();
   expect(web?.targets[0]).toEqual({ id: 'directory-service', upstream: 'urn:ads:platform:directory-service' });
-  // No URN of this platform: an invalid client.
+  // A URN of another platform: an invalid client.
   const foreign = { targets: [{ id: 'x', upstream: 'urn:example:platform:configuration-service:v2' }] };
   await handler.configure({ web: {}, foreign });
   expect((await list()).map(({ id }) => id)).toEqual(['web']);

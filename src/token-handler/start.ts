@@ -12,13 +12,13 @@ import type { StartupPace } from '../service/operations/startup-check.ts';
 import { migrate } from '../service/postgres/migrate.ts';
 import { createPool } from '../service/postgres/postgres.ts';
 import { createUrns } from '../service/urn.ts';
-import { createAccessAddresses } from './access-addresses.ts';
 import { createTokenHandlerListener, type TokenHandler } from './app.ts';
 import { startClients } from './clients/clients.ts';
 import type { UpkeepPace } from './clients/upkeep.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import { createKeyRing } from './keys/key-ring.ts';
 import { registered } from './platform-registration.ts';
+import { createProviderAddresses } from './provider-addresses.ts';
 import { createMemoryStore } from './sessions/memory-store.ts';
 import { createRedisStore } from './sessions/redis-store.ts';
 import { Sessions } from './sessions/sessions.ts';
@@ -57,23 +57,23 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const agent = createHttpAgent();
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
-  const addresses = createAccessAddresses({ accessUrl, accessPublicUrl });
+  const addresses = createProviderAddresses({ accessUrl, accessPublicUrl });
+  const foundation = { config, log, metrics, clock, urns, platform, addresses, keys, pool, redis };
   const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
   const rateLimits = createRateLimits({ redis, clock, log, metrics });
-  const common = { config, keys, clock, log };
-  const clients = startClients({ ...common, platform, addresses, agent, pool, changePool, urns, pace, metrics });
+  const clients = startClients({ ...foundation, agent, changePool, pace });
   const { catalog, registrations } = clients;
   const limits = { maxAge: config.SESSION_MAX_AGE, idle: config.SESSION_IDLE };
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   const cookieName = config.SESSION_COOKIE;
-  const sessions = new Sessions({ ...common, store, limits, cookieName, registrations, relyingParty });
-  const signIns = createSignIns({ ...common, redis, addresses, tenants, registrations, sessions });
-  const targets = createTargets({ config, sessions, tenants, rateLimits, catalog, directory, urns, log, metrics });
+  const sessions = new Sessions({ ...foundation, store, limits, cookieName, registrations, relyingParty });
+  const signIns = createSignIns({ ...foundation, registrations, sessions });
+  const targets = createTargets({ ...foundation, sessions, tenants, rateLimits, catalog, directory });
   platform.register(registered);
   void platform.preload();
   return {
-    ...{ config, log, metrics, clock, urns, platform, pool, redis, rateLimits, relyingParty },
-    ...{ clients, sessions, signIns, targets },
+    ...foundation,
+    ...{ rateLimits, relyingParty, clients, sessions, signIns, targets },
     async close() {
       rateLimits.close();
       await targets.close();

@@ -5,7 +5,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { rowColumns, toRegistration } from '../../src/token-handler/clients/registration-row.ts';
+import {
+  openRegistration,
+  registrationColumns,
+  type StoredRegistration,
+} from '../../src/token-handler/clients/registration.ts';
 import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
 import { dumpDatabase, placesOf, tells } from '../support/database-dump.ts';
 import { startTestPlatform, type TestPlatform } from '../support/platform.ts';
@@ -44,12 +48,10 @@ function note(name: string, secret: string | null | undefined): void {
 }
 
 async function noteRegistration(name: string): Promise<void> {
-  const rows = await world.handler.rows<Parameters<typeof toRegistration>[1]>(
-    `SELECT ${rowColumns} FROM client_registrations`,
-  );
+  const rows = await world.handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   const row = rows[0];
   if (!row) throw new Error('nothing is registered');
-  const { clientSecret, registrationAccessToken } = toRegistration(createKeyRing(world.handler.config.KEY_RING), row);
+  const { clientSecret, registrationAccessToken } = openRegistration(createKeyRing(world.handler.config.KEY_RING), row);
   note(`client secret ${name}`, clientSecret);
   note(`management token ${name}`, registrationAccessToken);
 }

@@ -9,9 +9,9 @@ import pino from 'pino';
 import type { Clock } from '../../src/service/clock.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { createRedis, type Redis } from '../../src/service/redis/redis.ts';
-import { createAccessAddresses } from '../../src/token-handler/access-addresses.ts';
 import type { Registration } from '../../src/token-handler/clients/registration.ts';
 import { createKeyRing } from '../../src/token-handler/keys/key-ring.ts';
+import { createProviderAddresses } from '../../src/token-handler/provider-addresses.ts';
 import { handleOf } from '../../src/token-handler/sessions/cookies.ts';
 import { createMemoryStore } from '../../src/token-handler/sessions/memory-store.ts';
 import { createRedisStore } from '../../src/token-handler/sessions/redis-store.ts';
@@ -92,7 +92,7 @@ export async function startSessionReplica(options: SessionReplicaOptions): Promi
   const redis = topology && createRedis({ settings: { topology }, log, metrics });
   const store = redis ? createRedisStore(redis, limits) : createMemoryStore({ ...limits, clock });
   if (redis) for (let waited = 0; !redis.tracked.isLive && waited < 5_000; waited += 10) await delay(10);
-  const addresses = createAccessAddresses({
+  const addresses = createProviderAddresses({
     accessUrl: options.accessUrl ?? access.url,
     accessPublicUrl: access.url,
   });

@@ -6,7 +6,7 @@ import { systemClock } from '../../service/clock.ts';
 import { unsharedPool } from '../../service/postgres/shared-pool.ts';
 import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
 import type { QuarantinePosition, QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
-import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-quarantine.ts';
+import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
 /** The quarantine of each service, by a table that only this service has. */

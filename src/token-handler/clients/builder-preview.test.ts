@@ -1,4 +1,4 @@
-// The core client builder-preview, written at startup.
+// The core client builder-preview, which is written at startup.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -48,23 +48,22 @@ async function core(): Promise<{ clients?: Record<string, unknown> }> {
   return answer.body as { clients?: Record<string, unknown> };
 }
 const written = async () => (await core()).clients?.['builder-preview'];
-const writes = (log: ReturnType<typeof captureLog>) =>
-  log.lines().filter(({ msg }) => msg === 'a core client was written');
+const writes = (log: ReturnType<typeof captureLog>) => log.lines().filter(({ msg }) => msg === 'core client written');
 
-describe('with BUILDER_APP_URL', () => {
+describe('the client builder-preview, if BUILDER_APP_URL is set,', () => {
   it('is written with its callback as redirect URI and the targets form-service and file-service', async () => {
     await start('https://builder.example.org');
     await expect.poll(written).toEqual(expected);
   });
 
-  it('leaves the other clients of core as they are', async () => {
+  it('does not change other core clients', async () => {
     await handler.configure({ other: { name: 'Other' } }, { core: true });
     await start('https://builder.example.org');
     await expect.poll(written).toEqual(expected);
     expect((await core()).clients?.other).toEqual({ name: 'Other' });
   });
 
-  it('is written on every startup: what was changed meanwhile is put right, and the log has both sides', async () => {
+  it('is written again at every start: changes are reverted, and the log shows both versions', async () => {
     const changed = { ...expected, description: 'changed', targets: [{ id: 'everything', upstream: 'form-service' }] };
     await handler.configure({ 'builder-preview': changed }, { core: true });
     const log = await start('https://builder.example.org');
@@ -72,7 +71,7 @@ describe('with BUILDER_APP_URL', () => {
     await expect.poll(() => writes(log)).toMatchObject([{ before: changed, after: expected }]);
   });
 
-  it('is not written when it stands there as it should', async () => {
+  it('is not written if it is up to date', async () => {
     await handler.configure({ 'builder-preview': { ...expected, description: 'x' } }, { core: true });
     await start('https://builder.example.org');
     await expect.poll(written).toEqual(expected);
@@ -82,13 +81,16 @@ describe('with BUILDER_APP_URL', () => {
     expect(writes(log)).toEqual([]);
   });
 
-  it.each(['https://builder.example.org/', 'https://builder.example.org//'])('may end in a slash: %s', async (url) => {
-    await handler.configure({}, { core: true });
-    await start(url);
-    await expect.poll(written).toEqual(expected);
-  });
+  it.each(['https://builder.example.org/', 'https://builder.example.org//'])(
+    'may have a URL with trailing slashes: %s',
+    async (url) => {
+      await handler.configure({}, { core: true });
+      await start(url);
+      await expect.poll(written).toEqual(expected);
+    },
+  );
 
-  it('may have a path, and may be http for localhost', async () => {
+  it('may have a URL with a path, and http for localhost', async () => {
     await start('http://localhost:4200/builder');
     await expect.poll(written).toMatchObject({
       redirectUris: ['http://localhost:4200/builder/token-handler/clients/builder-preview/callback'],
@@ -96,14 +98,14 @@ describe('with BUILDER_APP_URL', () => {
   });
 
   it.each(['ftp://builder.example.org', 'builder.example.org', 'javascript:alert(1)'])(
-    'is a configuration error when it is not http or https: %s',
+    'cannot have a URL other than http or https: %s',
     async (url) => {
       await expect(start(url)).rejects.toThrow(/BUILDER_APP_URL: must be an http or https URL/);
     },
   );
 });
 
-it('without BUILDER_APP_URL nothing is written', async () => {
+it('builder-preview is not written without BUILDER_APP_URL', async () => {
   await handler.configure({}, { core: true });
   const log = captureLog();
   replica = await handler.startReplica({ log });
@@ -111,12 +113,12 @@ it('without BUILDER_APP_URL nothing is written', async () => {
   expect(await written()).toBeUndefined();
 });
 
-it('while the configuration service is down, the service is ready all the same, and writes it once it is back', async () => {
+it('while the configuration service is down, the token handler is ready, and writes builder-preview later', async () => {
   await handler.configure({}, { core: true });
   await proxy.break(503, { at: 1 });
   const log = await start('https://builder.example.org', { DIRECTORY_URL: `${proxy.url}/directory/v2` });
   await expect.poll(async () => (await fetch(`${replica?.metricsUrl}/readyz`)).status).toBe(200);
-  await expect.poll(() => log.text()).toContain('a core client cannot be written');
+  await expect.poll(() => log.text()).toContain('background task failed, retrying');
   expect(await written()).toBeUndefined();
   await proxy.heal();
   await expect.poll(written).toEqual(expected);

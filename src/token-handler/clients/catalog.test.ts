@@ -1,4 +1,4 @@
-// Where clients come from: the configuration of the tenant and of core, on a real configuration service.
+// Reads clients from the configurations of tenant and core, in a real configuration service.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { testServiceSecret } from '../../../test/support/access.ts';
 import { type CapturedLog, captureLog } from '../../../test/support/captured-log.ts';
@@ -57,7 +57,7 @@ beforeEach(async () => {
 });
 afterAll(() => platform.close());
 
-/** Replaces the whole document, past any cache. */
+/** Replaces the whole document, without going through a cache. */
 async function write(configuration: unknown, tenant?: string): Promise<void> {
   const query = tenant === undefined ? '' : `?tenantId=${encodeURIComponent(tenant)}`;
   const answer = await call(`${test.url}/configuration/v2/configuration/platform/token-handler${query}`, {
@@ -75,30 +75,30 @@ const invalid = async () => {
 };
 
 describe('the clients of a tenant', () => {
-  it('are none where nothing is configured', async () => {
+  it('do not exist if nothing is configured', async () => {
     await write({});
     await write({}, test.tenant.id);
     expect(await ids()).toEqual([]);
     expect(await catalog.find(test.tenant, 'a')).toBeUndefined();
   });
 
-  it('stand under the property clients', async () => {
+  it('are read from the property clients', async () => {
     await write({ clients: { b: { name: 'B' }, a: {} } }, test.tenant.id);
     expect(await ids()).toEqual(['a', 'b']);
     expect(await catalog.find(test.tenant, 'b')).toMatchObject({ id: 'b', name: 'B', core: false });
   });
 
-  it('are also read at the top, by id, where the property clients does not have the same id', async () => {
+  it('are also read from the top level, unless the property clients has the same id', async () => {
     await write({ a: { name: 'top' }, b: { name: 'top' }, clients: { a: { name: 'grouped' } } }, test.tenant.id);
     expect((await catalog.list(test.tenant)).map(({ name }) => name)).toEqual(['grouped', 'top']);
   });
 
-  it('that are written at the top do not come back when the entry of clients is invalid', async () => {
+  it('are not read from the top level if the property clients has an invalid entry with the same id', async () => {
     await write({ a: {}, clients: { a: { prompt: 'always' } } }, test.tenant.id);
     expect(await ids()).toEqual([]);
   });
 
-  it('are those of core as well, for every tenant', async () => {
+  it('include the core clients, for every tenant', async () => {
     await write({ clients: { shared: {} } });
     await write({ clients: { own: {} } }, test.tenant.id);
     await write({}, test.otherTenant.id);
@@ -108,7 +108,7 @@ describe('the clients of a tenant', () => {
     expect(await catalog.find(test.otherTenant, 'own')).toBeUndefined();
   });
 
-  it('cannot change or replace a client of core: with the same id, the one of core is used', async () => {
+  it('cannot change or replace a core client with the same id', async () => {
     await write({ clients: { shared: { name: 'core', targets: [] } } });
     await write({ clients: { shared: { name: 'tenant', targets: ['form-service'] } } }, test.tenant.id);
     const expected = { name: 'core', targets: [], core: true };
@@ -116,7 +116,7 @@ describe('the clients of a tenant', () => {
     expect(await catalog.list(test.tenant)).toMatchObject([expected]);
   });
 
-  it('cannot take the id of a client of core while its entry there is invalid', async () => {
+  it('cannot use the id of an invalid core client', async () => {
     await write({ clients: { shared: { prompt: 'always' } } });
     await write({ clients: { shared: {} } }, test.tenant.id);
     expect(await catalog.find(test.tenant, 'shared')).toBeUndefined();
@@ -124,7 +124,7 @@ describe('the clients of a tenant', () => {
   });
 
   it.each(['constructor', 'toString', '__proto__', 'clients'])(
-    'are not found by the name of a property of all objects: %s',
+    'are not confused with properties of JavaScript objects: %s',
     async (name) => {
       await write({ clients: { a: {} } });
       await write({}, test.tenant.id);
@@ -136,14 +136,14 @@ describe('the clients of a tenant', () => {
     ['a text', 'x'],
     ['a list', [{ id: 'a' }]],
     ['a list of clients', { clients: [{ id: 'a' }] }],
-  ])('are none where the configuration is %s', async (_, configuration) => {
+  ])('do not exist if the configuration is %s', async (_, configuration) => {
     await write({});
     await write(configuration, test.tenant.id);
     expect(await ids()).toEqual([]);
   });
 });
 
-it('a client with a misspelt field works without it, and the log names the field once for a revision', async () => {
+it('a client with an unknown field works, and the log names the field once for each revision', async () => {
   await write({});
   await write({ clients: { a: { targts: [{ id: 'secret' }], name: 'A' } } }, test.tenant.id);
   expect(await ids()).toEqual(['a']);
@@ -156,11 +156,11 @@ it('a client with a misspelt field works without it, and the log names the field
 describe('an invalid client', () => {
   const broken = { redirectUris: ['http://permits.example.org/secret-path'], prompt: 'always', targets: [{ id: 'x' }] };
 
-  it('is left out without harm to the others, logged with its reasons and without its values', async () => {
+  it('is left out without affecting the others; the log has the reasons and no values', async () => {
     await write({});
     await write({ clients: { a: {}, broken, c: {} } }, test.tenant.id);
     expect(await ids()).toEqual(['a', 'c']);
-    const lines = log.lines().filter(({ msg }) => msg === 'a client is left out: it breaks a rule');
+    const lines = log.lines().filter(({ msg }) => msg === 'invalid client left out');
     expect(lines).toMatchObject([{ level: 'warn', client: 'broken', place: 'tenant', tenant: test.tenant.id }]);
     const reasons = lines[0]?.reasons as string[];
     expect(reasons.map((reason) => reason.split(':')[0]).sort()).toEqual(['prompt', 'redirectUris', 'targets']);
@@ -181,7 +181,7 @@ describe('an invalid client', () => {
     );
   });
 
-  it('is logged and counted once for a revision, however often it is read', async () => {
+  it('is logged and counted once for each revision', async () => {
     await write({});
     await write({ clients: { broken: { prompt: 'x' } } }, test.tenant.id);
     for (let read = 0; read < 5; read += 1) {
@@ -193,10 +193,10 @@ describe('an invalid client', () => {
   });
 });
 
-describe('the reads', () => {
+describe('the catalogue of clients', () => {
   const configurationCalls = () => proxy.calls.filter((line) => line.includes('token-handler')).length;
 
-  it('happen once a minute for core, and once for the tenant unless the client is a core client', async () => {
+  it('reads core configuration once a minute, and the tenant’s unless the client is a core client', async () => {
     await write({ clients: { a: {} } });
     await write({ clients: { b: {} } }, test.tenant.id);
     for (let read = 0; read < 10; read += 1) await catalog.find(test.tenant, 'b');
@@ -208,7 +208,7 @@ describe('the reads', () => {
     await expect.poll(configurationCalls).toBe(4);
   });
 
-  it('bridge an outage of the configuration service for 5 minutes and no longer, because targets grant permission', async () => {
+  it('survives an outage of the configuration service for 5 minutes and no longer, because targets grant permission', async () => {
     await write({ clients: { a: {} } });
     await catalog.find(test.tenant, 'a');
     await proxy.break(500, { at: 1 });
@@ -219,7 +219,7 @@ describe('the reads', () => {
     await expect(catalog.list(test.tenant)).rejects.toMatchObject({ name: 'PlatformError' });
   });
 
-  it('fail while only one of the two configurations can be read: a client of core must not be missed', async () => {
+  it('fails while one of the two configurations cannot be read, so that no core client is missed', async () => {
     await proxy.break(500, { at: 1, times: 3 });
     await expect(catalog.find(test.tenant, 'a')).rejects.toMatchObject({ name: 'PlatformError' });
   });

@@ -1,10 +1,11 @@
 // Reads the clients of a tenant from the configuration service: its own and those of core. A tenant cannot change or
-// replace a client of core. An invalid entry is left out, logged and counted, and does not affect the others.
+// replace a core client. An invalid entry is left out, logged and counted, and does not affect the others.
 import prom from 'prom-client';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
 import type { Tenant } from '../../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
+import { Problem } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -32,69 +33,61 @@ export interface CatalogOptions {
 /** Entries of one document by id; undefined for an invalid entry. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
-const none: Entries = new Map();
-const corePlace = { core: true } as const;
-const permission = { permission: true } as const;
+/** Throws Problem `not-found` if the tenant has no such client. */
+export async function requireClient(
+  catalog: Pick<ClientCatalog, 'find'>,
+  tenant: Tenant,
+  clientId: string,
+): Promise<Client> {
+  const client = await catalog.find(tenant, clientId);
+  if (!client) throw new Problem('not-found', 'The tenant has no such client.');
+  return client;
+}
 
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
-  const { configuration } = options;
+  const { configuration, urns, allowInsecureRedirectUris } = options;
   const report = createReport(options);
   // The cache keeps the object of an unchanged document (platform/cache.ts), so each document is parsed once.
-  const compiled = new WeakMap<Revision, Entries>();
+  const parsedDocuments = new WeakMap<Revision, Entries>();
 
-  function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
-    if (!revision) return none;
-    const known = compiled.get(revision);
+  async function read(place: { core: true } | { tenantId: string }): Promise<Entries> {
+    const revision = await configuration.latest(clientsNamespace, clientsName, place, { permission: true });
+    if (!revision) return new Map();
+    const known = parsedDocuments.get(revision);
     if (known) return known;
-    const entries = readEntries(revision.configuration, { ...options, core: tenantId === undefined }, (id, parsed) =>
-      report(tenantId, id, parsed),
-    );
-    compiled.set(revision, entries);
+    const entries = new Map<string, Client | undefined>();
+    for (const [id, entry] of rawEntries(revision.configuration)) {
+      const rules = { urnPrefix: urns.prefix, allowInsecureRedirectUris, core: 'core' in place };
+      const parsed = parseClient(id, entry, rules);
+      entries.set(id, parsed.client);
+      report('core' in place ? undefined : place.tenantId, id, parsed);
+    }
+    parsedDocuments.set(revision, entries);
     return entries;
   }
 
-  const read = (place: { core: true } | { tenantId: string }) =>
-    configuration.latest(clientsNamespace, clientsName, place, permission);
-
-  const coreEntries = async () => entriesOf(await read(corePlace), undefined);
-  const ownEntries = async ({ id }: Pick<Tenant, 'id'>) => entriesOf(await read({ tenantId: id }), id);
-
   return {
     async list(tenant) {
-      const [core, own] = await Promise.all([coreEntries(), ownEntries(tenant)]);
+      const core = await read({ core: true });
+      const own = await read({ tenantId: tenant.id });
       const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
     async find(tenant, clientId) {
-      const core = entriesOf(await read(corePlace), undefined);
-      // An id that core uses is core's, even if its entry there is invalid.
+      const core = await read({ core: true });
+      // An id that core uses belongs to core, even if the entry there is invalid.
       if (core.has(clientId)) return core.get(clientId);
-      return entriesOf(await read({ tenantId: tenant.id }), tenant.id).get(clientId);
+      return (await read({ tenantId: tenant.id })).get(clientId);
     },
   };
 }
 
-type Rules = Pick<CatalogOptions, 'urns' | 'allowInsecureRedirectUris'> & { core: boolean };
-
-/** Entries of the property `clients`, and entries at the top level whose ids are not in it. */
-function readEntries(
-  document: unknown,
-  { urns, allowInsecureRedirectUris, core }: Rules,
-  report: (id: string, parsed: ParsedClient) => void,
-): Entries {
-  const top = Object.entries(isObject(document) ? document : {});
-  const grouped = top.find(([key]) => key === 'clients')?.[1];
-  const raw = new Map<string, unknown>([
-    ...top.filter(([key]) => key !== 'clients'),
-    ...Object.entries(isObject(grouped) ? grouped : {}),
-  ]);
-  const entries = new Map<string, Client | undefined>();
-  for (const [key, entry] of raw) {
-    const parsed = parseClient(key, entry, { urnPrefix: urns.prefix, allowInsecureRedirectUris, core });
-    entries.set(key, parsed.client);
-    report(key, parsed);
-  }
-  return entries;
+/** The entries of the property `clients`, and those at the top level whose ids are not in it. */
+function rawEntries(document: unknown): Map<string, unknown> {
+  const top = new Map(Object.entries(isObject(document) ? document : {}));
+  const grouped = top.get('clients');
+  top.delete('clients');
+  return new Map([...top, ...Object.entries(isObject(grouped) ? grouped : {})]);
 }
 
 function createReport({ log, metrics }: CatalogOptions) {
@@ -114,6 +107,6 @@ function createReport({ log, metrics }: CatalogOptions) {
     }
     for (const field of new Set(problems.map((problem) => problem.field))) counter.inc({ place, field });
     const reasons = problems.slice(0, 10).map(({ field, detail }) => `${field}: ${detail}`);
-    log.warn({ ...where, reasons }, 'a client is left out: it breaks a rule');
+    log.warn({ ...where, reasons }, 'invalid client left out');
   };
 }

@@ -8,7 +8,7 @@ const fieldsOf = (entry: unknown, key?: string) => read(entry, key).problems?.ma
 const targetsOf = (targets: unknown) => read({ targets }).client?.targets;
 
 describe('a client', () => {
-  it('needs nothing but its id: it has no redirect URIs, no targets, scope openid, and does not log out of the access service', () => {
+  it('needs only an id: by default it has no redirect URIs, no targets, the scope openid, and no logout at the identity provider', () => {
     expect(read({}).client).toEqual({
       id: 'permits-web',
       name: 'permits-web',
@@ -50,7 +50,7 @@ describe('a client', () => {
     expect(read(entry).client).toEqual(read({}).client);
   });
 
-  it('may have fields that nobody here knows, which are ignored', () => {
+  it('may have unknown fields, which are ignored', () => {
     expect(read({ disableVerifyHost: true, core: true }).client).toEqual(read({}).client);
   });
 
@@ -68,17 +68,17 @@ describe('a client', () => {
   it.each([
     ['an id other than its key', { id: 'other' }, 'id'],
     ['an empty name', { name: '' }, 'name'],
-    ['redirect URIs that are no list', { redirectUris: 'https://permits.example.org/cb' }, 'redirectUris'],
+    ['a text for redirect URIs', { redirectUris: 'https://permits.example.org/cb' }, 'redirectUris'],
     ['a redirect URI that breaks the rules', { redirectUris: ['http://permits.example.org/cb'] }, 'redirectUris'],
     ['a text for keycloakLogout', { keycloakLogout: 'true' }, 'keycloakLogout'],
-    ['an authCallbackUrl that is no URL', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
-    ['an authCallbackUrl that is a script', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
+    ['a path for authCallbackUrl', { authCallbackUrl: '/cb' }, 'authCallbackUrl'],
+    ['a script for authCallbackUrl', { authCallbackUrl: 'javascript:alert(1)' }, 'authCallbackUrl'],
     ['an unknown prompt', { prompt: 'always' }, 'prompt'],
-    ['a scope that would end the parameter', { scope: ['a"b'] }, 'scope'],
-    ['a landing place on another host by path', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
-    ['a landing place by back slash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
-    ['a landing place with a line break', { failureRedirectUrl: '/a\r\nb' }, 'failureRedirectUrl'],
-    ['a landing place that is a script', { failureRedirectUrl: 'javascript:alert(1)' }, 'failureRedirectUrl'],
+    ['a scope with a quotation mark', { scope: ['a"b'] }, 'scope'],
+    ['a landing address with another host', { successRedirectUrl: '//evil.example' }, 'successRedirectUrl'],
+    ['a landing address with a backslash', { successRedirectUrl: '/\\evil.example' }, 'successRedirectUrl'],
+    ['a landing address with a line break', { failureRedirectUrl: '/a\r\nb' }, 'failureRedirectUrl'],
+    ['a script for a landing address', { failureRedirectUrl: 'javascript:alert(1)' }, 'failureRedirectUrl'],
   ])('cannot have %s', (_, entry, field) => {
     expect(fieldsOf(entry)).toEqual([field]);
   });
@@ -92,13 +92,13 @@ describe('a client', () => {
     expect(read(entry).client).toBeUndefined();
   });
 
-  it('has its problems named by field, without the values', () => {
+  it('has problems that name fields and contain no values', () => {
     const { problems } = read({ redirectUris: ['https://user:secret@permits.example.org/'], prompt: 'secret' });
     expect(problems?.map(({ field }) => field)).toEqual(['redirectUris', 'prompt']);
     expect(JSON.stringify(problems)).not.toContain('secret');
   });
 
-  it('asks for scopes given as a text, too', () => {
+  it('may have its scopes in one text', () => {
     expect(read({ scope: 'email  profile' }).client?.scope).toEqual(['openid', 'email', 'profile']);
   });
 });
@@ -106,17 +106,17 @@ describe('a client', () => {
 describe('the targets of a client', () => {
   const forms = { id: 'forms', upstream: 'urn:example:platform:form-service:v1' };
 
-  it('are a list of id and upstream', () => {
+  it('may be a list of ids and upstreams', () => {
     expect(targetsOf([forms])).toEqual([forms]);
   });
 
-  it('or a map of them, by id', () => {
+  it('may be a map by id', () => {
     expect(targetsOf({ forms })).toEqual([forms]);
     expect(targetsOf({ forms: { upstream: forms.upstream } })).toEqual([forms]);
     expect(targetsOf({ forms: forms.upstream })).toEqual([forms]);
   });
 
-  it('a bare text names a platform service', () => {
+  it('may be texts, which name platform services', () => {
     const files = { id: 'file-service', upstream: 'urn:example:platform:file-service' };
     expect(targetsOf(['file-service'])).toEqual([files]);
     expect(targetsOf([{ id: 'file-service', upstream: 'file-service' }])).toEqual([files]);

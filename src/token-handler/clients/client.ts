@@ -1,32 +1,33 @@
-// What a client is, and how one is read from configuration: pure. An entry that breaks a rule is no client; its problems
-// name fields and never repeat values.
+// A client, and how it is read from the configuration: pure. The problems of an invalid entry name fields and never quote
+// values.
 import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
 import { redirectUriProblem } from '../../service/clients/redirect-uri.ts';
+import { isObject } from '../../service/json-value.ts';
 
-/** An upstream that requests are relayed to. */
+/** An upstream that requests are forwarded to. */
 export interface Target {
   id: string;
-  /** URN of a service or an API. */
+  /** URN of a service or an API */
   upstream: string;
 }
 
 export interface Client {
   id: string;
   name: string;
-  description?: string;
+  description?: string | undefined;
   redirectUris: string[];
   targets: Target[];
   keycloakLogout: boolean;
-  /** Deprecated; only its path counts. */
-  authCallbackUrl?: string;
+  /** Deprecated; only its path is used. */
+  authCallbackUrl?: string | undefined;
   /** Begins with `openid`. */
   scope: string[];
-  prompt?: string;
-  idpHint?: string;
-  /** A path of the frontend's origin, or an http(s) URL. */
-  successRedirectUrl?: string;
-  failureRedirectUrl?: string;
+  prompt?: string | undefined;
+  idpHint?: string | undefined;
+  /** A path on the frontend's origin, or an http(s) URL. */
+  successRedirectUrl?: string | undefined;
+  failureRedirectUrl?: string | undefined;
   core: boolean;
 }
 
@@ -36,7 +37,7 @@ export interface ClientRules {
   core: boolean;
 }
 
-/** `field` is one of few names, fit for a metric's label. */
+/** `field` is one of a few names, so it can label a metric. */
 export interface ClientProblem {
   field: string;
   detail: string;
@@ -48,33 +49,31 @@ export type ParsedClient =
 
 const id = z.string().regex(clientIdPattern, 'must be 1 to 50 letters, digits, spaces, hyphens and underscores');
 
-const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
-const optionalText = z.string().nullish().transform(absent);
+const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
+const optionalText = optional(z.string());
 const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
   .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
   // RFC 6749 section 3.3
-  .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must hold scope names');
+  .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
-const landing = z
-  .string()
-  .refine(isLanding, 'must be a path, or an http or https URL without credentials')
-  .nullish()
-  .transform(absent);
+const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));
+
+export function redirectUriSchema(allowInsecure: boolean) {
+  return z.string().superRefine((uri, context) => {
+    const problem = redirectUriProblem(uri, { allowInsecure });
+    if (problem !== undefined) context.addIssue(problem);
+  });
+}
 
 function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key: string) {
   return z.object({
-    id: id.default(key).refine((value) => value === key, 'must be the key that the client stands under'),
-    name: z.string().min(1).nullish().transform(absent),
+    id: id.default(key).refine((value) => value === key, 'must equal the key of the entry'),
+    name: optional(z.string().min(1)),
     description: optionalText,
     redirectUris: z
-      .array(
-        z.string().superRefine((uri, context) => {
-          const problem = redirectUriProblem(uri, { allowInsecure: allowInsecureRedirectUris });
-          if (problem !== undefined) context.addIssue(problem);
-        }),
-      )
+      .array(redirectUriSchema(allowInsecureRedirectUris))
       .nullish()
       .transform((uris) => [...new Set(uris ?? [])]),
     targets: targetsSchema(urnPrefix),
@@ -82,29 +81,24 @@ function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key
       .boolean()
       .nullish()
       .transform((value) => value ?? false),
-    authCallbackUrl: z
-      .string()
-      .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http or https URL')
-      .nullish()
-      .transform(absent),
+    authCallbackUrl: optional(z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })),
     scope: scopes,
-    prompt: z.enum(['none', 'login', 'consent', 'select_account']).nullish().transform(absent),
+    prompt: optional(z.enum(['none', 'login', 'consent', 'select_account'])),
     idpHint: optionalText,
     successRedirectUrl: landing,
     failureRedirectUrl: landing,
   });
 }
 
-/** Reads the entry that stands under `key`. */
+/** Reads the entry with this key. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
-  if (!clientIdPattern.test(key)) return { problems: [{ field: 'id', detail: 'is no client id' }] };
+  if (!clientIdPattern.test(key))
+    return { problems: [{ field: 'id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }] };
   const schema = clientSchema(rules, key);
   const parsed = schema.safeParse(entry);
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
-  const { name, ...fields } = parsed.data;
-  const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-  const client = { ...(given as Omit<Client, 'name' | 'core'>), name: name ?? key, core: rules.core };
-  // Clients of the older platform may have more fields, so these are no problem; but one of them may be a misspelling.
+  const client = { ...parsed.data, name: parsed.data.name ?? key, core: rules.core };
+  // Clients of the older platform may have more fields, so unknown ones are accepted. One may be misspelt.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
   return { client, unknownFields };
 }
@@ -114,7 +108,7 @@ function describe(issue: z.core.$ZodIssue): ClientProblem {
   return { field: typeof field === 'string' ? field : 'entry', detail: issue.message };
 }
 
-/** An array of targets, or a map of them by id; a bare text names a platform service and is id and upstream in one. */
+/** An array of targets, or a map by id. A plain text names a platform service, and is both id and upstream. */
 function targetsSchema(urnPrefix: string) {
   const upstream = z.string().transform((text, context) => {
     const urn = upstreamUrn(text, urnPrefix);
@@ -123,11 +117,9 @@ function targetsSchema(urnPrefix: string) {
     return urn ?? '';
   });
   const target = z.object({ id, upstream });
-  const bare = (targetId: string | undefined, text: string) => ({ id: targetId ?? text, upstream: text });
   const asTarget = (entry: unknown, targetId?: string): unknown => {
-    if (typeof entry === 'string') return bare(targetId, entry);
-    if (typeof entry !== 'object' || entry === null || targetId === undefined) return entry;
-    return { id: targetId, ...entry };
+    if (typeof entry === 'string') return { id: targetId ?? entry, upstream: entry };
+    return targetId !== undefined && isObject(entry) ? { id: targetId, ...entry } : entry;
   };
   return z
     .union([z.array(z.unknown()), z.record(z.string(), z.unknown())], 'must be an array or a map')
@@ -137,12 +129,12 @@ function targetsSchema(urnPrefix: string) {
       return Object.entries(entries ?? {}).map(([key, entry]) => asTarget(entry, key));
     })
     .pipe(z.array(target))
-    .refine((targets) => new Set(targets.map((item) => item.id)).size === targets.length, 'must have one id each');
+    .refine((targets) => new Set(targets.map((item) => item.id)).size === targets.length, 'must have different ids');
 }
 
 function isLanding(text: string): boolean {
   if (/[\s\p{Cc}\\]/u.test(text)) return false;
-  // `//host` is an address of another origin (RFC 3986 section 4.2).
+  // `//host` is on another origin (RFC 3986 section 4.2).
   if (text.startsWith('/')) return !text.startsWith('//');
   if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return false;
   const { username, password } = new URL(text);

@@ -1,5 +1,5 @@
-// Kills a real token handler process with SIGKILL at each step of a registration and of an update, and looks at what
-// another replica makes of what is left.
+// Kills a token handler process with SIGKILL at each step of a registration and of an update, and checks that another
+// replica completes the work.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import {
 } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
-import { type RegistrationRow, type StoredRegistration, toRegistration } from './registration-row.ts';
+import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/cb';
 const other = 'https://permits.example.org/other';
@@ -25,7 +25,7 @@ const keepCompiled = import.meta.resolve('../../../test/support/keep-compiled.ts
 let access: TracedAccess;
 let proxy: FaultProxy;
 let platform: TestPlatform;
-/** Its upkeep sleeps, so that what the killed process leaves stays until a replica comes. */
+/** Its upkeep is paused, so that leftovers of the killed process stay until a replica starts. */
 let handler: TestTokenHandler;
 let token: string;
 let victim: { child: ChildProcess; url: string };
@@ -54,7 +54,7 @@ beforeEach(async () => {
   expect((await handler.register('permits-web')).status).toBe(200);
   before = await stored();
   victim = await startVictim();
-  // So that the next calls to the access service are those of the step.
+  // Fills the caches, so that the next calls to the identity provider are those of the step.
   await call(`${victim.url}/token-handler/v1/clients`, { token });
   await proxy.heal();
 });
@@ -89,7 +89,7 @@ async function kill(): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Sends a request that the victim will not live to answer. */
+/** Sends a request to which the killed process cannot respond. */
 function ask(method: string, body: unknown): void {
   call(`${victim.url}/token-handler/v1/clients/permits-web`, { method, token, body }).catch(() => undefined);
 }
@@ -97,12 +97,12 @@ function ask(method: string, body: unknown): void {
 const calls = (method: string) => () => proxy.calls.filter((line) => line.startsWith(method)).length;
 
 async function stored(): Promise<StoredRegistration> {
-  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  const [row] = await handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   if (!row) throw new Error('nothing is registered');
-  return toRegistration(createKeyRing(handler.config.KEY_RING), row);
+  return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Another replica, ten minutes later, does what the victim left; answers its warnings about clients. */
+/** Starts another replica ten minutes later, which finishes the work. Returns its warnings about clients. */
 async function recover(): Promise<string[]> {
   const log = captureLog();
   const replica = await handler.startReplica({ clock: () => new Date(Date.now() + 600_000), log });
@@ -115,11 +115,11 @@ async function recover(): Promise<string[]> {
   return log.lines().flatMap(({ level, client, msg }) => (level === 'warn' && client ? [String(msg)] : []));
 }
 
-/** Holds back every write to the registrations, and no read, until the function that it answers is called. */
+/** Blocks writes to the registrations, but no reads, until the returned function is called. */
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();
-  // A test that fails must not hold up the next one.
+  // A failed test must not block the next one.
   release = () => client.end();
   await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
   return release;
@@ -135,31 +135,31 @@ const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
 
 describe('a process that is killed during a registration', () => {
-  it('before the access service hears of it: the old registration works, and there is no other client', async () => {
+  it('before the identity provider gets the request leaves the old registration working and no other client', async () => {
     await proxy.break('hang', { at: 2 });
     ask('POST', { registrationToken });
     await expect.poll(calls('POST')).toBe(1);
     await kill();
-    expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
+    expect(await recover()).toEqual([expect.stringMatching(/^registration interrupted/)]);
     expect(access.registeredClients()).toEqual([before.oidcClientId]);
     expect(await works(await stored())).toBe(true);
     expect((await update(other)).status).toBe(200);
   });
 
-  it('after the access service made the client and before it is stored: the old registration works; the new client has a secret that nobody knows, and the log says that it may be there', async () => {
+  it('before the new client is stored leaves the old registration working and an unusable client, which the log reports', async () => {
     const letWrite = await holdWrites();
     ask('POST', { registrationToken });
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);
     await kill();
     await letWrite();
-    expect(await recover()).toEqual([expect.stringMatching(/^a registration was cut off/)]);
+    expect(await recover()).toEqual([expect.stringMatching(/^registration interrupted/)]);
     expect((await stored()).oidcClientId).toBe(before.oidcClientId);
     expect(await works(before)).toBe(true);
     expect(access.registeredClients()).toHaveLength(2);
     expect((await update(other)).status).toBe(200);
   });
 
-  it('after it is stored and before the old client is deleted: the new registration works, and another replica deletes the old client and sends the event', async () => {
+  it('before the old client is deleted leaves the new registration working, and another replica deletes the old client and sends the event', async () => {
     await proxy.break('hang', { at: 3 });
     ask('POST', { registrationToken });
     await expect.poll(calls('DELETE')).toBe(1);
@@ -174,7 +174,7 @@ describe('a process that is killed during a registration', () => {
 });
 
 describe('a process that is killed during an update', () => {
-  it('before the access service hears of it: nothing has changed, and the client can be updated', async () => {
+  it('before the identity provider gets the request changes nothing, and the client can be updated', async () => {
     await proxy.break('hang', { at: 1 });
     ask('PUT', { redirectUris: [other] });
     await expect.poll(calls('PUT')).toBe(1);
@@ -184,7 +184,7 @@ describe('a process that is killed during an update', () => {
     expect(await works(await stored())).toBe(true);
   });
 
-  it('after the access service did it and before the new management token is stored: the client works on with the new redirect URIs, and has to be registered again to be managed', async () => {
+  it('before the new management token is stored leaves the client working with the new redirect URIs, and it must be registered again before the next update', async () => {
     const letWrite = await holdWrites();
     ask('PUT', { redirectUris: [other] });
     await expect.poll(async () => (await waitingForLock()).length).toBe(1);

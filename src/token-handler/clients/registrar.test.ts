@@ -1,12 +1,12 @@
-// Faults at every step of a registration and of an update: the old or the new registration works, what was said is true,
-// and nothing is left behind. A real access service behind a proxy that breaks calls, and a real Postgres that refuses.
+// Faults at every step of a registration and of an update: the old or the new registration works, the response is true, and
+// nothing is left behind. Uses a real identity provider behind a proxy that breaks calls, and a real Postgres that fails.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
-import { type RegistrationRow, toRegistration } from './registration-row.ts';
+import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/cb';
 const other = 'https://permits.example.org/other';
@@ -47,18 +47,18 @@ beforeEach(async () => {
 
 afterEach(() => proxy.heal());
 
-/** Breaks calls to the access service from number `at` on, counted from now. */
+/** Breaks calls to the identity provider, from the `at`th call from now on. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
   await proxy.break(fault, { at, times });
 }
 
 async function stored() {
-  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  const [row] = await handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   if (!row) throw new Error('nothing is registered');
-  return toRegistration(createKeyRing(handler.config.KEY_RING), row);
+  return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** What is stored works, is all that the access service has, and can be managed. */
+/** The stored client works, is the only one at the identity provider, and can be managed. */
 async function expectWhole(redirectUris: string[]) {
   const { oidcClientId, clientSecret } = await stored();
   expect(await access.accepts(oidcClientId, clientSecret)).toBe(true);
@@ -71,7 +71,7 @@ async function expectWhole(redirectUris: string[]) {
 const update = (uri: string) =>
   handler.api('/clients/permits-web', { method: 'PUT', token, body: { redirectUris: [uri] } });
 
-/** Nothing is left to be done. */
+/** Waits until no background work is left. */
 const settled = () =>
   expect
     .poll(() =>
@@ -91,18 +91,15 @@ const problems = (after: number) =>
 describe('a registration', () => {
   const faults: Fault[] = ['reset', 'hang', 'half an answer', 401, 404, 429, 500, 502, 503, 504];
 
-  it.each(faults)(
-    'whose discovery fails (%s) answers 502 and leaves the earlier registration as it was',
-    async (fault) => {
-      const before = await stored();
-      await breakCall(fault, 1);
-      expect((await handler.register('permits-web')).status).toBe(502);
-      expect(proxy.calls.filter((call) => call.startsWith('POST'))).toEqual([]);
-      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
-      expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
-      await expectWhole([callback]);
-    },
-  );
+  it.each(faults)('responds with 502 if discovery fails (%s), and the earlier registration stays', async (fault) => {
+    const before = await stored();
+    await breakCall(fault, 1);
+    expect((await handler.register('permits-web')).status).toBe(502);
+    expect(proxy.calls.filter((call) => call.startsWith('POST'))).toEqual([]);
+    expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+    expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
+    await expectWhole([callback]);
+  });
 
   it.each<[Fault, number]>([
     ['reset', 502],
@@ -115,7 +112,7 @@ describe('a registration', () => {
     [500, 502],
     [503, 502],
   ])(
-    'that the access service does not make (%s) answers %i and leaves the earlier registration as it was',
+    'fails if the identity provider creates no client (%s leads to %i), and the earlier registration stays',
     async (fault, status) => {
       const before = await stored();
       await breakCall(fault, 2);
@@ -126,7 +123,7 @@ describe('a registration', () => {
   );
 
   it.each<Fault>(['lost answer', 'half an answer'])(
-    'whose answer is lost (%s) answers 502, leaves the earlier registration, and is told of once, because RFC 7591 has no way to find the client',
+    'responds with 502 if its response is lost (%s), the earlier registration stays, and the log reports the lost client once',
     async (fault) => {
       const before = await stored();
       const known = access.registeredClients();
@@ -137,14 +134,14 @@ describe('a registration', () => {
       expect(await access.accepts(before.oidcClientId, before.clientSecret)).toBe(true);
       const [orphan] = access.registeredClients().filter((id) => !known.includes(id));
       expect(orphan).toBeDefined();
-      const told = () => problems(lines).filter((msg) => msg.startsWith('a registration was cut off'));
-      await expect.poll(told).toHaveLength(1);
+      const reports = () => problems(lines).filter((msg) => msg.startsWith('registration interrupted'));
+      await expect.poll(reports).toHaveLength(1);
       expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
       await removeAtAccess(orphan ?? '');
     },
   );
 
-  it('that the database does not take answers 503 before anything is asked of the access service', async () => {
+  it('fails before the identity provider is asked if the database accepts no writes', async () => {
     await handler.rows('ALTER TABLE registration_attempts RENAME TO registration_attempts_away');
     await proxy.heal();
     expect((await handler.register('permits-web')).status).toBeGreaterThanOrEqual(500);
@@ -156,21 +153,18 @@ describe('a registration', () => {
   it.each([
     ['the statement fails', 'NOT DEFERRABLE INITIALLY IMMEDIATE'],
     ['the commit fails', 'DEFERRABLE INITIALLY DEFERRED'],
-  ])(
-    'whose answer cannot be stored because %s leaves the earlier registration, and its client is deleted',
-    async (_, when) => {
-      const before = await stored();
-      const clients = access.registeredClients();
-      await refuseInserts(when);
-      expect((await handler.register('permits-web')).status).toBe(500);
-      expect((await stored()).oidcClientId).toBe(before.oidcClientId);
-      await expect.poll(() => access.registeredClients()).toEqual(clients);
-      await handler.rows('DROP TRIGGER refuse ON client_registrations');
-      await expectWhole([callback]);
-    },
-  );
+  ])('leaves the earlier registration and deletes the new client if %s', async (_, when) => {
+    const before = await stored();
+    const clients = access.registeredClients();
+    await refuseInserts(when);
+    expect((await handler.register('permits-web')).status).toBe(500);
+    expect((await stored()).oidcClientId).toBe(before.oidcClientId);
+    await expect.poll(() => access.registeredClients()).toEqual(clients);
+    await handler.rows('DROP TRIGGER refuse ON client_registrations');
+    await expectWhole([callback]);
+  });
 
-  it('whose answer cannot be stored for a while has its client deleted as soon as the database works again', async () => {
+  it('deletes the client that it could not store as soon as the database works again', async () => {
     const clients = access.registeredClients();
     await refuseInserts('NOT DEFERRABLE INITIALLY IMMEDIATE');
     await handler.rows('ALTER TABLE client_deletions RENAME TO client_deletions_away');
@@ -183,7 +177,7 @@ describe('a registration', () => {
   });
 
   it.each<Fault>(['reset', 'hang', 'half an answer', 'lost answer', 403, 500, 502])(
-    'whose earlier client cannot be deleted (%s) has succeeded, and the deletion is retried until it is done',
+    'succeeds if the earlier client cannot be deleted (%s), and the deletion is retried until it succeeds',
     async (fault) => {
       const before = await stored();
       await breakCall(fault, 3, 2);
@@ -195,17 +189,17 @@ describe('a registration', () => {
     },
   );
 
-  it('whose earlier client is gone already, or no longer manageable, is not held up by it', async () => {
+  it('succeeds if the earlier client does not exist any more', async () => {
     const before = await stored();
     await removeAtAccess(before.oidcClientId);
     const lines = handler.log.lines().length;
     expect((await handler.register('permits-web')).status).toBe(200);
     await settled();
-    expect(problems(lines).filter((msg) => msg.startsWith('a replaced client cannot be deleted'))).toHaveLength(1);
+    expect(problems(lines).filter((msg) => msg.startsWith('replaced client not deleted'))).toHaveLength(1);
     await expectWhole([callback]);
   });
 
-  it('of many at once, the last one stored is the only client that is left', async () => {
+  it('leaves one client after concurrent registrations, the one that is stored', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => handler.register('permits-web')));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     await expectWhole([callback]);
@@ -222,7 +216,7 @@ describe('an update', () => {
     [500, 502],
     [502, 502],
   ])(
-    'that the access service does not do (%s) answers %i, changes nothing, and a later one succeeds',
+    'changes nothing if the identity provider refuses or fails (%s leads to %i), and a later update succeeds',
     async (fault, status) => {
       await breakCall(fault, 1);
       expect((await update(other)).status).toBe(status);
@@ -231,7 +225,7 @@ describe('an update', () => {
   );
 
   it.each<Fault>(['lost answer', 'half an answer'])(
-    'whose answer, and with it the new management token, is lost (%s) answers 409: the client works on, and has to be registered again to be managed',
+    'responds with 409 if the new management token is lost (%s): the client works, and must be registered again before the next update',
     async (fault) => {
       const before = await stored();
       await breakCall(fault, 1);
@@ -244,14 +238,14 @@ describe('an update', () => {
       await proxy.heal();
       expect((await handler.register('permits-web')).status).toBe(200);
       await settled();
-      // Nobody can delete it over RFC 7592 any more; the log says so.
+      // It can no longer be deleted over RFC 7592. The log reports it.
       expect(access.registeredClients()).toContain(before.oidcClientId);
       await removeAtAccess(before.oidcClientId);
       await expectWhole([callback]);
     },
   );
 
-  it('while the access service is away answers 502 and keeps what it has', async () => {
+  it('responds with 502 and changes nothing while the identity provider cannot be reached', async () => {
     const before = await stored();
     await breakCall('refused', 1, Number.POSITIVE_INFINITY);
     expect((await update(other)).status).toBe(502);
@@ -260,7 +254,7 @@ describe('an update', () => {
     await expectWhole([callback]);
   });
 
-  it('whose new management token cannot be stored at once stores it as soon as the database works again', async () => {
+  it('stores the new management token as soon as the database works again', async () => {
     await handler.rows(`
       CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused by the test'; END $$;
       CREATE TRIGGER refuse BEFORE UPDATE ON client_registrations FOR EACH ROW EXECUTE FUNCTION refuse()`);

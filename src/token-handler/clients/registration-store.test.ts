@@ -1,12 +1,14 @@
-// Registrations in Postgres: what is readable in a dump, whose secrets open where, and key rotation.
+// Registrations in Postgres: storage, encryption of secrets, and key rotation.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { createMetrics } from '../../service/operations/metrics.ts';
 import { createKeyRing, KeyRingError } from '../keys/key-ring.ts';
 import { migrationsDirectory } from '../start.ts';
 import { createLeftoverStore } from './leftover-store.ts';
-import type { Registration } from './registration.ts';
+import { openToken, type Registration } from './registration.ts';
 import { createRegistrationStore, type RegistrationStore } from './registration-store.ts';
 
 const key = (name: string) => `${name}:${randomBytes(32).toString('base64')}`;
@@ -39,9 +41,13 @@ afterAll(async () => {
 });
 beforeEach(() => pool.query('TRUNCATE client_registrations, client_deletions, client_events, registration_attempts'));
 
-const storeWith = (keys: string) => createRegistrationStore({ pool, changePool: pool, keys: createKeyRing(keys) });
+const { log, lines } = captureLog();
+const metrics = createMetrics();
+const storeWith = (keys: string) =>
+  createRegistrationStore({ pool, changePool: pool, keys: createKeyRing(keys), log, metrics });
 const leftoversWith = (keys: string) => createLeftoverStore({ pool, keys: createKeyRing(keys) });
 let store: RegistrationStore;
+const unreadable = { slug: 'unavailable', cause: expect.any(KeyRingError) };
 
 async function replace(changes: Partial<Registration> = {}) {
   const wanted = { ...registration, ...changes };
@@ -50,27 +56,25 @@ async function replace(changes: Partial<Registration> = {}) {
 const find = (keys = first) => storeWith(keys).find(registration.tenantId, registration.clientId);
 
 describe('a registration', () => {
-  it('is found by the client’s id and by its id at the access service, with everything that was stored', async () => {
+  it('is found by the id of the client, with everything that was stored', async () => {
     await replace();
     expect(await find()).toMatchObject(registration);
-    expect(await store.findByOidcClientId(registration.tenantId, 'oidc-1')).toMatchObject(registration);
   });
 
   it('is not found for another tenant or another client', async () => {
     await replace();
     expect(await store.find('urn:example:other', 'permits-web')).toBeUndefined();
-    expect(await store.findByOidcClientId('urn:example:other', 'oidc-1')).toBeUndefined();
     expect(await store.find(registration.tenantId, 'oidc-1')).toBeUndefined();
   });
 
-  it('is read anew each time, so that every replica uses what was stored last', async () => {
+  it('is not cached, so that every replica uses what was stored last', async () => {
     await replace();
     await find();
     await replace({ oidcClientId: 'oidc-2', clientSecret: 'other' });
     expect(await find()).toMatchObject({ oidcClientId: 'oidc-2', clientSecret: 'other' });
   });
 
-  it('shows neither secret nor token in a dump of the database, the replaced one’s included', async () => {
+  it('shows neither secret nor token in a dump of the database, and neither does a replaced one', async () => {
     await replace();
     await replace({ oidcClientId: 'oidc-2' });
     const tables = ['client_registrations', 'client_deletions', 'client_events', 'registration_attempts'];
@@ -79,7 +83,7 @@ describe('a registration', () => {
     expect(JSON.stringify(dumps)).not.toContain('canary');
   });
 
-  it('does not open with a secret or a token that was put there from another row, or from the other column', async () => {
+  it('cannot be opened with a secret or token of another row or column', async () => {
     await replace();
     await replace({ clientId: 'other', oidcClientId: 'oidc-2' });
     for (const sql of [
@@ -87,22 +91,24 @@ describe('a registration', () => {
       "UPDATE client_registrations SET client_secret = registration_access_token WHERE client_id = 'permits-web'",
     ]) {
       await pool.query(sql);
-      await expect(find()).rejects.toThrow(KeyRingError);
+      await expect(find()).rejects.toMatchObject(unreadable);
     }
   });
 });
 
 describe('a replaced registration', () => {
-  it('is left to be deleted in the same transaction, with what its deletion needs', async () => {
+  it('is scheduled for deletion in the same transaction', async () => {
     await replace();
     await replace({ oidcClientId: 'oidc-2' });
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 10 };
     const { clientSecret: _, redirectUris: __, registeredAt: ___, ...needed } = registration;
-    expect(await leftoversWith(first).claimDeletions(claim)).toMatchObject([needed]);
-    expect(await leftoversWith(first).claimDeletions(claim)).toEqual([]);
+    expect(await leftoversWith(first).claim('deletion', claim)).toMatchObject([
+      { ...needed, registrationAccessToken: expect.stringMatching(/^first\./) },
+    ]);
+    expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
   });
 
-  it('of racing replacements, each but the last is left to be deleted, once', async () => {
+  it('is scheduled for deletion once, also in a race of replacements', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `race-${index}`);
     await Promise.all(names.map((oidcClientId) => replace({ oidcClientId })));
     const { rows } = await pool.query<{ oidc_client_id: string }>('SELECT oidc_client_id FROM client_deletions');
@@ -110,7 +116,7 @@ describe('a replaced registration', () => {
     expect([...rows.map((row) => row.oidc_client_id), present].sort()).toEqual(names);
   });
 
-  it('is discarded no second time, and one that is stored is never discarded', async () => {
+  it('is discarded once, and never if it is stored', async () => {
     await replace();
     await store.discard(registration, await store.begin({ ...registration, started: now }), now);
     expect((await pool.query('SELECT FROM client_deletions')).rowCount).toBe(0);
@@ -121,24 +127,24 @@ describe('a replaced registration', () => {
     expect((await pool.query('SELECT FROM registration_attempts')).rowCount).toBe(0);
   });
 
-  it('that is somehow the registered one is not claimed for deletion', async () => {
+  it('is not claimed for deletion if it is registered', async () => {
     await store.discard(registration, await store.begin({ ...registration, started: now }), now);
     await replace();
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(first).claimDeletions(claim)).toEqual([]);
+    expect(await leftoversWith(first).claim('deletion', claim)).toEqual([]);
   });
 
-  it('is claimed by one of many pods', async () => {
+  it('is claimed by only one of many pods', async () => {
     for (let count = 0; count < 20; count += 1) await replace({ oidcClientId: `claimed-${count}` });
     const claim = { now, until: new Date(now.getTime() + 60_000), limit: 3 };
-    const claims = await Promise.all(Array.from({ length: 10 }, () => leftoversWith(first).claimDeletions(claim)));
+    const claims = await Promise.all(Array.from({ length: 10 }, () => leftoversWith(first).claim('deletion', claim)));
     const claimed = claims.flat().map(({ id }) => id);
     expect(new Set(claimed).size).toBe(claimed.length);
   });
 });
 
 describe('a change', () => {
-  it('that is written late does not undo a newer one', async () => {
+  it('that is saved late does not undo a newer one', async () => {
     await replace();
     const change = (token: string) =>
       store.change(registration.tenantId, registration.clientId, async (present) => {
@@ -160,7 +166,7 @@ describe('a change', () => {
 });
 
 describe('key rotation', () => {
-  it('reads what the old key sealed while it is in the ring, and seals it again under the new one', async () => {
+  it('opens texts sealed with the old key, and seals them again with the new one', async () => {
     await replace();
     await replace({ oidcClientId: 'oidc-2' });
     const both = `${second},${first}`;
@@ -172,21 +178,30 @@ describe('key rotation', () => {
       registrationAccessToken: 'canary-token',
     });
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(second).claimDeletions(claim)).toMatchObject([
-      { oidcClientId: 'oidc-1', registrationAccessToken: 'canary-token' },
-    ]);
+    const [deletion] = await leftoversWith(second).claim('deletion', claim);
+    expect(deletion?.oidcClientId).toBe('oidc-1');
+    expect(deletion && openToken(createKeyRing(second), deletion)).toBe('canary-token');
   });
 
-  it('tells of what is sealed under a key that is gone, and a new registration takes its place', async () => {
+  it('without the key of a registration leads to a 503, a log line that names the client, and a count in the metrics', async () => {
+    await replace();
+    await expect(find(second)).rejects.toMatchObject({ status: 503 });
+    const { tenantId: tenant, clientId: client, oidcClientId } = registration;
+    const msg = 'stored registration cannot be decrypted with KEY_RING';
+    expect(lines().at(-1)).toMatchObject({ level: 'error', tenant, client, oidcClientId, msg });
+    expect(await metrics.registry.metrics()).toMatch(
+      /^dependency_failures_total\{dependency="key-ring",kind="registration"\} [1-9]/m,
+    );
+  });
+
+  it('reports registrations whose key is gone, and a new registration replaces them', async () => {
     await replace();
     expect(await leftoversWith(second).reseal()).toEqual({ resealed: 0, unreadable: 1 });
-    await expect(find(second)).rejects.toThrow(KeyRingError);
+    await expect(find(second)).rejects.toMatchObject(unreadable);
     const attempt = await store.begin({ ...registration, started: now });
     await storeWith(second).replace({ ...registration, oidcClientId: 'oidc-2' }, attempt, event);
     expect((await find(second))?.oidcClientId).toBe('oidc-2');
     const claim = { now, until: now, limit: 10 };
-    expect(await leftoversWith(second).claimDeletions(claim)).toMatchObject([
-      { oidcClientId: 'oidc-1', registrationAccessToken: undefined },
-    ]);
+    expect(await leftoversWith(second).claim('deletion', claim)).toMatchObject([{ oidcClientId: 'oidc-1' }]);
   });
 });

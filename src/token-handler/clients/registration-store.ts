@@ -1,48 +1,44 @@
-// Registrations in Postgres. Secrets and tokens are sealed, each for its own row, and nothing is cached: every replica
-// uses what was stored last. A replacement and what is left to do about it are one transaction.
+// Registrations in Postgres. Nothing is cached, so every pod uses what was stored last. A replacement and the work that it
+// leaves behind are one transaction.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { Problem } from '../../service/http/problem.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
 import { type Queryable, withTransaction } from '../../service/postgres/postgres.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
-import type { Registration } from './registration.ts';
+import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
 import {
-  type RegistrationRow,
-  rowColumns,
+  openRegistration,
+  type Registration,
+  registrationColumns,
   type StoredRegistration,
-  toRegistration,
-  toRow,
-} from './registration-row.ts';
+  sealRegistration,
+} from './registration.ts';
 
+/** Reads throw Problem `unavailable` for a registration that no key of the ring opens. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
-  /** By the client's id at the access service, as its tokens and logout tokens name it. */
-  findByOidcClientId(tenantId: string, oidcClientId: string): Promise<Registration | undefined>;
-  /** What may be shown of all registrations of a tenant, by id of the configured client. */
+  /** What may be shown of a tenant's registrations, by id of the configured client. */
   summaries(tenantId: string): Promise<Map<string, RegistrationSummary>>;
-  /** Notes that a registration begins; answers the note's id. */
+  /** Records that a registration starts; returns the id of that attempt. */
   begin(attempt: Pick<Registration, 'tenantId' | 'clientId' | 'realm'> & { started: Date }): Promise<string>;
-  /** Forgets the note of a registration that made no client at the access service. */
+  /** Removes the attempt of a registration that created no client at the identity provider. */
   forget(attemptId: string): Promise<void>;
-  /** Stores a registration. The one that it replaces is left to be deleted, and the event to be sent. */
-  replace(registration: Registration, attemptId: string, event: ClientEvent): Promise<void>;
-  /** Leaves a client that was registered, but is not stored, to be deleted; does nothing if it is stored after all. */
+  /** Stores a registration, schedules the deletion of the one that it replaces, and stores the event. */
+  replace(registration: Registration, attemptId: string, event: { name: string; payload: object }): Promise<void>;
+  /** Schedules the deletion of a client that could not be stored; does nothing if it is stored after all. */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
-  /** Lets `work` change a registration while no other change or replacement can; stores what it answers as `changed`. */
+  /** Locks the registration while `work` runs, and stores what `work` returns as `changed`. */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
   /** Stores a change that `change` could not commit, unless the registration has changed since. */
   save(registration: StoredRegistration): Promise<void>;
 }
 
 export interface RegistrationSummary {
-  /** The client's id at the access service. */
+  /** Id of the client at the identity provider. */
   clientId: string;
   registeredAt: Date;
   redirectUris: string[];
-}
-
-export interface ClientEvent {
-  name: string;
-  payload: Record<string, unknown>;
 }
 
 export type ChangeWork<T> = (
@@ -51,172 +47,140 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: pg.Pool;
-  /** For changes, which hold a connection during a call to the access service: sign-ins must not wait for those. */
+  /** For changes, which hold a connection during a call to the identity provider: sign-ins must not wait for those. */
   changePool: pg.Pool;
   keys: KeyRing;
+  log: Logger;
+  metrics: Pick<Metrics, 'dependencyFailures'>;
 }
 
-export function createRegistrationStore({ pool, changePool, keys }: RegistrationStoreOptions): RegistrationStore {
-  async function findBy(column: 'client_id' | 'oidc_client_id', tenantId: string, value: string) {
-    const { rows } = await pool.query<RegistrationRow>(
-      `SELECT ${rowColumns} FROM client_registrations WHERE tenant_id = $1 AND ${column} = $2`,
-      [tenantId, value],
-    );
-    return rows[0] && toRegistration(keys, rows[0]);
-  }
-
+export function createRegistrationStore(options: RegistrationStoreOptions): RegistrationStore {
+  const { pool, changePool, keys } = options;
+  const read = async (client: Queryable, tenantId: string, clientId: string, lock = '') => {
+    const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 ${lock}`;
+    const { rows } = await client.query<StoredRegistration>(sql, [tenantId, clientId]);
+    return rows[0] && open(options, rows[0]);
+  };
   return {
-    find: (tenantId, clientId) => findBy('client_id', tenantId, clientId),
-    findByOidcClientId: (tenantId, oidcClientId) => findBy('oidc_client_id', tenantId, oidcClientId),
-    summaries: (tenantId) => readSummaries(pool, tenantId),
+    find: (tenantId, clientId) => read(pool, tenantId, clientId),
+    async summaries(tenantId) {
+      const { rows } = await pool.query<RegistrationSummary & { id: string }>(summariesSql, [tenantId]);
+      return new Map(rows.map(({ id, ...summary }) => [id, summary]));
+    },
     async begin({ tenantId, clientId, realm, started }) {
       const id = randomUUID();
-      await pool.query(
-        'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, started) VALUES ($1, $2, $3, $4, $5)',
-        [id, tenantId, clientId, realm, started],
-      );
+      await pool.query(beginSql, [id, tenantId, clientId, realm, started]);
       return id;
     },
     forget: (attemptId) => forgetAttempt(pool, attemptId),
     replace: (registration, attemptId, event) =>
       withTransaction(pool, async (client) => {
+        const { tenantId, clientId, registeredAt } = registration;
         await lockClient(client, registration);
-        await leavePresentForDeletion(client, registration);
-        await insertRegistration(client, keys, registration);
-        await insertEvent(client, registration, event);
+        await client.query(replaceSql, [tenantId, clientId, registeredAt]);
+        await client.query(insertSql, [asJson(keys, registration)]);
+        const { name, payload } = event;
+        await client.query(eventSql, [randomUUID(), tenantId, name, JSON.stringify(payload), registeredAt]);
         await forgetAttempt(client, attemptId);
       }),
     discard: (registration, attemptId, now) =>
       withTransaction(pool, async (client) => {
-        // A commit whose answer was lost may still be under way: it holds this lock.
+        // A commit whose result was lost may still be running: it holds this lock.
         await lockClient(client, registration);
-        await leaveForDeletion(client, keys, registration, now);
+        await client.query(discardSql, [asJson(keys, registration), now]);
         await forgetAttempt(client, attemptId);
       }),
     change: (tenantId, clientId, work) =>
       withTransaction(changePool, async (client) => {
         await waitLonger(client);
-        const { rows } = await client.query<RegistrationRow>(
-          `SELECT ${rowColumns} FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 FOR UPDATE`,
-          [tenantId, clientId],
-        );
-        const { result, changed } = await work(rows[0] && toRegistration(keys, rows[0]));
-        if (changed) await save(client, keys, changed);
+        const { result, changed } = await work(await read(client, tenantId, clientId, 'FOR UPDATE'));
+        if (changed) await saveRegistration(client, keys, changed, 1);
         return result;
       }),
-    save: (registration) => save(pool, keys, registration),
+    save: (registration) => saveRegistration(pool, keys, registration, 1),
   };
 }
 
-async function readSummaries(pool: Queryable, tenantId: string): Promise<Map<string, RegistrationSummary>> {
-  const { rows } = await pool.query<RegistrationRow>(
-    'SELECT client_id, oidc_client_id, registered_at, redirect_uris FROM client_registrations WHERE tenant_id = $1',
-    [tenantId],
-  );
-  return new Map(
-    rows.map((row) => [
-      row.client_id,
-      { clientId: row.oidc_client_id, registeredAt: row.registered_at, redirectUris: row.redirect_uris },
-    ]),
-  );
+/** `step` is added to the revision: 0 if only the key changes. Does nothing if the stored revision is another. */
+export async function saveRegistration(
+  client: Queryable,
+  keys: KeyRing,
+  registration: StoredRegistration,
+  step: 0 | 1,
+): Promise<void> {
+  await client.query(saveSql, [asJson(keys, registration), step]);
 }
 
-/** A change lasts as long as its calls to the access service, which is longer than what statements usually wait. */
+function open({ keys, log, metrics }: RegistrationStoreOptions, row: StoredRegistration): StoredRegistration {
+  try {
+    return openRegistration(keys, row);
+  } catch (error) {
+    if (!(error instanceof KeyRingError)) throw error;
+    const { tenantId: tenant, clientId: client, oidcClientId } = row;
+    metrics.dependencyFailures.inc({ dependency: 'key-ring', kind: 'registration' });
+    log.error({ tenant, client, oidcClientId, err: error }, 'stored registration cannot be decrypted with KEY_RING');
+    const detail = "The client's registration cannot be read. An administrator has to register the client again.";
+    throw new Problem('unavailable', detail, { cause: error });
+  }
+}
+
+const beginSql =
+  'INSERT INTO registration_attempts (id, tenant_id, client_id, realm, started) VALUES ($1, $2, $3, $4, $5)';
+
+const summariesSql = `SELECT client_id AS id, oidc_client_id AS "clientId", registered_at AS "registeredAt",
+  redirect_uris AS "redirectUris" FROM client_registrations WHERE tenant_id = $1`;
+
+const deletionColumns =
+  'tenant_id, client_id, realm, oidc_client_id, registration_access_token, registration_client_uri';
+
+const replaceSql = `
+WITH old AS (DELETE FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 RETURNING *)
+INSERT INTO client_deletions (${deletionColumns}, created, not_before) SELECT ${deletionColumns}, $3, $3 FROM old`;
+
+/** `$1` is a sealed registration as JSON. */
+const given = 'jsonb_populate_record(NULL::client_registrations, $1) AS given';
+
+/** A sealed registration as JSON, with the names of the columns. */
+function asJson(keys: KeyRing, registration: Registration): string {
+  const column = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const sealed = Object.entries(sealRegistration(keys, registration));
+  return JSON.stringify(Object.fromEntries(sealed.map(([name, value]) => [column(name), value])));
+}
+
+const insertSql = `
+INSERT INTO client_registrations (${deletionColumns}, client_secret, redirect_uris, registered_at)
+SELECT ${deletionColumns}, client_secret, redirect_uris, registered_at FROM ${given}`;
+
+const discardSql = `
+INSERT INTO client_deletions (${deletionColumns}, created, not_before) SELECT ${deletionColumns}, $2, $2 FROM ${given}
+WHERE NOT EXISTS (SELECT FROM client_registrations r
+    WHERE r.tenant_id = given.tenant_id AND r.oidc_client_id = given.oidc_client_id)
+  AND NOT EXISTS (SELECT FROM client_deletions d
+    WHERE d.tenant_id = given.tenant_id AND d.oidc_client_id = given.oidc_client_id)`;
+
+const saveSql = `
+UPDATE client_registrations r SET client_secret = given.client_secret, redirect_uris = given.redirect_uris,
+  registration_access_token = given.registration_access_token, registration_client_uri = given.registration_client_uri,
+  revision = r.revision + $2
+FROM ${given}
+WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc_client_id = given.oidc_client_id
+  AND r.revision = given.revision`;
+
+const eventSql =
+  'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
+
+/** A change takes as long as its calls to the identity provider, longer than statements usually wait. */
 async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }
 
-/** Registrations of one client go one after the other, the first of all included, which has no row to lock. */
+/** Registrations of one client run one after another. The first of them has no row that could be locked. */
 async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
   await waitLonger(client);
-  await client.query("SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))", [
-    tenantId,
-    clientId,
-  ]);
-}
-
-async function leavePresentForDeletion(client: Queryable, registration: Registration): Promise<void> {
-  await client.query(
-    `WITH old AS (DELETE FROM client_registrations WHERE tenant_id = $1 AND client_id = $2 RETURNING *)
-     INSERT INTO client_deletions (tenant_id, client_id, realm, oidc_client_id, registration_access_token,
-       registration_client_uri, created, not_before)
-     SELECT tenant_id, client_id, realm, oidc_client_id, registration_access_token, registration_client_uri, $3, $3
-     FROM old`,
-    [registration.tenantId, registration.clientId, registration.registeredAt],
-  );
-}
-
-async function insertRegistration(client: Queryable, keys: KeyRing, registration: Registration): Promise<void> {
-  const row = toRow(keys, registration);
-  await client.query(
-    `INSERT INTO client_registrations (tenant_id, client_id, realm, oidc_client_id, client_secret,
-       registration_access_token, registration_client_uri, redirect_uris, registered_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [
-      row.tenant_id,
-      row.client_id,
-      row.realm,
-      row.oidc_client_id,
-      row.client_secret,
-      row.registration_access_token,
-      row.registration_client_uri,
-      JSON.stringify(row.redirect_uris),
-      row.registered_at,
-    ],
-  );
-}
-
-async function insertEvent(client: Queryable, registration: Registration, event: ClientEvent): Promise<void> {
-  await client.query(
-    'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)',
-    [randomUUID(), registration.tenantId, event.name, JSON.stringify(event.payload), registration.registeredAt],
-  );
-}
-
-async function leaveForDeletion(
-  client: Queryable,
-  keys: KeyRing,
-  registration: Registration,
-  now: Date,
-): Promise<void> {
-  const row = toRow(keys, registration);
-  await client.query(
-    `INSERT INTO client_deletions (tenant_id, client_id, realm, oidc_client_id, registration_access_token,
-       registration_client_uri, created, not_before)
-     SELECT $1, $2, $3, $4, $5, $6, $7, $7
-     WHERE NOT EXISTS (SELECT FROM client_registrations WHERE tenant_id = $1 AND oidc_client_id = $4)
-       AND NOT EXISTS (SELECT FROM client_deletions WHERE tenant_id = $1 AND oidc_client_id = $4)`,
-    [
-      row.tenant_id,
-      row.client_id,
-      row.realm,
-      row.oidc_client_id,
-      row.registration_access_token,
-      row.registration_client_uri,
-      now,
-    ],
-  );
+  const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";
+  await client.query(sql, [tenantId, clientId]);
 }
 
 async function forgetAttempt(client: Queryable, id: string): Promise<void> {
   await client.query('DELETE FROM registration_attempts WHERE id = $1', [id]);
-}
-
-async function save(client: Queryable, keys: KeyRing, registration: StoredRegistration): Promise<void> {
-  const row = toRow(keys, registration);
-  await client.query(
-    `UPDATE client_registrations SET client_secret = $5, registration_access_token = $6, registration_client_uri = $7,
-       redirect_uris = $8, revision = revision + 1
-     WHERE tenant_id = $1 AND client_id = $2 AND oidc_client_id = $3 AND revision = $4`,
-    [
-      row.tenant_id,
-      row.client_id,
-      row.oidc_client_id,
-      registration.revision,
-      row.client_secret,
-      row.registration_access_token,
-      row.registration_client_uri,
-      JSON.stringify(row.redirect_uris),
-    ],
-  );
 }

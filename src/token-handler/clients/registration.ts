@@ -1,52 +1,56 @@
-// What a registration is, and what the access service is asked for: pure.
+// A registration: the client at the identity provider that represents a configured client in a tenant's realm. Secret and
+// token are stored sealed for that client, so a row cannot use those of another.
+import type { KeyRing } from '../keys/key-ring.ts';
 
-import { rootsOf } from '../../service/clients/redirect-uri.ts';
-import type { Client } from './client.ts';
-
-/** The client at the access service that stands for a configured client in a tenant's realm. */
 export interface Registration {
   /** URN */
   tenantId: string;
   /** Id of the configured client. */
   clientId: string;
   realm: string;
+  /** Id of the client at the identity provider. */
   oidcClientId: string;
   clientSecret: string;
   registrationAccessToken: string;
-  /** As the access service gave it. */
+  /** As the identity provider returned it. */
   registrationClientUri: string;
   redirectUris: string[];
   registeredAt: Date;
 }
 
-/** RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout 1.0 section 2.2. */
-export interface ClientMetadata {
-  client_name: string;
-  redirect_uris: string[];
-  response_types: string[];
-  grant_types: string[];
-  token_endpoint_auth_method: string;
-  post_logout_redirect_uris?: string[];
-  backchannel_logout_uri?: string;
-  backchannel_logout_session_required?: boolean;
+export interface StoredRegistration extends Registration {
+  /** Counts changes of the row. */
+  revision: number;
 }
 
-/** `publicUrl`: the base under which the access service reaches this token handler, if it does. */
-export function clientMetadata(
-  client: Pick<Client, 'id' | 'keycloakLogout'>,
-  redirectUris: readonly string[],
-  publicUrl: string | undefined,
-): ClientMetadata {
-  return {
-    client_name: client.id,
-    redirect_uris: [...redirectUris],
-    response_types: ['code'],
-    grant_types: ['authorization_code', 'refresh_token'],
-    token_endpoint_auth_method: 'client_secret_basic',
-    ...(client.keycloakLogout && { post_logout_redirect_uris: rootsOf(redirectUris) }),
-    ...(publicUrl !== undefined && {
-      backchannel_logout_uri: `${publicUrl}/token-handler/v1/clients/${encodeURIComponent(client.id)}/backchannel-logout`,
-      backchannel_logout_session_required: true,
-    }),
-  };
+/** For SELECT from `client_registrations`. The rows are sealed registrations. */
+export const registrationColumns = `tenant_id AS "tenantId", client_id AS "clientId", realm,
+  oidc_client_id AS "oidcClientId", client_secret AS "clientSecret",
+  registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
+  redirect_uris AS "redirectUris", registered_at AS "registeredAt", revision`;
+
+type Owner = Pick<Registration, 'tenantId' | 'oidcClientId'>;
+
+const secretContext = (owner: Owner) => `client secret of ${owner.oidcClientId} of ${owner.tenantId}`;
+const tokenContext = (owner: Owner) => `registration access token of ${owner.oidcClientId} of ${owner.tenantId}`;
+
+/** Opens the registration access token of a sealed row. Throws KeyRingError. */
+export function openToken(keys: KeyRing, row: Owner & Pick<Registration, 'registrationAccessToken'>): string {
+  return keys.open(row.registrationAccessToken, tokenContext(row));
+}
+
+/** Throws KeyRingError, for example if the key that sealed the row is no longer in the ring. */
+export function openRegistration<T extends Registration>(keys: KeyRing, row: T): T {
+  const clientSecret = keys.open(row.clientSecret, secretContext(row));
+  return { ...row, clientSecret, registrationAccessToken: openToken(keys, row) };
+}
+
+export function sealToken(keys: KeyRing, row: Owner, token: string): string {
+  return keys.seal(token, tokenContext(row));
+}
+
+export function sealRegistration<T extends Registration>(keys: KeyRing, registration: T): T {
+  const clientSecret = keys.seal(registration.clientSecret, secretContext(registration));
+  const token = sealToken(keys, registration, registration.registrationAccessToken);
+  return { ...registration, clientSecret, registrationAccessToken: token };
 }

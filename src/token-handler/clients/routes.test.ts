@@ -1,4 +1,4 @@
-// The endpoints for clients, on a real access service, configuration service and Postgres.
+// The endpoints for clients, with a real identity provider, configuration service and Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { call, roleToken } from '../../../test/support/platform.ts';
@@ -8,7 +8,7 @@ import {
   type TestTokenHandler,
 } from '../../../test/support/token-handler.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
-import { type RegistrationRow, toRegistration } from './registration-row.ts';
+import { openRegistration, registrationColumns, type StoredRegistration } from './registration.ts';
 
 const callback = 'https://permits.example.org/token-handler/clients/permits-web/callback';
 const other = 'https://permits.example.org/token-handler/clients/permits-web/other';
@@ -45,30 +45,26 @@ const update = (id: string, body: unknown, bearer = token) =>
 const register = (id: string, body: unknown, bearer = token) =>
   handler.api(`/clients/${encodeURIComponent(id)}`, { method: 'POST', token: bearer, body });
 
-/** What the access service has of a client: as only the token handler can ask. */
-async function atAccess(clientId: string) {
+/** Reads a client at the identity provider, with the management token that only the token handler has. */
+async function atProvider(clientId: string) {
   const realm = handler.platform.access.issuer('demo');
-  const { keys, row } = await storedRow(clientId);
-  const answer = await call(`${realm}/clients-registrations/openid-connect/${row.oidc_client_id}`, {
-    token: keys.token,
-  });
+  const { oidcClientId, registrationAccessToken: management } = await stored(clientId);
+  const answer = await call(`${realm}/clients-registrations/openid-connect/${oidcClientId}`, { token: management });
   return { ...answer, metadata: answer.body as Record<string, unknown> };
 }
 
-async function storedRow(clientId: string) {
-  const [row] = await handler.rows<RegistrationRow>('SELECT * FROM client_registrations WHERE client_id = $1', [
-    clientId,
-  ]);
+async function stored(clientId: string): Promise<StoredRegistration> {
+  const sql = `SELECT ${registrationColumns} FROM client_registrations WHERE client_id = $1`;
+  const [row] = await handler.rows<StoredRegistration>(sql, [clientId]);
   if (!row) throw new Error(`${clientId} is not registered`);
-  const stored = toRegistration(createKeyRing(handler.config.KEY_RING), row);
-  return { row, keys: { token: stored.registrationAccessToken, secret: stored.clientSecret } };
+  return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Whether the access service takes this client id and secret: 400 for the nonsense token, 401 for a client that is none. */
-async function works(oidcClientId: string, secret: string) {
+/** Whether the identity provider accepts the client: 400 for the invalid refresh token, 401 for an invalid client. */
+async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',
-    headers: { authorization: `Basic ${Buffer.from(`${oidcClientId}:${secret}`).toString('base64')}` },
+    headers: { authorization: `Basic ${Buffer.from(`${oidcClientId}:${clientSecret}`).toString('base64')}` },
     body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'nonsense' }),
   });
   return answer.status === 400;
@@ -80,7 +76,7 @@ describe('GET /clients', () => {
     await handler.configure({ 'permits-web': permits, both: { name: 'Of the tenant' } });
   });
 
-  it('answers an array with the clients of the tenant and of core, each with exactly the fields of the interface', async () => {
+  it('lists the clients of the tenant and of core, each with exactly the documented fields', async () => {
     expect(await list()).toEqual([
       {
         id: 'both',
@@ -117,29 +113,30 @@ describe('GET /clients', () => {
     ]);
   });
 
-  it('with core=true answers core clients only', async () => {
+  it('lists only core clients with core=true', async () => {
     expect((await list('?core=true')).map(({ id }) => id)).toEqual(['both', 'core-app']);
     expect((await list('?core=false')).length).toBe(3);
   });
 
-  it('with any other value of core answers 400', async () => {
+  it('responds with 400 to any other value of core', async () => {
     const answer = await handler.api('/clients?core=yes', { token });
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ pointer: '/query/core' }] } });
   });
 
-  it('tells a registered client from one that is not, and never shows a secret or a token', async () => {
+  it('shows whether a client is registered, and no secret or token', async () => {
     await handler.register('permits-web');
     const client = await shown('permits-web');
     expect(client).toMatchObject({ registered: true, registration: { redirectUris: [callback] } });
-    const { row, keys } = await storedRow('permits-web');
-    expect(client?.registration?.clientId).toBe(row.oidc_client_id);
+    const { oidcClientId, clientSecret, registrationAccessToken: management } = await stored('permits-web');
+    expect(client?.registration?.clientId).toBe(oidcClientId);
     expect(Date.parse(client?.registration?.registeredAt ?? '')).toBeGreaterThan(Date.now() - 60_000);
     const { text } = await handler.api('/clients', { token });
-    for (const secret of [keys.secret, keys.token, row.client_secret, row.registration_access_token])
-      expect(text).not.toContain(secret);
+    const sql = 'SELECT client_secret, registration_access_token FROM client_registrations';
+    const sealed = (await handler.rows<object>(sql)).flatMap((row) => Object.values(row));
+    for (const secret of [clientSecret, management, ...sealed]) expect(text).not.toContain(secret);
   });
 
-  it('shows another tenant its own clients and registrations only, and the same core clients', async () => {
+  it('shows another tenant its own clients and registrations, and the same core clients', async () => {
     const bearer = await handler.adminToken('other');
     await handler.configure({ 'other-web': {} }, { tenant: handler.platform.otherTenant });
     const clients = await list('', bearer);
@@ -147,7 +144,7 @@ describe('GET /clients', () => {
     expect(clients.filter(({ registered }) => registered)).toEqual([]);
   });
 
-  it('answers a core user the clients of the tenant that tenantId names, and 400 without it', async () => {
+  it('lists to a core user the clients of the tenant in tenantId, and responds with 400 without it', async () => {
     const core = await handler.adminToken('core');
     const query = `?tenantId=${encodeURIComponent(handler.tenant.id)}`;
     expect((await list(query, core)).map(({ id }) => id)).toContain('permits-web');
@@ -155,7 +152,7 @@ describe('GET /clients', () => {
     expect((await handler.api('/clients?tenantId=urn:example:nothing', { token: core })).status).toBe(400);
   });
 
-  it('answers 403 to a user who names another tenant', async () => {
+  it('responds with 403 to a user who names another tenant', async () => {
     const query = `?tenantId=${encodeURIComponent(handler.platform.otherTenant.id)}`;
     expect((await handler.api(`/clients${query}`, { token })).status).toBe(403);
   });
@@ -166,7 +163,7 @@ describe.each([
   ['POST', '/clients/permits-web', { registrationToken }],
   ['PUT', '/clients/permits-web', { redirectUris: [] }],
 ])('%s %s', (method, path, body) => {
-  it('answers 401 without a token and to one that is not for this service', async () => {
+  it('responds with 401 without a token, and to a token for another service', async () => {
     const { access } = handler.platform;
     for (const bearer of [
       undefined,
@@ -180,12 +177,12 @@ describe.each([
     }
   });
 
-  it('answers 403 without the role token-handler-admin', async () => {
+  it('responds with 403 without the role token-handler-admin', async () => {
     const bearer = await roleToken(handler.platform.access, { 'token-handler': ['reader'] }, { realm: 'demo' });
     expect((await handler.api(path, { method, token: bearer, body })).status).toBe(403);
   });
 
-  it('answers the same under /token-handler, for proxies that do not rewrite', async () => {
+  it('is also available under /token-handler, for proxies that do not rewrite', async () => {
     const answer = await call(`${handler.url}/token-handler${path}`, { method, body });
     expect(answer.status).toBe(401);
   });
@@ -201,15 +198,14 @@ describe('POST /clients/{clientId}', () => {
     }),
   );
 
-  it('creates a confidential client in the tenant’s realm and answers {registered: true}', async () => {
+  it('creates a confidential client in the tenant’s realm, and responds with {registered: true}', async () => {
     const initial = await handler.platform.access.registrationToken('demo');
     expect(await register('permits-web', { registrationToken: initial })).toMatchObject({
       status: 200,
       body: { registered: true },
     });
-    const { row, keys } = await storedRow('permits-web');
-    expect(await works(row.oidc_client_id, keys.secret)).toBe(true);
-    expect((await atAccess('permits-web')).metadata).toMatchObject({
+    expect(await works(await stored('permits-web'))).toBe(true);
+    expect((await atProvider('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
       redirect_uris: [callback],
       // Keycloak adds `none`.
@@ -219,53 +215,53 @@ describe('POST /clients/{clientId}', () => {
     });
   });
 
-  it('registers no address for logout, where keycloakLogout is off', async () => {
+  it('registers no address for logout if keycloakLogout is false', async () => {
     await handler.register('permits-web');
-    // Where none is given, Keycloak allows the redirect URIs themselves.
-    const { post_logout_redirect_uris: uris = [] } = (await atAccess('permits-web')).metadata;
+    // Without any, Keycloak allows the redirect URIs themselves.
+    const { post_logout_redirect_uris: uris = [] } = (await atProvider('permits-web')).metadata;
     expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
 
-  it('registers the client’s redirect URIs together with authCallbackUrl, which the configuration never gets', async () => {
+  it('registers the client’s redirect URIs and authCallbackUrl, which is not stored in the configuration', async () => {
     await handler.register('permits-web', { authCallbackUrl: other });
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback, other]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback, other]);
     expect(await shown('permits-web')).toMatchObject({
       redirectUris: [callback],
       registration: { redirectUris: [callback, other] },
     });
   });
 
-  it('registers a client without redirect URIs where there are none and no authCallbackUrl is given', async () => {
+  it('registers a client without redirect URIs if there are none and no authCallbackUrl is sent', async () => {
     expect((await handler.register('bare')).status).toBe(200);
-    expect((await atAccess('bare')).metadata.redirect_uris).toEqual([]);
+    expect((await atProvider('bare')).metadata.redirect_uris).toEqual([]);
   });
 
-  it('registers the roots of the redirect URIs’ hosts for logout, where keycloakLogout is on', async () => {
+  it('registers the roots of the redirect URIs’ hosts for logout if keycloakLogout is true', async () => {
     await handler.register('out', { authCallbackUrl: 'http://localhost:4200/token-handler/clients/out/callback' });
-    expect((await atAccess('out')).metadata.post_logout_redirect_uris).toEqual([
+    expect((await atProvider('out')).metadata.post_logout_redirect_uris).toEqual([
       'https://permits.example.org/',
       'http://localhost:4200/',
     ]);
   });
 
-  it('registers the address of back-channel logout, where PUBLIC_URL is set', async () => {
+  it('registers the address of back-channel logout if PUBLIC_URL is set', async () => {
     await handler.register('with space_1');
     const uri = 'http://127.0.0.1:1/token-handler/v1/clients/with%20space_1/backchannel-logout';
-    expect((await atAccess('with space_1')).metadata.backchannel_logout_uri).toBe(uri);
+    expect((await atProvider('with space_1')).metadata.backchannel_logout_uri).toBe(uri);
   });
 
-  it('replaces an earlier registration: another client is stored, and the earlier one is deleted at the access service', async () => {
+  it('replaces an earlier registration, and deletes its client at the identity provider', async () => {
     await handler.register('permits-web');
-    const { row: before, keys } = await storedRow('permits-web');
+    const before = await stored('permits-web');
     await handler.register('permits-web');
-    const { row: after, keys: newKeys } = await storedRow('permits-web');
-    expect(after.oidc_client_id).not.toBe(before.oidc_client_id);
-    expect(await works(after.oidc_client_id, newKeys.secret)).toBe(true);
-    await expect.poll(() => works(before.oidc_client_id, keys.secret)).toBe(false);
+    const after = await stored('permits-web');
+    expect(after.oidcClientId).not.toBe(before.oidcClientId);
+    expect(await works(after)).toBe(true);
+    await expect.poll(() => works(before)).toBe(false);
     await expect.poll(() => handler.rows('SELECT FROM client_deletions')).toEqual([]);
   });
 
-  it('registers a core client for each tenant on its own, in that tenant’s realm', async () => {
+  it('registers a core client separately for each tenant, in that tenant’s realm', async () => {
     await handler.configure({ shared: { redirectUris: [callback] } }, { core: true });
     expect((await handler.register('shared')).status).toBe(200);
     expect((await list('', await handler.adminToken('other'))).find(({ id }) => id === 'shared')).toMatchObject({
@@ -277,10 +273,10 @@ describe('POST /clients/{clientId}', () => {
     expect(rows).toEqual([{ realm: 'demo' }, { realm: 'other' }]);
   });
 
-  it('leaves registered clients as they are when their configuration changes later', async () => {
+  it('does not change a registered client if its configuration changes later', async () => {
     await handler.register('permits-web');
     await handler.configure({ 'permits-web': { ...permits, redirectUris: [other] }, bare: {} });
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback]);
     expect(await shown('permits-web')).toMatchObject({
       redirectUris: [other],
       registration: { redirectUris: [callback] },
@@ -290,37 +286,37 @@ describe('POST /clients/{clientId}', () => {
 
   it('sends the event client-registered, with the client and who registered it', async () => {
     await handler.register('bare', { authCallbackUrl: other });
-    const { row } = await storedRow('bare');
+    const { oidcClientId, registeredAt } = await stored('bare');
     await expect.poll(() => handler.rows('SELECT FROM client_events')).toEqual([]);
-    expect(await eventsAbout(row.oidc_client_id)).toEqual([
+    expect(await eventsAbout(oidcClientId)).toEqual([
       {
         namespace: 'token-handler',
         name: 'client-registered',
         tenant: tenantKey(handler.tenant.id),
-        occurred: row.registered_at,
+        occurred: registeredAt,
         payload: {
-          client: { id: 'bare', name: 'bare', clientId: row.oidc_client_id, authCallbackUrl: other },
+          client: { id: 'bare', name: 'bare', clientId: oidcClientId, authCallbackUrl: other },
           registeredBy: { id: expect.any(String), name: 'Ada Admin' },
         },
       },
     ]);
   });
 
-  it('answers 404 for a client that the tenant does not have, another tenant’s included', async () => {
+  it('responds with 404 to a client that the tenant does not have, such as another tenant’s', async () => {
     for (const id of ['nothing', 'other-web', 'a/b', 'x'.repeat(60)])
       expect((await register(id, { registrationToken })).status, id).toBe(404);
   });
 
-  it('answers 400 when the access service refuses the registration token, and the earlier registration stays', async () => {
+  it('responds with 400 if the identity provider rejects the registration token, and the earlier registration stays', async () => {
     await handler.register('permits-web');
-    const { row, keys } = await storedRow('permits-web');
+    const before = await stored('permits-web');
     const answer = await register('permits-web', { registrationToken: 'guessed' });
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors).toEqual([
-      { pointer: '/registrationToken', detail: 'is not accepted by the access service (invalid_token)' },
+      { pointer: '/registrationToken', detail: 'is not accepted by the identity provider (invalid_token)' },
     ]);
-    expect((await storedRow('permits-web')).row.oidc_client_id).toBe(row.oidc_client_id);
-    expect(await works(row.oidc_client_id, keys.secret)).toBe(true);
+    expect((await stored('permits-web')).oidcClientId).toBe(before.oidcClientId);
+    expect(await works(before)).toBe(true);
     expect(await handler.rows('SELECT FROM registration_attempts')).toEqual([]);
   });
 
@@ -334,13 +330,13 @@ describe('POST /clients/{clientId}', () => {
     ['a relative URL', { registrationToken, authCallbackUrl: '/cb' }, '/authCallbackUrl'],
     ['an http URL', { registrationToken, authCallbackUrl: 'http://permits.example.org/cb' }, '/authCallbackUrl'],
     ['a fragment', { registrationToken, authCallbackUrl: `${callback}#x` }, '/authCallbackUrl'],
-  ])('answers 400 for %s and says where', async (_, body, pointer) => {
+  ])('responds with 400 and a pointer to %s', async (_, body, pointer) => {
     const answer = await register('permits-web', body);
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
   });
 
-  it('answers 400 for what is no JSON, and 415 for another type', async () => {
+  it('responds with 400 to invalid JSON, and with 415 to another content type', async () => {
     expect((await register('permits-web', '{')).status).toBe(400);
     const answer = await handler.api('/clients/permits-web', {
       method: 'POST',
@@ -358,32 +354,32 @@ describe('PUT /clients/{clientId}', () => {
     await handler.register('permits-web');
   });
 
-  it('changes the redirect URIs of the very client that is registered, and answers {updated: true}', async () => {
-    const { row: before, keys } = await storedRow('permits-web');
+  it('changes the redirect URIs of the registered client, and responds with {updated: true}', async () => {
+    const before = await stored('permits-web');
     expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
       status: 200,
       body: { updated: true },
     });
-    const { row: after, keys: newKeys } = await storedRow('permits-web');
-    expect(after.oidc_client_id).toBe(before.oidc_client_id);
-    expect(newKeys.secret).toBe(keys.secret);
-    expect(await works(after.oidc_client_id, keys.secret)).toBe(true);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
+    const after = await stored('permits-web');
+    expect(after.oidcClientId).toBe(before.oidcClientId);
+    expect(after.clientSecret).toBe(before.clientSecret);
+    expect(await works(after)).toBe(true);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([other]);
     expect(await shown('permits-web')).toMatchObject({ registration: { redirectUris: [other] } });
   });
 
-  it('keeps the management token that the access service gives in place of the one used, so that updates can follow', async () => {
+  it('stores the new management token that the identity provider issues, so that updates can follow', async () => {
     const tokens = new Set<string>();
     for (const uri of [other, callback, other]) {
       expect((await update('permits-web', { redirectUris: [uri] })).status).toBe(200);
-      tokens.add((await storedRow('permits-web')).keys.token);
+      tokens.add((await stored('permits-web')).registrationAccessToken);
     }
     expect(tokens.size).toBe(3);
   });
 
-  it('keeps everything else of the registration', async () => {
+  it('changes nothing else in the registration', async () => {
     await update('permits-web', { redirectUris: [other] });
-    expect((await atAccess('permits-web')).metadata).toMatchObject({
+    expect((await atProvider('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
       response_types: expect.arrayContaining(['code']),
       grant_types: ['authorization_code', 'refresh_token'],
@@ -392,21 +388,21 @@ describe('PUT /clients/{clientId}', () => {
     });
   });
 
-  it('may take all redirect URIs away', async () => {
+  it('can remove all redirect URIs', async () => {
     expect((await update('permits-web', { redirectUris: [] })).status).toBe(200);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([]);
   });
 
-  it('of two updates at once, both are done, one after the other', async () => {
+  it('runs concurrent updates one after another', async () => {
     const uris = Array.from({ length: 6 }, (_, index) => `${callback}-${index}`);
     const answers = await Promise.all(uris.map((uri) => update('permits-web', { redirectUris: [uri] })));
     expect(answers.map(({ status }) => status)).toEqual(uris.map(() => 200));
-    const { metadata } = await atAccess('permits-web');
+    const { metadata } = await atProvider('permits-web');
     expect((await shown('permits-web'))?.registration?.redirectUris).toEqual(metadata.redirect_uris);
     expect((await update('permits-web', { redirectUris: [callback] })).status).toBe(200);
   });
 
-  it('with a registration at the same time leaves one client that works and can be updated', async () => {
+  it('leaves one client that works and can be updated if a registration runs concurrently', async () => {
     await Promise.all([
       update('permits-web', { redirectUris: [other] }),
       handler.register('permits-web'),
@@ -414,10 +410,10 @@ describe('PUT /clients/{clientId}', () => {
       handler.register('permits-web'),
     ]);
     expect((await update('permits-web', { redirectUris: [other] })).status).toBe(200);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([other]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([other]);
   });
 
-  it('answers 409 registration-required for a client that is not registered', async () => {
+  it('responds with 409 registration-required if the client is not registered', async () => {
     await handler.configure({ 'permits-web': permits, fresh: {} });
     expect(await update('fresh', { redirectUris: [callback] })).toMatchObject({
       status: 409,
@@ -425,13 +421,13 @@ describe('PUT /clients/{clientId}', () => {
     });
   });
 
-  it('answers 404 for a client that the tenant does not have', async () => {
+  it('responds with 404 to a client that the tenant does not have', async () => {
     expect((await update('nothing', { redirectUris: [] })).status).toBe(404);
   });
 
-  it('answers 409 when the client was deleted at the access service, and a new registration mends it', async () => {
-    const { row, keys } = await storedRow('permits-web');
-    await call(row.registration_client_uri, { method: 'DELETE', token: keys.token });
+  it('responds with 409 if the client was deleted at the identity provider, until it is registered again', async () => {
+    const { registrationClientUri, registrationAccessToken } = await stored('permits-web');
+    await call(registrationClientUri, { method: 'DELETE', token: registrationAccessToken });
     expect(await update('permits-web', { redirectUris: [other] })).toMatchObject({
       status: 409,
       body: { type: 'urn:formgate:problem:registration-required' },
@@ -448,30 +444,36 @@ describe('PUT /clients/{clientId}', () => {
     ['a fragment', { redirectUris: [`${callback}#x`] }, '/redirectUris/0'],
     ['credentials', { redirectUris: ['https://a:b@permits.example.org/cb'] }, '/redirectUris/0'],
     ['a relative URL', { redirectUris: ['/cb'] }, '/redirectUris/0'],
-  ])('answers 400 for %s, says where, and changes nothing', async (_, body, pointer) => {
+  ])('responds with 400 and a pointer to %s, and changes nothing', async (_, body, pointer) => {
     const answer = await update('permits-web', body);
     expect(answer.status).toBe(400);
     expect((answer.body as ProblemBody).errors?.map((error) => error.pointer)).toEqual([pointer]);
-    expect((await atAccess('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback]);
   });
 });
 
-it('no log line, and no row of the database, holds a secret, a token or the registration token', async () => {
+it('a misspelt field of a client is refused when the tenant stores it, with a problem that names the field', async () => {
+  await expect.poll(() => handler.log.text()).toContain('registered at the platform');
+  await expect(handler.configure({ a: { targts: [] } })).rejects.toThrow('/clients/a/targts');
+  await handler.configure({ a: { disableVerifyHost: true } });
+});
+
+it('no log line and no row of the database contains a secret, a token or the registration token', async () => {
   await handler.register('permits-web');
-  const { keys } = await storedRow('permits-web');
+  const { clientSecret, registrationAccessToken } = await stored('permits-web');
   const dump = JSON.stringify([
     await handler.rows('SELECT * FROM client_registrations'),
     await handler.rows('SELECT * FROM client_deletions'),
     await handler.rows('SELECT * FROM client_events'),
     await handler.rows('SELECT * FROM registration_attempts'),
   ]);
-  for (const secret of [keys.secret, keys.token, registrationToken, token]) {
+  for (const secret of [clientSecret, registrationAccessToken, registrationToken, token]) {
     expect(handler.log.text()).not.toContain(secret);
     expect(dump).not.toContain(secret);
   }
 });
 
-/** Accepted events are gone as soon as they are routed: a trigger keeps a copy. */
+/** Events are deleted once they are routed, so a trigger keeps a copy. */
 async function keepEvents(): Promise<void> {
   await platformRows(`
     CREATE TABLE seen_events (LIKE events);

@@ -1,22 +1,13 @@
-// Routes to list, register and update clients. Responses hold neither secrets nor tokens.
+// Routes to list, register and update clients. Responses contain neither secrets nor tokens.
+import { z } from 'zod';
 import { role } from '../../service/auth/bearer-guards.ts';
-import type { Tenant } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
-import { Problem } from '../../service/http/problem.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
-import type { ClientCatalog } from './catalog.ts';
+import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
 import type { Registrar } from './registrar.ts';
 import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
-import {
-  clientParams,
-  createBodies,
-  listAnswer,
-  listQuery,
-  registeredAnswer,
-  tenantQuery,
-  updatedAnswer,
-} from './schema.ts';
+import { clientParams, createBodies, listQuery, listResponse, tenantQuery } from './schema.ts';
 
 export interface ClientRouteOptions {
   /** For tokens issued to this service. */
@@ -43,10 +34,10 @@ export function listClientsRoute({ bearer, tenant, catalog, registrations }: Cli
   return route({
     method: 'get',
     path: '/token-handler/v1/clients',
-    summary: "Lists the tenant's clients, those of core included, with what is registered of each",
+    summary: "Lists the tenant's clients and the core clients, each with its registration",
     guards: [bearer, role('token-handler-admin'), tenant],
     query: listQuery,
-    answers: { 200: { description: 'Clients by id', schema: listAnswer }, ...refusals, ...outages },
+    answers: { 200: { description: 'Clients by id', schema: listResponse }, ...refusals, ...outages },
     async handle({ query }, _request, response) {
       const caller = tenantOf(response);
       const [clients, summaries] = await Promise.all([catalog.list(caller), registrations.summaries(caller.id)]);
@@ -65,23 +56,17 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
-    body: createBodies({ allowInsecure: options.allowInsecureRedirectUris }).register,
+    body: createBodies(options).register,
     answers: {
-      200: { description: 'Registered', schema: registeredAnswer },
+      200: { description: 'Registered', schema: z.object({ registered: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
       ...outages,
     },
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
-      const client = await findClient(options.catalog, tenant, params.clientId);
-      await options.registrar.register({
-        ...body,
-        authCallbackUrl: body.authCallbackUrl,
-        tenant,
-        client,
-        by: callerOf(response),
-      });
+      const client = await requireClient(options.catalog, tenant, params.clientId);
+      await options.registrar.register({ ...body, tenant, client, by: callerOf(response) });
       response.json({ registered: true });
     },
   });
@@ -96,34 +81,25 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
-    body: createBodies({ allowInsecure: options.allowInsecureRedirectUris }).update,
+    body: createBodies(options).update,
     answers: {
-      200: { description: 'Updated', schema: updatedAnswer },
+      200: { description: 'Updated', schema: z.object({ updated: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
-      409: { description: 'The client is not registered, or has to be registered again (registration-required)' },
+      409: { description: 'The client is not registered, or must be registered again (registration-required)' },
       ...outages,
     },
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
-      const client = await findClient(options.catalog, tenant, params.clientId);
+      const client = await requireClient(options.catalog, tenant, params.clientId);
       await options.registrar.update({ tenant, client, redirectUris: [...new Set(body.redirectUris)] });
       response.json({ updated: true });
     },
   });
 }
 
-async function findClient(catalog: ClientCatalog, tenant: Tenant, clientId: string): Promise<Client> {
-  const client = await catalog.find(tenant, clientId);
-  if (!client) throw new Problem('not-found', 'The tenant has no such client.');
-  return client;
-}
-
 function present(client: Client, registration: RegistrationSummary | undefined) {
   const { id, name, description, redirectUris, targets, keycloakLogout, core } = client;
-  const registered = registration !== undefined;
-  return {
-    ...{ id, name, description: description ?? null, redirectUris, targets, keycloakLogout, core, registered },
-    registration: registration ?? null,
-  };
+  const shown = { id, name, description: description ?? null, redirectUris, targets, keycloakLogout, core };
+  return { ...shown, registered: registration !== undefined, registration: registration ?? null };
 }

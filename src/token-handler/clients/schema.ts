@@ -1,10 +1,11 @@
-// What the client endpoints take and answer. Unknown fields of bodies are refused. The same schemas make the OpenAPI
-// document.
+// Schemas of the requests and responses of the client endpoints. Unknown fields of request bodies are refused.
 import { z } from 'zod';
-import { redirectUriProblem } from '../../service/clients/redirect-uri.ts';
+import { redirectUriSchema } from './client.ts';
 
 export const clientParams = z.object({
-  clientId: z.string().meta({ description: 'Id of a client of the tenant or of core', examples: ['permits-web'] }),
+  clientId: z
+    .string()
+    .meta({ description: 'Id of a client of the tenant, or of a core client', examples: ['permits-web'] }),
 });
 
 const tenantId = z.string().optional().meta({ description: 'Tenant URN, required of core users' });
@@ -19,14 +20,10 @@ export const listQuery = z.object({
     .meta({ description: 'Core clients only' }),
 });
 
-export function createBodies(rules: { allowInsecure: boolean }) {
-  const redirectUri = z
-    .string()
-    .superRefine((uri, context) => {
-      const problem = redirectUriProblem(uri, rules);
-      if (problem !== undefined) context.addIssue(problem);
-    })
-    .meta({ examples: ['https://permits.example.org/token-handler/clients/permits-web/callback'] });
+export function createBodies({ allowInsecureRedirectUris }: { allowInsecureRedirectUris: boolean }) {
+  const redirectUri = redirectUriSchema(allowInsecureRedirectUris).meta({
+    examples: ['https://permits.example.org/token-handler/clients/permits-web/callback'],
+  });
   return {
     register: z.strictObject({
       registrationToken: z
@@ -35,21 +32,18 @@ export function createBodies(rules: { allowInsecure: boolean }) {
         .max(8_192, 'must have at most 8192 characters')
         // RFC 6750 section 2.1; it becomes a header.
         .regex(/^[\x21-\x7e]*$/, 'must be a token')
-        .meta({ description: "An initial access token of the tenant's realm; used once and not kept" }),
+        .meta({ description: "An initial access token of the tenant's realm; used once and not stored" }),
       authCallbackUrl: redirectUri
         .optional()
-        .meta({ description: 'Another redirect URI to register; it is not kept in the configuration' }),
+        .meta({ description: 'Another redirect URI to register; not stored in the configuration' }),
     }),
     update: z.strictObject({
-      redirectUris: z.array(redirectUri).meta({ description: 'All redirect URIs that shall be valid from now on' }),
+      redirectUris: z.array(redirectUri).meta({ description: 'The redirect URIs that replace the present ones' }),
     }),
   };
 }
 
-export const registeredAnswer = z.object({ registered: z.literal(true) });
-export const updatedAnswer = z.object({ updated: z.literal(true) });
-
-export const listAnswer = z.array(
+export const listResponse = z.array(
   z
     .object({
       id: z.string(),
@@ -62,7 +56,7 @@ export const listAnswer = z.array(
       registered: z.boolean(),
       registration: z
         .object({
-          clientId: z.string().meta({ description: 'Of the client at the access service' }),
+          clientId: z.string().meta({ description: 'Id of the client at the identity provider' }),
           registeredAt: z.iso.datetime(),
           redirectUris: z.array(z.string()).meta({ description: 'As registered' }),
         })

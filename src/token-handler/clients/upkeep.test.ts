@@ -1,4 +1,4 @@
-// What is done in the background: by several replicas, and through outages of what it needs.
+// Background work by several replicas, and during outages of other services.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -6,7 +6,7 @@ import { startTestPlatform, type TestPlatform } from '../../../test/support/plat
 import { startTestTokenHandler, type TestTokenHandler } from '../../../test/support/token-handler.ts';
 import { startTracedAccess, type TracedAccess } from '../../../test/support/traced-access.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
-import { createLeftoverQuarantine } from './leftover-quarantine.ts';
+import { createLeftoverQuarantine } from './leftover-store.ts';
 
 let access: TracedAccess;
 let platform: TestPlatform;
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await proxy.heal();
-  // What a test before this one left would be counted with its own.
+  // Leftovers of the previous test would be counted too.
   await expect.poll(pending('client_events')).toEqual([]);
   await events.query('TRUNCATE seen_events');
 });
@@ -51,21 +51,21 @@ const eventCalls = () => proxy.calls.filter((line) => line.startsWith('POST /eve
 const seen = async () => (await events.query('SELECT FROM seen_events')).rowCount;
 
 describe('events', () => {
-  it('are sent once each, whichever replica sends them', async () => {
+  it('are sent once each, by any replica', async () => {
     for (let count = 0; count < 5; count += 1) await handler.register('permits-web');
     await expect.poll(pending('client_events')).toEqual([]);
     expect(await seen()).toBe(5);
     expect(eventCalls()).toBe(5);
   });
 
-  it('that the event service does not take are sent until it does, while the registration has succeeded long since', async () => {
+  it('are retried until the event service accepts them; the registration has succeeded before', async () => {
     await proxy.break(503, { at: 1, times: 3 });
     expect((await handler.register('permits-web')).status).toBe(200);
     await expect.poll(pending('client_events')).toEqual([]);
     expect(await seen()).toBe(1);
   });
 
-  it('whose acceptance was not heard of are sent again with the same idempotency key, and count once', async () => {
+  it('are sent again with the same idempotency key if the response is lost, and count once', async () => {
     await proxy.break('lost answer', { at: 1, times: 1 });
     await handler.register('permits-web');
     await expect.poll(pending('client_events')).toEqual([]);
@@ -75,18 +75,18 @@ describe('events', () => {
 });
 
 describe('deletions', () => {
-  it('are done once each, whichever replica does them', async () => {
+  it('happen once each, in any replica', async () => {
     const lines = handler.log.lines().length;
     for (let count = 0; count < 5; count += 1) await handler.register('permits-web');
     await expect.poll(pending('client_deletions')).toEqual([]);
     expect(access.registeredClients()).toHaveLength(1);
     const since = handler.log.lines().slice(lines);
-    expect(since.filter(({ msg }) => msg === 'a replaced client was deleted at the access service')).toHaveLength(5);
-    expect(since.filter(({ msg }) => String(msg).startsWith('a replaced client cannot be deleted'))).toEqual([]);
+    expect(since.filter(({ msg }) => msg === 'replaced client deleted at the identity provider')).toHaveLength(5);
+    expect(since.filter(({ msg }) => String(msg).startsWith('replaced client not deleted'))).toEqual([]);
   });
 });
 
-it('what waits is on the metrics port, by kind', async () => {
+it('the metrics show how many deletions and events wait', async () => {
   await proxy.break(503, { at: 1 });
   await handler.register('permits-web');
   const metrics = async () => (await fetch(`${handler.metricsUrl}/metrics`)).text();
@@ -95,7 +95,7 @@ it('what waits is on the metrics port, by kind', async () => {
   await expect.poll(metrics).toContain('token_handler_registration_leftovers{kind="event"} 0');
 });
 
-it('a stop waits for what runs, and what is left is done by another replica', async () => {
+it('a process that stops finishes its running work, and another replica does the rest', async () => {
   const leaving = await handler.startReplica();
   await handler.register('permits-web');
   await leaving.close();
@@ -103,7 +103,7 @@ it('a stop waits for what runs, and what is left is done by another replica', as
   await expect.poll(pending('client_events')).toEqual([]);
 });
 
-it('what a service refuses for ever is quarantined with its reason, holds up nothing, and is done once it is released', async () => {
+it('an event that is always refused is quarantined with the reason, delays nothing, and is sent once it is released', async () => {
   const refusals = 3;
   const pace = { firstRetry: 10, longestRetry: 20, refusals };
   const patient = await startTestTokenHandler({

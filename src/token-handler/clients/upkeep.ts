@@ -2,6 +2,7 @@
 // sends events, logs interrupted registrations and encrypts secrets again after a key rotation. A row stays until its work
 // is done or the identity provider does not allow it. A row that is rejected repeatedly is quarantined.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import prom from 'prom-client';
 import type { Events } from '../../platform/events.ts';
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
@@ -9,17 +10,20 @@ import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
-import type { QuarantineStore } from '../../service/quarantine/quarantine-store.ts';
+import { registerQuarantineMetrics } from '../../service/quarantine/quarantine-store.ts';
 import { retryDelay } from '../../service/retry.ts';
-import type { AccessRegistration } from './access-registration.ts';
-import type { Deletion, LeftoverKind, LeftoverStore, PendingEvent } from './leftover-store.ts';
-
-export interface Upkeep {
-  /** Looks for work at once; call it after a commit that left some. */
-  nudge(): void;
-  /** Starts no more work, and resolves when nothing runs any more. */
-  stop(): Promise<void>;
-}
+import { type KeyRing, KeyRingError } from '../keys/key-ring.ts';
+import {
+  createLeftoverQuarantine,
+  createLeftoverStore,
+  type Deletion,
+  type LeftoverKind,
+  type LeftoverStore,
+  type PendingEvent,
+  quarantineKind,
+} from './leftover-store.ts';
+import type { ProviderRegistration } from './provider-registration.ts';
+import { openToken } from './registration.ts';
 
 /** Times in milliseconds. */
 export interface UpkeepPace {
@@ -29,11 +33,9 @@ export interface UpkeepPace {
   longestRetry: number;
   /** How long no other pod claims a row; longer than a call takes. */
   lease: number;
-  /** Age of an unfinished attempt to register that counts as interrupted. */
+  /** Age at which an unfinished attempt to register counts as interrupted. */
   attempt: number;
-  /** Also of removing finished entries of the quarantine. */
-  reseal: number;
-  /** Refusals of a row until it is quarantined. */
+  /** Refusals after which a row is quarantined. */
   refusals: number;
 }
 
@@ -43,15 +45,14 @@ const defaultPace: UpkeepPace = {
   longestRetry: 3_600_000,
   lease: 60_000,
   attempt: 300_000,
-  reseal: 3_600_000,
   // With the waits between them, three quarters of an hour.
   refusals: 10,
 };
 
 export interface UpkeepOptions {
-  store: LeftoverStore;
-  quarantine: Pick<QuarantineStore, 'release'> & { tidy(): Promise<void> };
-  access: AccessRegistration;
+  pool: pg.Pool;
+  keys: KeyRing;
+  provider: ProviderRegistration;
   events: Pick<Events, 'send'>;
   clock: Clock;
   log: Logger;
@@ -59,90 +60,81 @@ export interface UpkeepOptions {
   pace?: Partial<UpkeepPace> | undefined;
 }
 
-type Parts = UpkeepOptions & { pace: UpkeepPace };
+type Context = UpkeepOptions & { pace: UpkeepPace; store: LeftoverStore };
 
 const batch = 10;
 
-export function startUpkeep(options: UpkeepOptions): Upkeep {
-  const parts: Parts = { ...options, pace: { ...defaultPace, ...options.pace } };
-  const { pace, log } = parts;
-  measure(parts);
+export function startUpkeep(options: UpkeepOptions) {
+  const pace = { ...defaultPace, ...options.pace };
+  const context: Context = { ...options, pace, store: createLeftoverStore(options) };
+  registerMetric(context);
+  const houseKeepWhenDue = createHousekeeping(context);
   const stopping = new AbortController();
-  const resealWhenDue = createResealing(parts);
-  let nudged: AbortController | undefined;
-  let again = false;
+  let nudged = new AbortController();
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      again = false;
-      const more = await lookForWork().catch((error: unknown) => {
-        log.warn({ err: error }, 'the upkeep of registrations failed');
+      nudged = new AbortController();
+      const isMore = await lookForWork().catch((error: unknown) => {
+        options.log.warn({ err: error }, 'upkeep of registrations failed');
         return false;
       });
-      if (!more && !again) await pause();
+      const signal = AbortSignal.any([stopping.signal, nudged.signal]);
+      const pause = pace.poll * (0.75 + Math.random() / 2);
+      if (!isMore) await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 
   async function lookForWork(): Promise<boolean> {
-    const deleted = await workOff(parts, 'deletion', (claim) => parts.store.claimDeletions(claim), removeClient);
-    const sent = await workOff(parts, 'event', (claim) => parts.store.claimEvents(claim), sendEvent);
-    await tellOfLostAttempts(parts);
-    await resealWhenDue();
+    const deleted = await processBatch(context, 'deletion', removeClient);
+    const sent = await processBatch(context, 'event', sendEvent);
+    await logLostAttempts(context);
+    await houseKeepWhenDue();
     return deleted === batch || sent === batch;
-  }
-
-  async function pause(): Promise<void> {
-    nudged = new AbortController();
-    const signal = AbortSignal.any([stopping.signal, nudged.signal]);
-    await sleep(pace.poll * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
   }
 
   const loop = run();
   return {
-    nudge() {
-      again = true;
-      nudged?.abort();
-    },
-    async stop() {
+    /** Looks for work without waiting for the next poll; call it after a commit that left some. */
+    nudge: (): void => nudged.abort(),
+    /** Starts no more work, and resolves when none is running. */
+    async stop(): Promise<void> {
       stopping.abort();
       await loop;
     },
   };
 }
 
-/** Claims rows and processes them concurrently; returns how many. */
-async function workOff<Row extends Deletion | PendingEvent>(
-  parts: Parts,
-  kind: LeftoverKind,
-  claim: (options: { now: Date; until: Date; limit: number }) => Promise<Row[]>,
-  work: (parts: Parts, row: Row) => Promise<void>,
+/** Claims rows and processes them concurrently; returns their number. */
+async function processBatch<Kind extends LeftoverKind>(
+  context: Context,
+  kind: Kind,
+  work: (context: Context, row: Awaited<ReturnType<typeof context.store.claim<Kind>>>[number]) => Promise<void>,
 ): Promise<number> {
-  const { store, pace, clock } = parts;
+  const { store, pace, clock } = context;
   const now = clock();
-  const rows = await claim({ now, until: after(now, pace.lease), limit: batch });
+  const rows = await store.claim(kind, { now, until: after(now, pace.lease), limit: batch });
   await Promise.all(
     rows.map(async (row) => {
-      const failure = await work(parts, row).then(
-        () => undefined,
-        (error: unknown) => ({ error }),
-      );
-      if (failure) await settleFailure(parts, kind, row, failure.error);
-      else await store.done(kind, row.id);
+      try {
+        await work(context, row);
+      } catch (error) {
+        return settleFailure(context, kind, row, error);
+      }
+      await store.done(kind, row.id);
     }),
   );
   return rows.length;
 }
 
-/** The row's secret is sealed with a key that is no longer in the ring. The row stays: the key may come back. */
-class KeyMissingError extends Error {}
-
 function causeOf(error: unknown): QuarantineCause | undefined {
-  if (error instanceof KeyMissingError) return { reason: 'key-missing', detail: '' };
+  // The key may come back, so the row stays.
+  if (error instanceof KeyRingError) return { reason: 'key-missing', detail: '' };
   return serviceRefusal(error) ?? databaseRefusal(error);
 }
 
 async function settleFailure(
-  { store, pace, clock, log }: Parts,
+  { store, pace, clock, log }: Context,
   kind: LeftoverKind,
   row: Deletion | PendingEvent,
   error: unknown,
@@ -151,33 +143,31 @@ async function settleFailure(
   const refusals = row.refusals + (cause ? 1 : 0);
   if (cause && (refusals >= pace.refusals || cause.reason === 'key-missing')) {
     await store.quarantine(kind, row, cause, clock());
-    log.warn({ kind: `client-${kind}`, ...describe(row), ...cause }, 'item quarantined');
+    log.warn({ kind: quarantineKind(kind), ...describe(row), ...cause }, 'item quarantined');
     return;
   }
   const delay = retryDelay(row.attempts, { first: pace.firstRetry, cap: pace.longestRetry });
   const why = error instanceof PlatformError ? { kind: error.kind, status: error.upstreamStatus } : { err: error };
-  log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `a ${kind} failed`);
+  log.warn({ ...describe(row), attempts: row.attempts, retryInMs: delay, ...why }, `${kind} failed, retrying`);
   await store.retry(kind, row.id, { notBefore: after(clock(), delay), refusals });
 }
 
-function describe(row: object): object {
+function describe(row: Deletion | PendingEvent): object {
   const { tenantId, clientId, oidcClientId, name } = row as Partial<Deletion & PendingEvent>;
   return { tenant: tenantId, client: clientId, oidcClientId, event: name };
 }
 
-async function removeClient({ access, log }: Parts, deletion: Deletion): Promise<void> {
-  const { registrationAccessToken } = deletion;
-  if (registrationAccessToken === undefined) throw new KeyMissingError();
-  const outcome = await access.remove({ ...deletion, registrationAccessToken });
-  if (outcome === 'removed') log.info(describe(deletion), 'a replaced client was deleted at the access service');
+async function removeClient({ provider, keys, log }: Context, deletion: Deletion): Promise<void> {
+  const outcome = await provider.remove({ ...deletion, registrationAccessToken: openToken(keys, deletion) });
+  if (outcome === 'removed') log.info(describe(deletion), 'replaced client deleted at the identity provider');
   else
     log.warn(
       describe(deletion),
-      'a replaced client cannot be deleted: its registration access token is not accepted; if it is still there, delete it in the access service',
+      'replaced client not deleted: the identity provider rejected its registration access token; if the client still exists there, delete it',
     );
 }
 
-async function sendEvent({ events }: Parts, { id, tenantId, name, payload, created }: PendingEvent): Promise<void> {
+async function sendEvent({ events }: Context, { id, tenantId, name, payload, created }: PendingEvent): Promise<void> {
   await events.send({
     namespace: 'token-handler',
     name,
@@ -189,33 +179,37 @@ async function sendEvent({ events }: Parts, { id, tenantId, name, payload, creat
 }
 
 /** RFC 7591 has no way to find a client whose registration response was lost, so an operator has to. */
-async function tellOfLostAttempts({ store, clock, pace, log }: Parts): Promise<void> {
-  const lost = await store.takeLostAttempts(after(clock(), -pace.attempt));
-  for (const { tenantId, clientId, realm, started } of lost)
+async function logLostAttempts({ store, clock, pace, log }: Context): Promise<void> {
+  for (const attempt of await store.takeLostAttempts(after(clock(), -pace.attempt)))
     log.warn(
-      { tenant: tenantId, client: clientId, realm, started },
-      'a registration was cut off: the realm may hold a client of this name that nobody has the secret of; it can be deleted there, if it is not the registered one',
+      attempt,
+      'registration interrupted: the realm may contain an unused client of this name; if it is not the registered one, delete it there',
     );
 }
 
-function createResealing({ store, quarantine, clock, pace, log }: Parts): () => Promise<void> {
+/** Milliseconds */
+const housekeepingInterval = 3_600_000;
+
+function createHousekeeping({ pool, store, clock, log, metrics }: Context): () => Promise<void> {
+  const quarantine = createLeftoverQuarantine({ pool, clock });
+  registerQuarantineMetrics(metrics, quarantine);
   let due = Number.NEGATIVE_INFINITY;
   return async () => {
     const now = clock().getTime();
     if (now < due) return;
-    due = now + pace.reseal;
+    due = now + housekeepingInterval;
     await quarantine.release('of other versions');
-    await quarantine.tidy();
     const { resealed, unreadable } = await store.reseal();
-    if (resealed > 0) log.info({ resealed }, 'sealed under the current key');
-    if (unreadable > 0) log.error({ unreadable }, 'registrations are sealed under a key that is not in the ring');
+    if (resealed > 0) log.info({ resealed }, 'secrets encrypted with the current key');
+    if (unreadable > 0)
+      log.error({ unreadable }, 'stored registrations cannot be decrypted: KEY_RING lacks the key that encrypted them');
   };
 }
 
-function measure({ store, metrics }: Parts): void {
+function registerMetric({ store, metrics }: Context): void {
   new prom.Gauge({
     name: 'token_handler_registration_leftovers',
-    help: 'Replaced clients to be deleted at the access service, and events to be sent',
+    help: 'Replaced clients to be deleted at the identity provider, and events to be sent',
     labelNames: ['kind'],
     registers: [metrics.registry],
     async collect() {

@@ -1,5 +1,5 @@
-// Back-channel logout: by the access service itself, and by tokens that it never issued. Each rule of OpenID Connect
-// Back-Channel Logout 1.0, section 2.6, with both kinds of store.
+// Back-channel logout by the identity provider itself, and with forged tokens: each rule of OpenID Connect Back-Channel
+// Logout 1.0, section 2.6, with both kinds of store.
 
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
@@ -12,7 +12,7 @@ import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-/** Claims of access tokens that logout tokens have not. */
+/** Claims of access tokens that logout tokens lack. */
 const unsaid: Record<string, undefined> = { azp: undefined, sub: undefined };
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   let world: SessionWorld;
   let oidcClientId: string;
   let door: TokenDoor;
-  /** What the access service said of the person in the last sign-in. */
+  /** The claims of the last sign-in's ID token. */
   let idToken: JWTPayload;
   const remember = async (answer: string) => {
     const { id_token: token = '' }: { id_token?: string } = JSON.parse(answer);
@@ -60,7 +60,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   const signIn = async (start?: string) => {
     const { browser } = await world.signIn(createSiteBrowser(), start === undefined ? {} : { start });
     const isAlive = async () => (await world.sessions(browser)).status === 200;
-    // Subject and session id as the access service has them.
+    // Subject and session id at the identity provider.
     return { isAlive, sub: String(idToken.sub), sid: String(idToken.sid) };
   };
   const logoutToken = (claims: Record<string, unknown>, options = {}) =>
@@ -74,10 +74,10 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     body: string | URLSearchParams = new URLSearchParams({ logout_token: token }),
   ) => fetch(`${world.site}/token-handler/v1/clients/${clientId}/backchannel-logout`, { method: 'POST', body });
 
-  it('by the access service ends the sessions of all clients that the person’s session there has', async () => {
+  it('by the identity provider ends the sessions of all clients of the person’s session there', async () => {
     const browser = createSiteBrowser();
     const two = await world.signIn(browser);
-    // One browser at the access service, two here.
+    // One browser at the identity provider, two at the token handler.
     const there = createSiteBrowser();
     there.setCookie(world.site, cookieName, browser.cookie(world.site, cookieName));
     browser.setCookie(world.site, cookieName, undefined);
@@ -96,14 +96,14 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect([await one.isAlive(), await two.isAlive()]).toEqual([false, true]);
   });
 
-  it('by sub ends all sessions of the person with that client, and nobody else’s', async () => {
+  it('by sub ends all sessions of the person with that client, and no others', async () => {
     const [one, two] = [await signIn(), await signIn()];
     const through = await signIn(world.authUrl({}, { clientId: 'through' }));
     expect((await send(await logoutToken({ sub: one.sub }))).status).toBe(200);
     expect([await one.isAlive(), await two.isAlive(), await through.isAlive()]).toEqual([false, false, true]);
   });
 
-  it('by sid and sub ends that session only, and only if both fit', async () => {
+  it('by sid and sub ends that session only, if both match', async () => {
     const [one, two] = [await signIn(), await signIn()];
     const { sid, sub } = one;
     expect((await send(await logoutToken({ sid, sub: 'somebody else' }))).status).toBe(200);
@@ -112,7 +112,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect([await one.isAlive(), await two.isAlive()]).toEqual([false, true]);
   });
 
-  it('of another tenant with the same sid or sub ends nothing here', async () => {
+  it('for another tenant with the same sid or sub ends no session', async () => {
     const one = await signIn();
     const { sid, sub } = one;
     const aud = await oidcId('web', platform.otherTenant.id);
@@ -121,14 +121,14 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect(await one.isAlive()).toBe(true);
   });
 
-  it('of another client with the same sub ends nothing of this one', async () => {
+  it('for another client with the same sub does not end sessions of this one', async () => {
     const one = await signIn();
     const aud = await oidcId('through');
     expect((await send(await logoutToken({ sub: one.sub, aud }), 'through')).status).toBe(200);
     expect(await one.isAlive()).toBe(true);
   });
 
-  it('a jti counts once', async () => {
+  it('accepts a jti once', async () => {
     const { sub } = await signIn();
     const token = await logoutToken({ sub });
     expect((await send(token)).status).toBe(200);
@@ -137,11 +137,11 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     expect(await later.isAlive()).toBe(true);
   });
 
-  it('of sessions that there are not is 200', async () => {
+  it('responds with 200 if there is no such session', async () => {
     expect((await send(await logoutToken({ sid: randomUUID() }))).status).toBe(200);
   });
 
-  describe('is 400, and ends nothing, for a token', () => {
+  describe('responds with 400 and ends no session for a token', () => {
     /** Each token would end it. */
     let one: Awaited<ReturnType<typeof signIn>>;
     beforeAll(async () => {
@@ -153,24 +153,24 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       expect(await one.isAlive()).toBe(true);
     };
 
-    it('of an issuer that is no tenant’s', async () => {
+    it('with an issuer of no tenant', async () => {
       await refused(await logoutToken({ sub: one.sub, iss: 'https://evil.example/realms/demo' }));
       await refused(await logoutToken({ sub: one.sub, iss: `${platform.access.issuer('demo')}/` }));
       await refused(await logoutToken({ sub: one.sub }, { realm: 'core' }));
     });
 
-    it('signed by another realm, by a key that nobody published, by a shared secret, or not at all', async () => {
+    it('signed by another realm, with an unpublished key, with a shared secret, or not at all', async () => {
       await refused(await logoutToken({ sub: one.sub, iss: platform.access.issuer('demo') }, { realm: 'other' }));
       for (const key of ['unknown', 'hmac', 'none']) await refused(await logoutToken({ sub: one.sub }, { key }));
     });
 
-    it('for another audience than the tenant’s registered client', async () => {
+    it('with another audience than the tenant’s registered client', async () => {
       for (const aud of ['somebody', undefined, await oidcId('web', platform.otherTenant.id)])
         await refused(await logoutToken({ sub: one.sub, aud }));
       await refused(await logoutToken({ sub: one.sub }), 'through');
     });
 
-    it('without the event of a logout', async () => {
+    it('without the logout event', async () => {
       const wrong = [
         undefined,
         {},
@@ -183,7 +183,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       for (const events of wrong) await refused(await logoutToken({ sub: one.sub, events }));
     });
 
-    it('with a nonce: it would be an ID token', async () => {
+    it('with a nonce, like an ID token', async () => {
       await refused(await logoutToken({ sub: one.sub, nonce: 'x' }));
     });
 
@@ -199,7 +199,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
       await refused(await logoutToken({ sub: one.sub, iat: now + 3_600 }));
     });
 
-    it('that is none, or missing, or there twice, or in no form', async () => {
+    it('that is malformed, missing, repeated or outside a form', async () => {
       for (const token of ['', 'nonsense', 'a.b.c']) await refused(token);
       const token = await logoutToken({ sub: one.sub });
       for (const body of [
@@ -218,7 +218,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
     });
   });
 
-  it('a sign-in that is just being finished when its session is ended opens none', async () => {
+  it('prevents the session of a sign-in that is about to finish', async () => {
     const { sub } = await signIn();
     const browser = createSiteBrowser();
     const callback = await world.toCallback(browser);

@@ -1,30 +1,24 @@
-// Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). Whatever is in doubt is refused.
-
+// Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). A token that cannot be verified is refused.
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
 import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
-import type { AccessAddresses } from '../access-addresses.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
-export interface LogoutTokens {
-  /** Throws LogoutRefusal for a token that is refused, Problem `unavailable` when the keys cannot be had. */
-  verify(token: string, clientId: string): Promise<ProviderLogout>;
-}
+/** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the keys cannot be fetched. */
+export type VerifyLogoutToken = (token: string, clientId: string) => Promise<ProviderLogout>;
 
-/** A refusal whose body the protocol fixes (section 2.8). */
+/** An invalid logout token. The protocol defines the body of the response (section 2.8). */
 export class LogoutRefusal extends Error {
-  constructor(reason: string, cause?: unknown) {
-    super(reason, { cause });
-    this.name = 'LogoutRefusal';
-  }
+  override name = 'LogoutRefusal';
 }
 
 export interface LogoutTokenOptions {
-  addresses: AccessAddresses;
+  addresses: ProviderAddresses;
   tenants: Pick<Tenants, 'byRealm'>;
   registrations: Pick<RegistrationStore, 'find'>;
   keys: SigningKeys;
@@ -33,8 +27,9 @@ export interface LogoutTokenOptions {
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** Seconds by which clocks may differ, and that a token may be old, however late its end: its jti is not kept for ever. */
+/** Seconds by which clocks may differ. */
 const leeway = 5;
+/** Greatest age of a token in seconds, whatever its `exp`: its jti is not remembered for ever. */
 const oldest = 300;
 
 const claimsSchema = z
@@ -46,39 +41,30 @@ const claimsSchema = z
       const event = events[eventName];
       return typeof event === 'object' && event !== null && !Array.isArray(event);
     }),
-    // Section 2.4: its absence is what keeps an ID token from passing for a logout token.
+    // Section 2.4: an ID token, which may have a nonce, is not accepted as a logout token.
     nonce: z.undefined().optional(),
   })
   .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
 
-export function createLogoutTokens(options: LogoutTokenOptions): LogoutTokens {
-  return {
-    async verify(token, clientId) {
-      const tenant = await tenantOf(token, options);
-      const registration = await options.registrations.find(tenant.id, clientId);
-      if (!registration) throw new LogoutRefusal('the client is not registered');
-      const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
-      const { data: claims } = claimsSchema.safeParse(payload);
-      if (!claims) throw new LogoutRefusal('the claims are not those of a logout token');
-      const { jti, sub, sid } = claims;
-      return {
-        tenantId: tenant.id,
-        clientId,
-        jti,
-        ...(sub !== undefined && { sub }),
-        ...(sid !== undefined && { sid }),
-      };
-    },
+export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutToken {
+  return async (token, clientId) => {
+    const tenant = await tenantOf(token, options);
+    const registration = await options.registrations.find(tenant.id, clientId);
+    if (!registration) throw new LogoutRefusal('the client is not registered');
+    const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
+    const { data: claims } = claimsSchema.safeParse(payload);
+    if (!claims) throw new LogoutRefusal('the claims of a logout token are missing or invalid');
+    return { tenantId: tenant.id, clientId, jti: claims.jti, sub: claims.sub, sid: claims.sid };
   };
 }
 
-/** The issuer picks the tenant, whose keys must then have signed. */
+/** The tenant of the token's issuer. The token must be signed with that tenant's keys. */
 async function tenantOf(token: string, { addresses, tenants }: LogoutTokenOptions): Promise<Tenant> {
   const issuer = unverifiedIssuer(token);
   const realm = /\/realms\/([\w.-]{1,50})$/.exec(issuer)?.[1];
-  if (realm === undefined || addresses.issuer(realm).href !== issuer) throw new LogoutRefusal('the issuer is unknown');
+  if (realm === undefined || addresses.issuer(realm).href !== issuer) throw new LogoutRefusal('unknown issuer');
   const tenant = await tenants.byRealm(realm);
-  if (!tenant) throw new LogoutRefusal('the issuer is of no tenant');
+  if (!tenant) throw new LogoutRefusal('the issuer belongs to no tenant');
   return tenant;
 }
 
@@ -87,7 +73,7 @@ function unverifiedIssuer(token: string): string {
     const { iss }: { iss?: unknown } = jose.decodeJwt(token);
     return typeof iss === 'string' ? iss : '';
   } catch (error) {
-    throw new LogoutRefusal('the token is no JWT', error);
+    throw new LogoutRefusal('the token is not a JWT', { cause: error });
   }
 }
 
@@ -104,14 +90,14 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
       // Section 2.4
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
-    // Section 2.4 asks for logout+jwt; Keycloak has it, others say JWT or nothing. Nothing else is one.
+    // Section 2.4 recommends logout+jwt, which Keycloak sends. Others send JWT or no type.
     const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
-    if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token is of another type');
+    if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
     return payload;
   } catch (error) {
     if (error instanceof LogoutRefusal) throw error;
-    if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', error);
+    if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', { cause: error });
     const headers = { 'Retry-After': '5' };
-    throw new Problem('unavailable', 'The access service cannot be reached.', { cause: error, headers });
+    throw new Problem('unavailable', 'The identity provider cannot be reached.', { cause: error, headers });
   }
 }

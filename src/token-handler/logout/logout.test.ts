@@ -1,4 +1,4 @@
-// Logout by the person: the five rules, against a real access service and with both kinds of store.
+// Logout by the person: the five rules, with a real identity provider and both kinds of store.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
@@ -34,13 +34,13 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   });
 
   const through = { clientId: 'through' };
-  /** Whether the browser is still signed in at the access service: it is then asked nothing. */
+  /** Whether the browser is still signed in at the identity provider, which then shows no form. */
   const isKnown = async (browser: ReturnType<typeof createSiteBrowser>) => {
     const begun = await browser.request(world.authUrl());
     return (await browser.follow(begun, (url) => url.pathname.endsWith('/callback'))).location !== undefined;
   };
 
-  it('ends the session, discards its tokens, forgets the cookies and leads to the root of the site (rule 1)', async () => {
+  it('ends the session, discards its tokens, clears the cookies and redirects to the root of the site (rule 1)', async () => {
     const { browser, handle } = await world.signIn();
     const stolen = browser.copy();
     const { status, headers } = await browser.request(world.clientUrl('logout'));
@@ -51,7 +51,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     if (world.redis) expect(await world.redis.command('KEYS', `*${handle}*`)).toEqual([]);
   });
 
-  it('leads to a returnTo path, and to no other origin', async () => {
+  it('redirects to a returnTo path, and to no other origin', async () => {
     const { browser } = await world.signIn();
     const gone = await browser.request(world.clientUrl('logout', { returnTo: '/bye?x=1' }));
     expect([gone.status, gone.headers.get('location')]).toEqual([302, '/bye?x=1']);
@@ -59,13 +59,13 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
       expect((await browser.request(world.clientUrl('logout', { returnTo }))).status).toBe(400);
   });
 
-  it('leaves the session of the access service by default (rule 2)', async () => {
+  it('does not end the session of the identity provider by default (rule 2)', async () => {
     const { browser } = await world.signIn();
     await browser.request(world.clientUrl('logout'));
     expect(await isKnown(browser)).toBe(true);
   });
 
-  it('with keycloakLogout ends that too, and returns to the root of the host of the callbackUrl (rule 3)', async () => {
+  it('with keycloakLogout also ends the session of the identity provider, and returns to the root of the callbackUrl’s host (rule 3)', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     const { location } = await browser.request(world.clientUrl('logout', {}, through));
     expect(location?.href.startsWith(`${platform.access.issuer('demo')}/protocol/openid-connect/logout?`)).toBe(true);
@@ -78,7 +78,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(false);
   });
 
-  it('with keycloakLogout of a session whose client was registered anew ends that of the access service as well', async () => {
+  it('with keycloakLogout ends the session of the identity provider also if the client was registered again', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     await world.handler.register('through');
     // The former client is deleted in the background.
@@ -90,7 +90,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(false);
   });
 
-  it('of a session without ID token is of the token handler only (rule 4)', async () => {
+  it('without ID token ends the session of the token handler only (rule 4)', async () => {
     const older = await startSessionWorld({ platform, store: 'redis', client: { keycloakLogout: true } });
     const { browser, handle } = await older.signIn();
     await older.dropIdToken(handle);
@@ -98,11 +98,11 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
-    // It has configured its own clients in place of these.
+    // The other world has replaced these clients.
     await world.handler.configure(clients);
   });
 
-  it('with Sec-Fetch-Site: cross-site is of the token handler only (rule 5)', async () => {
+  it('with Sec-Fetch-Site: cross-site ends the session of the token handler only (rule 5)', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     const headers = { 'Sec-Fetch-Site': 'cross-site' };
     const gone = await browser.request(world.clientUrl('logout', {}, through), { headers });
@@ -111,7 +111,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(true);
   });
 
-  it('without a session leads to the root all the same, as does a second one', async () => {
+  it('redirects to the root also without a session, and a second time', async () => {
     const { browser } = await world.signIn();
     for (const who of [createSiteBrowser(), browser, browser]) {
       const gone = await who.request(world.clientUrl('logout'));
@@ -119,7 +119,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     }
   });
 
-  it('revokes no token: the access service hears nothing of it, and the person is signed in there still', async () => {
+  it('revokes no token and sends the identity provider nothing, so the person stays signed in there', async () => {
     const { browser } = await world.signIn();
     const before = tap.exchanges.length;
     await browser.request(world.clientUrl('logout'));
@@ -127,7 +127,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(await isKnown(browser)).toBe(true);
   });
 
-  it('goes by the session’s client, whichever client the address names', async () => {
+  it('uses the client of the session, not the client in the address', async () => {
     const { browser } = await world.signIn();
     const gone = await browser.request(world.clientUrl('logout', {}, through));
     expect([gone.status, gone.headers.get('location')]).toEqual([302, '/']);
@@ -136,13 +136,13 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   });
 });
 
-it('a logout is done here although the access service cannot be asked for its address', async () => {
+it('a logout ends the session of the token handler even if the identity provider cannot be reached', async () => {
   const tap = await startHttpTap(new URL(platform.access.url).origin);
   const accessUrl = `${tap.url}${new URL(platform.access.url).pathname}`;
   const client = { keycloakLogout: true };
   const world = await startSessionWorld({ store: 'redis', platform, accessUrl, client });
   onTestFinished(() => world.close());
-  // It has asked for nothing yet.
+  // A new replica has not cached discovery yet.
   const replica = await world.handler.startReplica();
   onTestFinished(() => replica.close());
   const { browser } = await world.signIn();

@@ -14,25 +14,25 @@ import type { Sessions } from '../sessions/sessions.ts';
 import { endBrowserSession } from '../sign-in/browser-session.ts';
 import type { RelyingParty } from '../sign-in/relying-party.ts';
 import { clientParams, logoutQuery } from '../sign-in/schema.ts';
-import { LogoutRefusal, type LogoutTokens } from './logout-token.ts';
+import { LogoutRefusal, type VerifyLogoutToken } from './logout-token.ts';
 import type { ProviderLogouts } from './provider-logouts.ts';
 
-export interface LogoutParts {
+export interface LogoutOptions {
   tenants: Pick<Tenants, 'byId'>;
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
   relyingParty: Pick<RelyingParty, 'endSessionUrl'>;
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
-  logoutTokens: LogoutTokens;
+  verifyLogoutToken: VerifyLogoutToken;
   /** Sets `request.session`. */
   browserSession: Guard;
   backchannelLimit: Guard;
   log: Logger;
 }
 
-export function logoutRoute(parts: LogoutParts): Route {
-  const { browserSession } = parts;
+export function logoutRoute(options: LogoutOptions): Route {
+  const { browserSession } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
@@ -47,34 +47,34 @@ export function logoutRoute(parts: LogoutParts): Route {
     },
     async handle({ query }, request, response) {
       const { signedIn } = request.session;
-      const found = signedIn && (await parts.sessions.read(signedIn.handle));
-      if (signedIn) await parts.sessions.end(signedIn);
-      await endBrowserSession(request, response, parts.sessions.cookie.name);
+      const found = signedIn && (await options.sessions.read(signedIn.handle));
+      if (signedIn) await options.sessions.end(signedIn);
+      await endBrowserSession(request, response, options.sessions.cookie.name);
       clearCsrfCookie(response, request.secure);
-      const onward = found && (await providerLogoutUrl(parts, found, request));
+      const onward = found && (await providerLogoutUrl(options, found, request));
       response.redirect(302, onward ?? query.returnTo ?? '/');
     },
   });
 }
 
 /** Undefined if the identity provider's session stays. The person is logged out here already, even if this fails. */
-async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundSession, request: Request) {
+async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
   // A link or image of another site must not end the single sign-on session.
   if (request.headers['sec-fetch-site'] === 'cross-site') return undefined;
   const { idToken } = tokens;
   if (idToken === undefined || !session.site) return undefined;
   try {
-    const tenant = await parts.tenants.byId(session.tenantId);
-    const client = tenant && (await parts.catalog.find(tenant, session.clientId));
+    const tenant = await options.tenants.byId(session.tenantId);
+    const client = tenant && (await options.catalog.find(tenant, session.clientId));
     if (!client?.keycloakLogout) return undefined;
-    const registration = await parts.registrations.find(session.tenantId, session.clientId);
+    const registration = await options.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
     // If the client was registered again, the identity provider no longer knows the ID token's audience. It asks the person.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
-    return (await parts.relyingParty.endSessionUrl(registration, hint))?.href;
+    return (await options.relyingParty.endSessionUrl(registration, hint))?.href;
   } catch (error) {
-    parts.log.warn({ err: error, session: session.handle }, 'a logout did not reach the access service');
+    options.log.warn({ err: error, session: session.handle }, 'logout at the identity provider failed');
     return undefined;
   }
 }
@@ -82,8 +82,8 @@ async function providerLogoutUrl(parts: LogoutParts, { session, tokens }: FoundS
 /** Largest body of a logout token's form, in bytes. */
 const longestForm = 65_536;
 
-export function backchannelRoute(parts: LogoutParts): Route {
-  const { backchannelLimit } = parts;
+export function backchannelRoute(options: LogoutOptions): Route {
+  const { backchannelLimit } = options;
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId/backchannel-logout',
@@ -91,24 +91,26 @@ export function backchannelRoute(parts: LogoutParts): Route {
     guards: [anonymous, backchannelLimit],
     params: clientParams,
     answers: {
-      200: { description: 'Ended, or there were none' },
-      400: { description: 'The logout token is refused' },
+      200: { description: 'The sessions have ended, or there were none' },
+      400: { description: 'The logout token is invalid' },
       429: { description: 'Too many requests from this address' },
       503: { description: 'The session store, the database or the keys of the identity provider are unavailable' },
     },
     async handle({ params }, request, response) {
       try {
-        const logout = await parts.logoutTokens.verify(await readLogoutToken(request), params.clientId);
-        if (await parts.providerLogouts.isUsed(logout.tenantId, logout.jti))
-          throw new LogoutRefusal('the token was used before');
-        const ended = await parts.providerLogouts.end(logout);
-        parts.log.info({ tenant: logout.tenantId, client: params.clientId, ended }, 'logout by the access service');
+        const logout = await options.verifyLogoutToken(await readLogoutToken(request), params.clientId);
+        const ended = await options.providerLogouts.end(logout);
+        if (ended === 'used') throw new LogoutRefusal('the token was used before');
+        options.log.info(
+          { tenant: logout.tenantId, client: params.clientId, ended },
+          'logout by the identity provider',
+        );
         response.status(200).end();
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
-        parts.log.warn({ client: params.clientId, err: error }, 'a logout token was refused');
+        options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
         // Section 2.8
-        response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is refused.' });
+        response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },
   });
@@ -116,9 +118,10 @@ export function backchannelRoute(parts: LogoutParts): Route {
 
 async function readLogoutToken(request: Request): Promise<string> {
   if (!/^application\/x-www-form-urlencoded *(?:;|$)/i.test(request.headers['content-type'] ?? ''))
-    throw new LogoutRefusal('the body is no form');
+    throw new LogoutRefusal('the body is not a form');
   const form = new URLSearchParams((await readBodyBytes(request, longestForm)).toString('utf8'));
   const [token, second] = form.getAll('logout_token');
-  if (token === undefined || second !== undefined) throw new LogoutRefusal('the form has not one logout_token');
+  if (token === undefined || second !== undefined)
+    throw new LogoutRefusal('the form must have exactly one logout_token');
   return token;
 }

@@ -1,5 +1,5 @@
-// express-session for the routes of sign-in and logout: the cookie, the record behind it, and a new id at sign-in. It
-// clears no cookie because a store is away.
+// express-session for the routes of sign-in and logout: the cookie, its record, and a new id at sign-in. It clears no
+// cookie because a store is unavailable.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
@@ -7,7 +7,7 @@ import type { Guard } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { clearSessionCookie, cookieValue, type SessionCookie } from '../sessions/cookies.ts';
 
-/** Sets `request.session`. Problem `unavailable` when the store cannot be had. */
+/** Sets `request.session`. Throws Problem `unavailable` if the store cannot be reached. */
 export function browserSession(cookie: SessionCookie, records: Store): Guard {
   const { name, secrets } = cookie;
   const needsHttps = /^__(?:Host|Secure)-/.test(name);
@@ -24,20 +24,15 @@ export function browserSession(cookie: SessionCookie, records: Store): Guard {
     name: 'browserSession',
     check: (request, response) => {
       if (needsHttps && !request.secure)
-        throw invalidRequest([{ pointer: '', detail: 'must come by https: the session cookie is for https only' }]);
-      dropDoubtfulCookie(request, name);
-      return new Promise<void>((resolve, reject) => {
-        middleware(request, response, (error?: unknown) => {
-          if (error === undefined || error === null) resolve();
-          else reject(asError(error));
-        });
-      });
+        throw invalidRequest([{ pointer: '', detail: 'requires https: the session cookie is sent over https only' }]);
+      dropAmbiguousCookie(request, name);
+      return completion((done) => middleware(request, response, done));
     },
   };
 }
 
-/** A name that comes twice: express-session would take the first. */
-function dropDoubtfulCookie(request: Request, name: string): void {
+/** Removes a session cookie that occurs twice with different values. express-session would use the first. */
+function dropAmbiguousCookie(request: Request, name: string): void {
   const { cookie } = request.headers;
   if (cookie === undefined || cookieValue(cookie, name) !== undefined) return;
   request.headers.cookie = cookie
@@ -46,35 +41,35 @@ function dropDoubtfulCookie(request: Request, name: string): void {
     .join(';');
 }
 
-/** A new id, so that nobody who knew the old one knows the session (session fixation). The old record is gone. */
+/** Deletes the record and assigns a new id, which nobody can know in advance (session fixation). */
 export function renewSession(request: Request): Promise<void> {
-  return new Promise((resolve, reject) => {
-    request.session.regenerate((error: unknown) => (error ? reject(asError(error)) : resolve()));
-  });
+  return completion((done) => request.session.regenerate(done));
 }
 
-/** At once, so that a failure is an answer; express-session's own save comes with the answer's end. */
-export function saveSession(request: Request): Promise<void> {
-  return new Promise((resolve, reject) => {
-    request.session.save((error: unknown) => {
-      if (!error) return resolve();
-      // Nor shall the answer bring a cookie for a record that is not there.
-      Object.assign(request, { session: undefined });
-      reject(asError(error));
-    });
-  });
+/** Saves before the response, so that a failure can be reported. express-session itself saves when the response ends. */
+export async function saveSession(request: Request): Promise<void> {
+  try {
+    await completion((done) => request.session.save(done));
+  } catch (error) {
+    // Otherwise the response would set a cookie that has no record.
+    Object.assign(request, { session: undefined });
+    throw error;
+  }
 }
 
-/** Removes the record, and tells the browser to forget the cookie. */
+/** Deletes the record and the browser's cookie. */
 export async function endBrowserSession(request: Request, response: Response, name: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    request.session.destroy((error: unknown) => (error ? reject(asError(error)) : resolve()));
-  });
+  await completion((done) => request.session.destroy(done));
   clearSessionCookie(response, name, request.secure);
 }
 
-function asError(error: unknown): Error {
-  return error instanceof Error
-    ? error
-    : new Problem('unavailable', 'The session store cannot be reached at the moment.');
+/** Rejects with an Error, whatever the callback got. */
+function completion(start: (done: (error?: unknown) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    start((error) => {
+      if (error === undefined || error === null) resolve();
+      else if (error instanceof Error) reject(error);
+      else reject(new Problem('unavailable', 'The session store cannot be reached at the moment.'));
+    });
+  });
 }

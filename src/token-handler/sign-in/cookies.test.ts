@@ -1,4 +1,4 @@
-// The cookies that sign-in and logout set: their names, flags and values, by http and by https.
+// The cookies that sign-in and logout set: their names, flags and values, over http and https.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -22,7 +22,7 @@ const attributesOf = (lines: string[], name: string) => {
 };
 
 describe('the session cookie', () => {
-  it('is HttpOnly, SameSite=Lax, Path=/, has no Domain and no end of its own', async () => {
+  it('is HttpOnly, SameSite=Lax and Path=/, without Domain and expiry', async () => {
     const browser = createSiteBrowser();
     const begun = await browser.request(world.authUrl());
     expect(attributesOf(begun.setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
@@ -30,13 +30,13 @@ describe('the session cookie', () => {
     expect(attributesOf(landed.setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
   });
 
-  it('is Secure when a trusted proxy says that the request came by https', async () => {
+  it('is Secure if a trusted proxy reports https', async () => {
     const browser = createSiteBrowser();
     const { setCookies } = await browser.request(world.authUrl(), { headers: https });
     expect(attributesOf(setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']);
   });
 
-  it('is not Secure because somebody who is no trusted proxy says so', async () => {
+  it('is not Secure if an untrusted peer reports https', async () => {
     const distrusting = await startSessionWorld({ platform, env: { TRUSTED_PROXIES: '10.0.0.0/8' } });
     onTestFinished(() => distrusting.close());
     const { setCookies } = await createSiteBrowser().request(distrusting.authUrl(), { headers: https });
@@ -49,7 +49,7 @@ describe('the session cookie', () => {
     expect((await browser.request(world.authUrl({ tenant: 'Nowhere' }))).setCookies).toEqual([]);
   });
 
-  it('may have a name that begins with __Host-, and is then set by https only', async () => {
+  it('may have a name that begins with __Host-, and is then set over https only', async () => {
     const strict = await startSessionWorld({ platform, env: { SESSION_COOKIE: '__Host-session' } });
     onTestFinished(() => strict.close());
     const browser = createSiteBrowser();
@@ -61,7 +61,7 @@ describe('the session cookie', () => {
 });
 
 describe('the cookie XSRF-TOKEN', () => {
-  it('is readable by scripts, SameSite=Strict, and Secure by https', async () => {
+  it('is readable by scripts, SameSite=Strict, and Secure over https', async () => {
     const browser = createSiteBrowser();
     const callback = await world.toCallback(browser);
     const landed = await browser.copy().request(callback);
@@ -71,7 +71,7 @@ describe('the cookie XSRF-TOKEN', () => {
     expect(attributesOf(byHttps.setCookies, 'XSRF-TOKEN')).toEqual(['Path=/', 'SameSite=Strict', 'Secure']);
   });
 
-  it('is another for each session, and says nothing of the session cookie', async () => {
+  it('differs for each session, and does not reveal the session cookie', async () => {
     const one = await world.signIn();
     const other = await world.signIn();
     expect(one.csrf).toMatch(/^[\w-]{43}$/);
@@ -79,7 +79,7 @@ describe('the cookie XSRF-TOKEN', () => {
     expect(one.browser.cookie(world.site, cookieName)).not.toContain(one.csrf);
   });
 
-  it('is given again by the sessions endpoint to a page that has lost it', async () => {
+  it('is set again by the sessions endpoint if the page has lost it', async () => {
     const { browser, csrf } = await world.signIn();
     browser.setCookie(world.site, 'XSRF-TOKEN', undefined);
     await world.sessions(browser);

@@ -1,4 +1,4 @@
-// The limit of sign-ins by client address, over HTTP, with the counts in Redis and in memory.
+// The limit of sign-ins for each client address, counted in Redis and in memory.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
@@ -31,7 +31,7 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     for (let call = 0; call < most; call += 1) expect(await begin()).toBe(302);
   };
 
-  it('says with each answer what is left, in headers of draft 7, and over it is 429 with Retry-After', async () => {
+  it('sends draft 7 headers with each response, and responds with 429 and Retry-After beyond the limit', async () => {
     const first = await ask(world.authUrl(), address);
     expect(first.headers.get('ratelimit-policy')).toBe(`${most};w=300`);
     expect(first.headers.get('ratelimit')).toMatch(`limit=${most}, remaining=${most - 1}, reset=`);
@@ -42,7 +42,7 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     expect(refused.setCookies).toEqual([]);
   });
 
-  it('counts sign-in and callback together', async () => {
+  it('applies to sign-in and callback together', async () => {
     const callback = world.clientUrl('callback', { state: 'unknown', code: 'x' });
     for (let call = 0; call < most / 2; call += 1) {
       expect(await begin()).toBe(302);
@@ -52,14 +52,14 @@ describe.each(['memory', 'redis'] as const)('the limit of sign-ins, counted in %
     expect((await ask(callback, address)).status).toBe(429);
   });
 
-  it('is of one client address, which trusted proxies tell: what the client itself claims counts for nothing', async () => {
+  it('applies to the client address that trusted proxies report, not to one that the client claims', async () => {
     await spend();
     for (const claimed of ['198.51.100.1', '127.0.0.1', 'unknown'])
       expect(await begin(`${claimed}, ${address}`)).toBe(429);
     expect(await begin(`203.0.113.${nth + 100}`)).toBe(302);
   });
 
-  it('takes the addresses of one IPv6 /64 for one client', async () => {
+  it('counts the addresses of one IPv6 /64 as one client', async () => {
     for (let call = 0; call < most; call += 1) expect(await begin(`2001:db8:0:${nth}::${call + 1}`)).toBe(302);
     expect(await begin(`2001:db8:0:${nth}:ffff::1`)).toBe(429);
     expect(await begin(`2001:db8:1:${nth}::1`)).toBe(302);

@@ -1,11 +1,17 @@
-// Sign-ins and sessions of a client that an administrator has deleted, or given another secret, in the access service's
-// console: the token handler hears of it when it next shows its credentials.
+// Sign-ins and sessions of a client that an administrator has deleted or changed in the identity provider's console. The
+// token handler notices it at its next request with the client's credentials.
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
 import { call, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser } from '../../../test/support/site-browser.ts';
-import { type RegistrationRow, type StoredRegistration, toRegistration, toRow } from '../clients/registration-row.ts';
+import {
+  openRegistration,
+  registrationColumns,
+  type StoredRegistration,
+  sealRegistration,
+} from '../clients/registration.ts';
 import { createKeyRing } from '../keys/key-ring.ts';
 
 let platform: TestPlatform;
@@ -27,39 +33,39 @@ afterAll(async () => {
 });
 
 async function registration(): Promise<StoredRegistration> {
-  const [row] = await world.handler.rows<RegistrationRow>('SELECT * FROM client_registrations');
+  const [row] = await world.handler.rows<StoredRegistration>(`SELECT ${registrationColumns} FROM client_registrations`);
   if (!row) throw new Error('the client is not registered');
-  return toRegistration(createKeyRing(world.handler.config.KEY_RING), row);
+  return openRegistration(createKeyRing(world.handler.config.KEY_RING), row);
 }
 
 const typeOf = (text: string) => (JSON.parse(text) as { type: string }).type;
 const required = 'urn:formgate:problem:registration-required';
 
-it('a session of such a client whose access token has expired is 503 that says so, stays, and goes on once the client is right again', async () => {
+it('a session with an expired access token gets a 503 with the reason, and continues once the client works again', async () => {
   const { rows, config, log } = world.handler;
   const keys = createKeyRing(config.KEY_RING);
   const right = await registration();
-  const setSecret = ({ client_secret: secret }: Pick<RegistrationRow, 'client_secret'>) =>
-    rows('UPDATE client_registrations SET client_secret = $1', [secret]);
+  const setSecret = ({ clientSecret }: StoredRegistration) =>
+    rows('UPDATE client_registrations SET client_secret = $1', [clientSecret]);
   const { browser } = await world.signIn();
   const ask = () => browser.request(`${world.site}/token-handler/targets/directory/namespaces/platform/entries`);
   expect((await ask()).status).toBe(200);
-  await setSecret(toRow(keys, { ...right, clientSecret: 'another secret' }));
+  await setSecret(sealRegistration(keys, { ...right, clientSecret: 'another secret' }));
   offset = 301_000;
   const refused = await ask();
   expect([refused.status, refused.headers.get('Retry-After')]).toEqual([503, '5']);
   expect(refused.text).toContain('an administrator has to register it again');
   const line = log.lines().find(({ outcome }) => outcome === 'client-refused');
   expect(line).toMatchObject({ client: 'web', tenant: platform.tenant.id, oidcClientId: right.oidcClientId });
-  await setSecret(toRow(keys, right));
+  await setSecret(sealRegistration(keys, right));
   offset = 307_000;
   expect((await ask()).status).toBe(200);
   offset = 0;
 });
 
-it('a callback of a client whose secret is not the right one any more is 409 registration-required, until it is registered again', async () => {
+it('a callback gets a 409 registration-required if the client’s secret was changed, until the client is registered again', async () => {
   const { rows, config, register } = world.handler;
-  const { client_secret: other } = toRow(createKeyRing(config.KEY_RING), {
+  const { clientSecret: other } = sealRegistration(createKeyRing(config.KEY_RING), {
     ...(await registration()),
     clientSecret: 'another secret',
   });
@@ -72,7 +78,7 @@ it('a callback of a client whose secret is not the right one any more is 409 reg
   await world.signIn(browser);
 });
 
-it('a callback of a client that was deleted is 409 registration-required, until it is registered again', async () => {
+it('a callback gets a 409 registration-required if the client was deleted, until it is registered again', async () => {
   const browser = createSiteBrowser();
   const callback = await world.toCallback(browser);
   const { registrationAccessToken: token, registrationClientUri } = await registration();
@@ -82,4 +88,15 @@ it('a callback of a client that was deleted is 409 registration-required, until 
   expect([refused.status, typeOf(refused.text)]).toEqual([409, required]);
   expect((await world.handler.register('web')).status).toBe(200);
   await world.signIn(browser);
+});
+
+it('a sign-in gets a 503 that asks for a new registration if the key of the stored one is not in the key ring', async () => {
+  const KEY_RING = `other:${randomBytes(32).toString('base64')}`;
+  const replica = await world.handler.startReplica({ env: { KEY_RING } });
+  const { pathname, search } = new URL(world.authUrl());
+  const { status, text } = await createSiteBrowser().request(`${replica.url}${pathname}${search}`);
+  await replica.close();
+  expect(status).toBe(503);
+  expect(text).toContain('An administrator has to register the client again.');
+  expect(world.handler.log.text()).toContain('stored registration cannot be decrypted with KEY_RING');
 });

@@ -1,5 +1,5 @@
-// Opens the session of a person who has just signed in: under a new id, with the tokens apart from it. A sign-in that the
-// access service has ended meanwhile opens none.
+// Opens the session of a person who has just signed in, under a new id. If the identity provider has ended the sign-in in
+// the meantime, no session is opened.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
@@ -9,13 +9,12 @@ import type { Logger } from '../../service/operations/log.ts';
 import type { Client } from '../clients/client.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { handleOf, issueCsrfCookie } from '../sessions/cookies.ts';
-import { claimsOf, type Session, type SessionLimits, tokenSetOf } from '../sessions/session.ts';
+import { claimsOf, type Session, type SessionLimits, type SessionUser, tokenSetOf } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { renewSession, saveSession } from './browser-session.ts';
-import { describePerson, textOf } from './person.ts';
 import type { Redeemed } from './relying-party.ts';
 
-export interface OpenSessionParts {
+export interface SessionOpenerOptions {
   sessions: Sessions;
   providerLogouts: ProviderLogouts;
   clock: Clock;
@@ -28,13 +27,13 @@ export interface SignedIn {
   oidcClientId: string;
   callbackUrl: string;
   redeemed: Redeemed;
-  /** When the code began to be redeemed. Milliseconds since 1970. */
+  /** When redeeming the code began, in milliseconds since 1970. */
   begun: number;
 }
 
-export function createSessionOpener(parts: OpenSessionParts) {
-  const { sessions, providerLogouts, clock, log } = parts;
-  return async (signedIn: SignedIn, request: Request, response: Response): Promise<Session> => {
+export function createSessionOpener(options: SessionOpenerOptions) {
+  const { sessions, providerLogouts, clock, log } = options;
+  return async (signedIn: SignedIn, request: Request, response: Response): Promise<void> => {
     const before = request.session.signedIn;
     const { attempts } = request.session;
     await renewSession(request);
@@ -44,17 +43,16 @@ export function createSessionOpener(parts: OpenSessionParts) {
     if (attempts !== undefined) request.session.attempts = attempts;
     request.session.signedIn = session;
     await saveSession(request);
-    await sessions.start(session, tokenSetOf(signedIn.redeemed.answer, now));
+    await sessions.start(session, tokenSetOf(signedIn.redeemed.tokens, now));
     if (await providerLogouts.hasEnded(session, signedIn.begun)) {
       await sessions.end(session);
-      throw new Problem('unauthenticated', 'The access service has ended this sign-in.');
+      throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // Its record is gone, so it has ended; this tidies up.
-      await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'a former session was left over'));
+      // Its record is deleted, so it has ended already. This removes its tokens.
+      await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     issueCsrfCookie(response, session, request.secure);
-    return session;
   };
 }
 
@@ -64,8 +62,8 @@ function describeSession(
   now: number,
   limits: SessionLimits,
 ): Session {
-  const { claims, answer } = redeemed;
-  const accessClaims = claimsOf(answer.access_token);
+  const { claims, tokens } = redeemed;
+  const accessClaims = claimsOf(tokens.access_token);
   const sid = textOf(claims.sid) ?? textOf(accessClaims.sid);
   return {
     handle,
@@ -83,4 +81,27 @@ function describeSession(
     csrfSecret: randomBytes(32).toString('base64url'),
     ...(sid !== undefined && { sid }),
   };
+}
+
+type Claims = Record<string, unknown>;
+
+/**
+ * Who has signed in. The verified ID token has precedence; claims that OpenID Connect does not define are Keycloak's.
+ * Without roles: each refresh may change them, so they are in the token set.
+ */
+export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
+  const email = textOf(idToken.email) ?? textOf(accessToken.email);
+  const authenticatedBy = textOf(idToken.identity_provider) ?? textOf(accessToken.identity_provider);
+  return {
+    id: idToken.sub,
+    name: textOf(idToken.name) ?? textOf(idToken.preferred_username) ?? idToken.sub,
+    ...(email !== undefined && { email }),
+    roles: [],
+    ...(authenticatedBy !== undefined && { authenticatedBy }),
+  };
+}
+
+/** Undefined for an empty text and for any other value. */
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,17 +1,8 @@
-// What is known of the access service by realm: its discovery document (OpenID Connect Discovery 1.0) and its keys.
-// Fetched when first needed and every hour; an older one serves while the access service is away.
+// Caches each realm's discovery document (OpenID Connect Discovery 1.0) and keys for an hour. While the identity provider
+// cannot be reached, an older document is used.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
-import type { AccessAddresses } from '../access-addresses.ts';
-
-export interface ProviderCache {
-  /** A configuration for one call, of one client. */
-  configuration(realm: string, clientId: string, authentication: oidc.ClientAuth): Promise<oidc.Configuration>;
-  /** Keeps the keys that a call has fetched for the next one. */
-  keepKeys(realm: string, configuration: oidc.Configuration): void;
-  /** An address of the access service as browsers have to see it. */
-  publicUrl(realm: string, url: URL): URL;
-}
+import type { ProviderAddresses } from '../provider-addresses.ts';
 
 interface Provider {
   metadata: oidc.ServerMetadata;
@@ -21,14 +12,8 @@ interface Provider {
 const lifetime = 3_600_000;
 const mostRealms = 5_000;
 
-export function createProviderCache({
-  addresses,
-  timeout,
-}: {
-  addresses: AccessAddresses;
-  /** Milliseconds */
-  timeout: number;
-}): ProviderCache {
+/** `timeout`: milliseconds. */
+export function createProviderCache({ addresses, timeout }: { addresses: ProviderAddresses; timeout: number }) {
   const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init as RequestInit);
   const providers = new LRUCache<string, Provider>({
     max: mostRealms,
@@ -47,7 +32,8 @@ export function createProviderCache({
   });
 
   return {
-    async configuration(realm, clientId, authentication) {
+    /** A configuration for one call of one client. */
+    async configuration(realm: string, clientId: string, authentication: oidc.ClientAuth) {
       const provider = await providers.forceFetch(realm);
       const configuration = new oidc.Configuration(
         provider.metadata,
@@ -61,12 +47,14 @@ export function createProviderCache({
       if (provider.keys) oidc.setJwksCache(configuration, provider.keys);
       return configuration;
     },
-    keepKeys(realm, configuration) {
+    /** Caches the keys that a call has fetched. */
+    keepKeys(realm: string, configuration: oidc.Configuration): void {
       const provider = providers.peek(realm);
       const keys = oidc.getJwksCache(configuration);
       if (provider && keys) provider.keys = keys;
     },
-    publicUrl(realm, url) {
+    /** An address of the identity provider as browsers reach it. */
+    publicUrl(realm: string, url: URL): URL {
       const inner = addresses.rebase(url.href);
       const marker = `/realms/${encodeURIComponent(realm)}`;
       const rest = inner.pathname.slice(inner.pathname.indexOf(marker) + marker.length);

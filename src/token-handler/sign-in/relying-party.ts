@@ -1,11 +1,10 @@
-// Talks OpenID Connect with the access service, by openid-client: the part of the relying party (OpenID Connect Core 1.0,
-// RFC 7636, RFC 9207). Discovery and keys are kept by realm. It stores no token, and never presents a code or a refresh
-// token a second time.
+// The relying party of OpenID Connect Core 1.0, with PKCE (RFC 7636) and issuer identification (RFC 9207), by openid-client.
+// It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
 import type { Metrics } from '../../service/operations/metrics.ts';
-import type { AccessAddresses } from '../access-addresses.ts';
 import type { Registration } from '../clients/registration.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
@@ -13,8 +12,8 @@ import { createProviderCache } from './provider-cache.ts';
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
 
 export interface Redeemed {
-  answer: TokenResponse;
-  /** Of the ID token, which was checked. */
+  tokens: TokenResponse;
+  /** The claims of the verified ID token. */
   claims: Record<string, unknown> & { sub: string };
 }
 
@@ -29,16 +28,16 @@ export interface AuthorizationRequest {
 }
 
 export interface RelyingParty {
-  /** Where the browser is sent. Throws what openid-client throws. */
+  /** The address to redirect the browser to. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
-  /** `answered`: the callbackUrl with the query that the access service added. Throws what openid-client throws. */
+  /** `callback`: the callbackUrl with the query that the identity provider added. Throws errors of openid-client. */
   redeem(
     client: OidcClient,
-    answered: URL,
+    callback: URL,
     checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>,
   ): Promise<Redeemed>;
   refresh(client: OidcClient, refreshToken: string): Promise<RefreshOutcome>;
-  /** OpenID Connect RP-Initiated Logout 1.0; undefined where the access service has no such endpoint. */
+  /** OpenID Connect RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
   endSessionUrl(
     client: Pick<OidcClient, 'realm' | 'oidcClientId'>,
     hint: { idToken?: string; returnTo: string },
@@ -47,18 +46,18 @@ export interface RelyingParty {
 }
 
 export interface RelyingPartyOptions {
-  addresses: AccessAddresses;
+  addresses: ProviderAddresses;
   metrics: Metrics;
   /** Milliseconds of one call at sign-in. */
   timeout: number;
 }
 
-/** Seconds of a refresh: long, because giving up gives up the session. */
+/** Seconds of a refresh: long, because a refresh that is abandoned ends the session. */
 const refreshTimeout = 30;
 
 export function createRelyingParty({ addresses, metrics, timeout }: RelyingPartyOptions): RelyingParty {
   const providers = createProviderCache({ addresses, timeout });
-  // A connection of its own for each refresh: on a kept one, a server that is closing it makes the outcome unknown.
+  // A new connection for each refresh: if the server closes a kept one during the request, the outcome is unknown.
   const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 } });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
@@ -81,18 +80,16 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       });
       return providers.publicUrl(client.realm, url);
     },
-    async redeem(client, answered, { state, nonce, codeVerifier }) {
+    async redeem(client, callback, { state, nonce, codeVerifier }) {
       const configuration = await configure(client);
       oidc.enableNonRepudiationChecks(configuration);
-      const expected = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier };
-      const answer = await oidc.authorizationCodeGrant(configuration, answered, {
-        ...expected,
-        idTokenExpected: true,
+      const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
+        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
       });
       providers.keepKeys(client.realm, configuration);
-      const claims = answer.claims();
-      if (!claims) throw new Error('the token answer has no ID token');
-      return { answer, claims };
+      const claims = tokens.claims();
+      if (!claims) throw new Error('the token response has no ID token');
+      return { tokens, claims };
     },
     async refresh(client, refreshToken) {
       const exchange = createExchange(addresses, agent);
@@ -122,32 +119,19 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
 
 type ExchangeState = 'unsent' | 'sent' | { status: number };
 
-interface Exchange {
-  fetch: oidc.CustomFetch;
-  state(): ExchangeState;
-}
-
-/** One request of which it is known, afterwards, how far it came. */
-function createExchange(addresses: AccessAddresses, agent: Agent): Exchange {
+/** One request that records how far it got. */
+function createExchange(addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';
   return {
     state: () => state,
-    async fetch(url, options) {
+    fetch: async (url: string, options: oidc.CustomFetchOptions) => {
       const target = addresses.rebase(url);
-      const { body, headers, method, redirect } = options;
-      const text = body instanceof URLSearchParams ? body.toString() : null;
-      const signal = options.signal ?? null;
+      const { headers, method, redirect, signal = null } = options;
+      const body = options.body instanceof URLSearchParams ? options.body.toString() : null;
       state = 'sent';
       try {
-        const response = await undiciFetch(target, {
-          method,
-          headers,
-          redirect,
-          signal,
-          body: text,
-          dispatcher: agent,
-        });
-        // Whole before it counts: an answer that breaks off says nothing.
+        const response = await undiciFetch(target, { method, headers, redirect, signal, body, dispatcher: agent });
+        // The status counts only once the response is complete.
         const content = await response.arrayBuffer();
         state = { status: response.status };
         return new Response(content, { status: response.status, headers: [...response.headers] });
@@ -168,7 +152,7 @@ const neverSentCodes = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Failed before there was a connection. */
+/** Whether a request failed before there was a connection. */
 function isNeverSent(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause && neverSentCodes.has(String(cause.code));
@@ -180,6 +164,6 @@ function refreshFailure(error: unknown, state: ExchangeState): Exclude<RefreshOu
   // RFC 6749 section 5.2
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return 'refused';
   if (isUnknownClient(error)) return 'client-refused';
-  // Any other complete error leaves the token as it was; an answer of success that is not usable does not.
+  // Any other complete error leaves the token unused. An invalid response with a success status does not.
   return state.status >= 400 ? 'unused' : 'unknown';
 }

@@ -5,22 +5,23 @@ import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { anonymous, type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import type { ClientCatalog } from '../clients/catalog.ts';
+import { type ClientCatalog, requireClient } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import type { Attempts, Place, TakenAttempt } from './attempts.ts';
+import type { Attempts, SignInRequest, TakenAttempt } from './attempts.ts';
 import { saveSession } from './browser-session.ts';
-import { answeredError, judgeError, signInProblem } from './failures.ts';
+import { authorizationError, judgeError, signInProblem } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
 import { authQuery, callbackQuery, clientParams } from './schema.ts';
 import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, refusalUrl } from './sign-in.ts';
 
-export interface SignInParts {
+export interface SignInOptions {
   tenants: TenantLookup;
+  /** Its name. */
   tenantHeader: string;
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
@@ -44,8 +45,8 @@ const answers = {
   503: { description: 'The session store or the database cannot be reached' },
 };
 
-export function authRoute(parts: SignInParts): Route {
-  const { signInLimit, browserSession } = parts;
+export function authRoute(options: SignInOptions): Route {
+  const { signInLimit, browserSession } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
@@ -55,26 +56,22 @@ export function authRoute(parts: SignInParts): Route {
     query: authQuery,
     answers,
     async handle({ params, query }, request, response) {
-      const tenant = await requestTenant(parts, request, query.tenant);
-      const client = await requireClient(parts, tenant, params.clientId);
-      const { callbackUrl = fallbackOf(client, request) } = query;
+      const named = tenantHeader(request, options.tenantHeader) ?? query.tenant;
+      if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
+      const tenant = requireTenant(await findTenant(options.tenants, named));
+      const client = await requireClient(options.catalog, tenant, params.clientId);
+      const { callbackUrl = fallbackOf(client, request), returnTo } = query;
       const problem =
         query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
       if (problem !== undefined) throw invalidRequest([{ pointer: '/query/callbackUrl', detail: problem }]);
-      const registration = await requireRegistration(parts, tenant, client);
-      const { returnTo } = query;
-      const place = {
-        tenantId: tenant.id,
-        clientId: client.id,
-        callbackUrl,
-        ...(returnTo !== undefined && { returnTo }),
-      };
-      response.redirect(302, await begin(parts, { request, client, registration, place }));
+      const registration = await requireRegistration(options, tenant, client);
+      const signIn = { tenantId: tenant.id, clientId: client.id, callbackUrl, returnTo };
+      response.redirect(302, await begin(options, { request, client, registration }, signIn));
     },
   });
 }
 
-/** Deprecated: a client with `authCallbackUrl` may leave callbackUrl out. */
+/** Deprecated: the callbackUrl for a client with `authCallbackUrl`. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)
@@ -86,16 +83,19 @@ interface Beginning {
   request: Request;
   client: Client;
   registration: Registration;
-  place: Place;
 }
 
 /** Returns the address to redirect the browser to. */
-async function begin(parts: SignInParts, { request, client, registration, place }: Beginning): Promise<string> {
-  const browser = request.session.attempts ?? parts.attempts.nameBrowser();
-  const begun = await parts.attempts.begin(browser, place);
+async function begin(
+  options: SignInOptions,
+  { request, client, registration }: Beginning,
+  signIn: SignInRequest,
+): Promise<string> {
+  const browser = request.session.attempts ?? options.attempts.nameBrowser();
+  const begun = await options.attempts.begin(browser, signIn);
   const { scope, prompt, idpHint } = client;
-  const asked = { redirectUri: place.callbackUrl, scope, prompt, idpHint, ...begun };
-  const url = await parts.relyingParty.authorizationUrl(registration, asked).catch((error: unknown) => {
+  const asked = { redirectUri: signIn.callbackUrl, scope, prompt, idpHint, ...begun };
+  const url = await options.relyingParty.authorizationUrl(registration, asked).catch((error: unknown) => {
     throw signInProblem(error);
   });
   request.session.attempts = browser;
@@ -103,8 +103,8 @@ async function begin(parts: SignInParts, { request, client, registration, place 
   return url.href;
 }
 
-export function callbackRoute(parts: SignInParts): Route {
-  const { signInLimit, browserSession } = parts;
+export function callbackRoute(options: SignInOptions): Route {
+  const { signInLimit, browserSession } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
@@ -113,113 +113,102 @@ export function callbackRoute(parts: SignInParts): Route {
     params: clientParams,
     query: callbackQuery,
     answers,
-    async handle({ params, query }, request, response) {
+    async handle({ params, query: { state, error, iss } }, request, response) {
       const { attempts } = request.session;
-      const taken = attempts === undefined ? undefined : await parts.attempts.take(attempts, query.state);
-      if (!taken || taken.place.clientId !== params.clientId) throw unknownState();
-      await checkDomain(parts, request, taken.place);
-      const tenant = await parts.tenants.byId(taken.place.tenantId);
-      if (!tenant) throw new Problem('not-found', 'There is no such tenant.');
-      const client = await requireClient(parts, tenant, taken.place.clientId);
-      const registration = await requireRegistration(parts, tenant, client);
-      const { error, iss } = query;
-      response.redirect(302, await goOn(parts, { taken, tenant, client, registration, error, iss, request, response }));
+      const taken = attempts === undefined ? undefined : await options.attempts.take(attempts, state);
+      if (!taken || taken.signIn.clientId !== params.clientId) throw unknownState();
+      await checkDomain(options, request, taken.signIn);
+      const tenant = requireTenant(await options.tenants.byId(taken.signIn.tenantId));
+      const client = await requireClient(options.catalog, tenant, params.clientId);
+      const registration = await requireRegistration(options, tenant, client);
+      const callback = { taken, tenant, client, registration, error, iss, request, response };
+      response.redirect(302, await finish(options, callback));
     },
   });
 }
 
-interface Answered {
+interface Callback extends Beginning {
   taken: TakenAttempt;
   tenant: Tenant;
-  client: Client;
-  registration: Registration;
   error: string | undefined;
   /** Not every identity provider sends its issuer with an error. An error with another issuer is rejected. */
   iss: string | undefined;
-  request: Request;
   response: Response;
 }
 
 /** Returns the address to redirect the browser to. */
-async function goOn(parts: SignInParts, answered: Answered): Promise<string> {
-  const { taken, tenant, client, registration, error, iss, request, response } = answered;
-  const { place } = taken;
-  const site = new URL(place.callbackUrl).origin;
-  const landing = landingUrl(site, { returnTo: place.returnTo, successRedirectUrl: client.successRedirectUrl });
-  if (taken.kind === 'late') return startAgain(parts, answered);
+async function finish(options: SignInOptions, callback: Callback): Promise<string> {
+  const { taken, tenant, client, registration, error, iss, request, response } = callback;
+  const { signIn } = taken;
+  const { callbackUrl, returnTo } = signIn;
+  const site = new URL(callbackUrl).origin;
+  const landing = landingUrl(site, returnTo ?? client.successRedirectUrl);
+  if (taken.kind === 'late') return startAgain(options, callback);
   if (taken.kind === 'used') {
     // The page was reloaded. Its code is not redeemed a second time.
-    if (await isSignedIn(parts, request, place)) return landing;
+    if (await isSignedIn(options, request, signIn)) return landing;
     throw unknownState();
   }
-  if (error !== undefined && iss === undefined) return takeError(parts, answered, error);
-  const url = new URL(place.callbackUrl);
+  if (error !== undefined && iss === undefined) return handleError(options, callback, error);
+  const url = new URL(callbackUrl);
   url.search = new URL(request.originalUrl, site).search;
   const checks = { state: url.searchParams.get('state') ?? '', ...taken.secrets };
-  const begun = parts.clock().getTime();
-  const redeemed = await parts.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // The client checked the issuer, also of an error (RFC 9207 section 2.4).
-    const refusal = answeredError(failure);
+  const begun = options.clock().getTime();
+  const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
+    // openid-client has checked the issuer, also of an error (RFC 9207 section 2.4).
+    const refusal = authorizationError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;
   });
-  if (typeof redeemed === 'string') return takeError(parts, answered, redeemed);
+  if (typeof redeemed === 'string') return handleError(options, callback, redeemed);
   const { oidcClientId } = registration;
-  const signedIn = { tenant, client, oidcClientId, callbackUrl: place.callbackUrl, redeemed, begun };
-  await parts.openSession(signedIn, request, response);
+  await options.openSession({ tenant, client, oidcClientId, callbackUrl, redeemed, begun }, request, response);
   return landing;
 }
 
-/** Returns where an error of the identity provider leads: to the site, or to another attempt. */
-function takeError(parts: SignInParts, answered: Answered, error: string): Promise<string> | string {
-  const { taken, client } = answered;
+/** Returns the address after an error of the identity provider: on the site, or of another attempt. */
+function handleError(options: SignInOptions, callback: Callback, error: string): Promise<string> | string {
+  const { taken, client } = callback;
   const verdict = judgeError(error);
-  if (verdict === 'passing') return startAgain(parts, answered);
+  if (verdict === 'passing') return startAgain(options, callback);
   if (verdict === 'failed')
-    throw new Problem('dependency-failed', 'The identity provider could not sign the person in.');
-  return refusalUrl(new URL(taken.place.callbackUrl).origin, client.failureRedirectUrl, error);
+    throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
+  return refusalUrl(new URL(taken.signIn.callbackUrl).origin, client.failureRedirectUrl, error);
 }
 
 /** Starts another attempt, once, to avoid a redirect loop. */
-function startAgain(parts: SignInParts, { taken, request, client, registration }: Answered): Promise<string> {
-  const { place } = taken;
-  if (place.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
-  return begin(parts, { request, client, registration, place: { ...place, restarted: true } });
+function startAgain(options: SignInOptions, callback: Callback): Promise<string> {
+  const { signIn } = callback.taken;
+  if (signIn.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
+  return begin(options, callback, { ...signIn, restarted: true });
 }
 
-async function isSignedIn({ sessions }: SignInParts, request: Request, place: Place): Promise<boolean> {
+async function isSignedIn({ sessions }: SignInOptions, request: Request, signIn: SignInRequest): Promise<boolean> {
   const { signedIn } = request.session;
-  if (signedIn?.tenantId !== place.tenantId || signedIn.clientId !== place.clientId) return false;
+  if (signedIn?.tenantId !== signIn.tenantId || signedIn.clientId !== signIn.clientId) return false;
   return (await sessions.read(signedIn.handle)) !== undefined;
 }
 
 function unknownState(): Problem {
-  return invalidRequest([{ pointer: '/query/state', detail: 'belongs to no sign-in that this browser started' }]);
+  const detail = 'does not belong to a sign-in that this browser started. Sign in again';
+  return invalidRequest([{ pointer: '/query/state', detail }]);
 }
 
-async function requestTenant(parts: SignInParts, request: Request, given: string | undefined): Promise<Tenant> {
-  const named = tenantHeader(request, parts.tenantHeader) ?? given;
-  if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
-  const tenant = await findTenant(parts.tenants, named);
+/** Rejects the callback of another tenant's sign-in on a domain that is reserved for one tenant. */
+async function checkDomain(options: SignInOptions, request: Request, signIn: SignInRequest): Promise<void> {
+  const named = tenantHeader(request, options.tenantHeader);
+  if (named === undefined || (await findTenant(options.tenants, named))?.id === signIn.tenantId) return;
+  throw invalidRequest([{ pointer: `/headers/${options.tenantHeader}`, detail: 'names another tenant' }]);
+}
+
+function requireTenant(tenant: Tenant | undefined): Tenant {
   if (!tenant) throw new Problem('not-found', 'There is no such tenant.');
   return tenant;
 }
 
-/** Rejects the callback of another tenant's sign-in on a domain that is reserved for one tenant. */
-async function checkDomain(parts: SignInParts, request: Request, place: Place): Promise<void> {
-  const named = tenantHeader(request, parts.tenantHeader);
-  if (named === undefined || (await findTenant(parts.tenants, named))?.id === place.tenantId) return;
-  throw invalidRequest([{ pointer: `/headers/${parts.tenantHeader}`, detail: 'names another tenant' }]);
-}
-
-async function requireClient({ catalog }: SignInParts, tenant: Tenant, clientId: string): Promise<Client> {
-  const client = await catalog.find(tenant, clientId);
-  if (!client) throw new Problem('not-found', 'The tenant has no such client.');
-  return client;
-}
-
-async function requireRegistration(parts: SignInParts, tenant: Tenant, client: Client): Promise<Registration> {
-  const registration = await parts.registrations.find(tenant.id, client.id);
-  if (!registration) throw new Problem('registration-required', 'An administrator has to register the client first.');
+async function requireRegistration(options: SignInOptions, tenant: Tenant, client: Client): Promise<Registration> {
+  const registration = await options.registrations.find(tenant.id, client.id);
+  if (!registration)
+    throw new Problem('registration-required', 'The client is not registered. An administrator has to register it.');
   return registration;
 }

@@ -1,4 +1,4 @@
-// Sign-in from the first redirect to the landing place, against a real OpenID provider, with both kinds of store.
+// Sign-in from the first redirect to the landing page, with a real OpenID provider and both kinds of store.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -17,7 +17,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
   let platform: TestPlatform;
   let browser: SiteBrowser;
   beforeAll(async () => {
-    // The platform keeps the real time: only the token handler's is moved.
+    // Only the clock of the token handler is moved; the platform has the real time.
     platform = await startTestPlatform();
     world = await startSessionWorld({ store, clock, platform });
     const { handler } = world;
@@ -48,7 +48,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     browser = createSiteBrowser();
   });
 
-  it('redirects to the access service with PKCE S256, state and nonce of its own each time, and the client’s scope', async () => {
+  it('redirects to the identity provider with PKCE S256, a new state and nonce each time, and the client’s scope', async () => {
     const seen = new Set<string | null>();
     for (let attempt = 0; attempt < 2; attempt += 1) {
       const { status, location } = await browser.request(world.authUrl());
@@ -64,13 +64,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(seen.size).toBe(6);
   });
 
-  it('passes prompt and idpHint of the client on', async () => {
+  it('passes on prompt and idpHint of the client', async () => {
     const { location } = await browser.request(world.authUrl({}, { clientId: 'hinted' }));
     expect(location?.searchParams.get('prompt')).toBe('login');
     expect(location?.searchParams.get('kc_idp_hint')).toBe('goa-idp');
   });
 
-  it('opens a session of the person, which the sessions endpoint shows without what the cookie holds', async () => {
+  it('opens a session of the person, which the sessions endpoint shows without the value of the cookie', async () => {
     const signedIn = await world.signIn(browser);
     const list = await world.sessions(browser);
     expect(list.status).toBe(200);
@@ -89,13 +89,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(list.text).not.toContain(browser.cookie(world.site, cookieName));
   });
 
-  it('lands at returnTo, else at the client’s successRedirectUrl', async () => {
+  it('lands at returnTo, or else at the client’s successRedirectUrl', async () => {
     expect((await world.signIn(browser)).landed.location?.href).toBe(`${world.site}/welcome`);
     const again = await world.signIn(browser, { start: world.authUrl({ returnTo: '/here?x=1' }) });
     expect(again.landed.location?.href).toBe(`${world.site}/here?x=1`);
   });
 
-  it('refuses a returnTo that is no path of the same origin (open redirect)', async () => {
+  it('refuses a returnTo that is not a path on the same origin (open redirect)', async () => {
     for (const returnTo of [
       '//evil.example',
       '/\\evil.example',
@@ -120,14 +120,14 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     }
   });
 
-  it('leaves it to the access service to refuse a callbackUrl that is not registered', async () => {
+  it('lets the identity provider refuse a callbackUrl that is not registered', async () => {
     const callbackUrl = 'https://evil.example/token-handler/clients/web/callback';
     const { location } = await browser.request(world.authUrl({ callbackUrl }));
     const shown = await browser.follow(await browser.request(location ?? ''));
     expect([shown.status, shown.location]).toEqual([400, undefined]);
   });
 
-  it('takes the tenant by name in any case, by name in kebab-case, and by URN', async () => {
+  it('accepts the tenant by name in any case, by name in kebab-case, and by URN', async () => {
     const realmOf = async (tenant: string) => {
       const { status, location } = await browser.request(world.authUrl({ tenant }));
       return status === 302 ? /\/realms\/([^/]+)\//.exec(location?.pathname ?? '')?.[1] : status;
@@ -139,14 +139,14 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
       expect(await realmOf(tenant)).toBe(404);
   });
 
-  it('needs no tenant at the callback: the one of the sign-in is the session’s', async () => {
+  it('needs no tenant at the callback, because the session gets the tenant of the sign-in', async () => {
     const callback = await world.toCallback(browser, world.authUrl({ tenant: 'Other Town' }));
     expect(callback.searchParams.has('tenant')).toBe(false);
     expect((await browser.request(callback)).status).toBe(302);
     expect(JSON.parse((await world.sessions(browser)).text)[0].tenantId).toBe(platform.otherTenant.id);
   });
 
-  it('with a callbackUrl asks nothing of the Host header, which a proxy need not pass on', async () => {
+  it('does not need the original Host header if there is a callbackUrl', async () => {
     const url = new URL(world.authUrl());
     const head = `GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: backend.internal\r\nConnection: close\r\n\r\n`;
     const { status, headers } = await sendRaw(Number(url.port), head);
@@ -155,7 +155,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(searchParams.get('redirect_uri')).toBe(url.searchParams.get('callbackUrl'));
   });
 
-  it('takes the tenant from the header, which wins over the query', async () => {
+  it('reads the tenant from the header, which overrides the query', async () => {
     const header = { 'X-PLATFORM-TENANT': 'demo' };
     const url = world.authUrl({ tenant: 'Nowhere' });
     expect((await browser.request(url, { headers: header })).status).toBe(302);
@@ -163,7 +163,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(world.authUrl(), { headers: { 'X-PLATFORM-TENANT': 'Nowhere' } })).status).toBe(404);
   });
 
-  it('without a tenant is 400, with an unknown tenant or client 404', async () => {
+  it('responds with 400 without a tenant, and with 404 to an unknown tenant or client', async () => {
     const url = new URL(world.authUrl());
     url.searchParams.delete('tenant');
     expect(errorOf((await browser.request(url)).text)).toMatchObject({
@@ -175,12 +175,12 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(world.authUrl({}, { clientId: 'nothing' }))).status).toBe(404);
   });
 
-  it('of a client that is not registered is 409 registration-required', async () => {
+  it('responds with 409 registration-required if the client is not registered', async () => {
     const { status, text } = await browser.request(world.authUrl({}, { clientId: 'unregistered' }));
     expect([status, errorOf(text).type]).toEqual([409, 'urn:formgate:problem:registration-required']);
   });
 
-  it('without callbackUrl takes the path of authCallbackUrl on the host and protocol of the request', async () => {
+  it('without callbackUrl uses the path of authCallbackUrl on the host and protocol of the request', async () => {
     const url = new URL(world.authUrl({}, { clientId: 'old app' }));
     url.searchParams.delete('callbackUrl');
     const signedIn = await world.signIn(browser, { start: url.href });
@@ -195,7 +195,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(without)).status).toBe(400);
   });
 
-  it('without callbackUrl takes any path that authCallbackUrl has, which a frontend’s proxy leads to the callback', async () => {
+  it('without callbackUrl uses any path of authCallbackUrl, which the frontend’s proxy forwards to the callback', async () => {
     const url = new URL(world.authUrl({}, { clientId: 'older app' }));
     url.searchParams.delete('callbackUrl');
     const callback = await world.toCallback(browser, url.href);
@@ -206,12 +206,12 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await world.sessions(browser)).status).toBe(200);
   });
 
-  it('answers under the versioned prefix too', async () => {
+  it('is also available under the versioned prefix', async () => {
     const url = world.authUrl().replace('/token-handler/', '/token-handler/v1/');
     expect((await browser.request(url)).status).toBe(302);
   });
 
-  it('changes the session id (session fixation): what was known before the sign-in is nobody’s session', async () => {
+  it('changes the session id, so that an id known before the sign-in gives no session (session fixation)', async () => {
     await browser.request(world.authUrl());
     const fixed = browser.cookie(world.site, cookieName);
     await world.signIn(browser);
@@ -222,7 +222,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await world.sessions(attacker)).status).toBe(401);
   });
 
-  it('a cookie that we did not sign, or that comes twice, is no session', async () => {
+  it('ignores a session cookie that is not signed by the service, or that occurs twice', async () => {
     await world.signIn(browser);
     const value = browser.cookie(world.site, cookieName) ?? '';
     const ask = async (cookie: string) =>
@@ -235,7 +235,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(await ask(`${cookieName}=%`)).toBe(401);
   });
 
-  it('a callback in a browser that did not begin the sign-in is 400 (login CSRF), and opens no session', async () => {
+  it('responds with 400 to a callback in a browser that did not start the sign-in (login CSRF), and opens no session', async () => {
     const callback = await world.toCallback(createSiteBrowser());
     const victim = browser;
     expect((await victim.request(callback)).status).toBe(400);
@@ -247,13 +247,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(JSON.parse((await world.sessions(victim)).text)[0].email).toBe('admin@example.com');
   });
 
-  it('a state that this browser never had is 400, and so is one without', async () => {
+  it('responds with 400 to a callback with an unknown state, or without one', async () => {
     await browser.request(world.authUrl());
     expect((await browser.request(world.clientUrl('callback', { state: 'unknown', code: 'x' }))).status).toBe(400);
     expect((await browser.request(world.clientUrl('callback', { code: 'x' }))).status).toBe(400);
   });
 
-  it('many tabs sign in at once, each attempt by itself, in any order', async () => {
+  it('works in many tabs concurrently, in any order', async () => {
     await browser.request(world.authUrl());
     const paths = Array.from({ length: 8 }, (_, index) => `/tab-${index}`);
     const begun = await Promise.all(
@@ -269,8 +269,8 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await world.sessions(browser)).status).toBe(200);
   });
 
-  it('two first tabs at once, before there is a cookie: the later cookie’s signs in, the other is 400 until it begins again', async () => {
-    // Both are asked for before either is answered.
+  it('works in the tab with the later cookie if a new browser opens two tabs concurrently; the other tab must start again', async () => {
+    // Both requests are sent before the first response.
     const [first, second] = [browser.copy(), browser.copy()];
     const begun = await Promise.all([first.request(world.authUrl()), second.request(world.authUrl())]);
     browser.setCookie(world.site, cookieName, second.cookie(world.site, cookieName));
@@ -282,11 +282,11 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(two)).status).toBe(302);
     expect((await browser.request(one)).status).toBe(400);
     expect((await world.sessions(browser)).status).toBe(200);
-    // The person is known at the access service by now: nothing is asked.
+    // The person is signed in at the identity provider, which does not ask again.
     expect((await world.signIn(browser)).landed.status).toBe(302);
   });
 
-  it('keeps at most 20 attempts of a browser open: the oldest is forgotten', async () => {
+  it('keeps at most 20 attempts of a browser, and forgets the oldest', async () => {
     await browser.request(world.authUrl());
     const states: string[] = [];
     for (let attempt = 0; attempt < 21; attempt += 1) {
@@ -307,7 +307,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await answer(states[20])).status).toBe(302);
   });
 
-  it('a callback that is loaded again leads on without redeeming its code again', async () => {
+  it('lands again if the callback is reloaded, without redeeming its code again', async () => {
     const callback = await world.toCallback(browser);
     expect((await browser.request(callback)).status).toBe(302);
     const again = await browser.request(callback);
@@ -315,13 +315,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect(again.setCookies).toEqual([]);
   });
 
-  it('two callbacks of one attempt at the same time open one session', async () => {
+  it('opens one session if a callback arrives twice concurrently', async () => {
     const callback = await world.toCallback(browser);
     const answers = await Promise.all([browser.copy().request(callback), browser.copy().request(callback)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([302, 400]);
   });
 
-  it('an attempt older than ten minutes starts again once, with tenant, callbackUrl and returnTo kept', async () => {
+  it('starts again once after ten minutes, with the same tenant, callbackUrl and returnTo', async () => {
     const callback = await world.toCallback(browser, world.authUrl({ returnTo: '/kept' }));
     offset = 601_000;
     const again = await browser.request(callback);
@@ -333,7 +333,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/kept`]);
   });
 
-  it('an attempt that was started again and is late again is 400', async () => {
+  it('responds with 400 to an attempt that is late a second time', async () => {
     const callback = await world.toCallback(browser);
     offset = 601_000;
     const again = await browser.follow(await browser.request(callback), (url) => url.pathname.endsWith('/callback'));
@@ -341,13 +341,13 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(again.location ?? '')).status).toBe(400);
   });
 
-  it('an attempt older than an hour is forgotten: 400', async () => {
+  it('responds with 400 to an attempt that is older than an hour', async () => {
     const callback = await world.toCallback(browser);
     offset = 3_601_000;
     expect((await browser.request(callback)).status).toBe(400);
   });
 
-  it('an answer of another issuer (RFC 9207), or of none, is 400 and opens no session', async () => {
+  it('responds with 400 to a callback with another issuer or without one (RFC 9207), and opens no session', async () => {
     for (const iss of [world.handler.platform.access.issuer('other'), 'https://evil.example', undefined]) {
       const callback = await world.toCallback(browser);
       if (iss === undefined) callback.searchParams.delete('iss');
@@ -357,7 +357,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await world.sessions(browser)).status).toBe(401);
   });
 
-  it('a code of another attempt is refused (PKCE, nonce)', async () => {
+  it('refuses a code of another attempt (PKCE, nonce)', async () => {
     const first = await world.toCallback(browser);
     const second = await world.toCallback(browser);
     first.searchParams.set('code', second.searchParams.get('code') ?? '');
@@ -365,19 +365,19 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await world.sessions(browser)).status).toBe(401);
   });
 
-  it('the answer for one client is not taken at another’s callback', async () => {
+  it('refuses the response for one client at the callback of another', async () => {
     const callback = await world.toCallback(browser);
     callback.pathname = callback.pathname.replace('/web/', '/hinted/');
     expect((await browser.request(callback)).status).toBe(400);
   });
 
-  it('parameters that come twice are 400', async () => {
+  it('responds with 400 to repeated parameters', async () => {
     const callback = await world.toCallback(browser);
     callback.searchParams.append('code', 'another');
     expect((await browser.request(callback)).status).toBe(400);
   });
 
-  it('a person who cancels lands at failureRedirectUrl with error=access_denied', async () => {
+  it('lands at failureRedirectUrl with error=access_denied if the person cancels', async () => {
     const form = await browser.follow(await browser.request(world.authUrl()));
     const sent = await platform.access.cancelSignIn(browser, form);
     const { location } = await browser.follow(sent, (url) => url.pathname.endsWith('/callback'));
@@ -385,14 +385,14 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect([landed.status, landed.location?.href]).toEqual([302, `${world.site}/sorry?error=access_denied`]);
   });
 
-  it('an error of another issuer is 400, and leads nowhere', async () => {
+  it('responds with 400 to an error of another issuer, and does not redirect', async () => {
     const { location } = await browser.request(world.authUrl());
     const state = location?.searchParams.get('state') ?? '';
     const answer = { state, error: 'access_denied', iss: world.handler.platform.access.issuer('other') };
     expect((await browser.request(world.clientUrl('callback', answer))).status).toBe(400);
   });
 
-  it('an error of the access service is 502 and tells nothing of it', async () => {
+  it('responds with 502 to an error of the identity provider, without its details', async () => {
     const { location } = await browser.request(world.authUrl());
     const state = location?.searchParams.get('state') ?? '';
     const answer = { state, error: 'server_error', error_description: 'secret detail' };
@@ -404,7 +404,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(world.clientUrl('callback', named))).status).toBe(502);
   });
 
-  it('a sign-in ends the session that the browser had', async () => {
+  it('ends the session that the browser had before', async () => {
     await world.signIn(browser);
     const old = browser.copy();
     expect((await world.sessions(old)).status).toBe(200);

@@ -1,4 +1,4 @@
-// Where a sign-in may come back to, and where it may lead.
+// Which addresses a sign-in may return to and land at.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { callbackUrlProblem, fallbackCallbackUrl, isLocalPath, landingUrl, refusalUrl } from './sign-in.ts';
@@ -11,11 +11,11 @@ describe('callbackUrl', () => {
     'http://localhost:4200/token-handler/clients/web/callback',
     'https://app.example.org:8443/a/b/clients/web/callback',
     'https://app.example.org/clients/web/callback',
-  ])('%s is one', (text) => {
+  ])('is valid: %s', (text) => {
     expect(callbackUrlProblem(text, 'web')).toBeUndefined();
   });
 
-  it('of a client whose id has spaces holds them percent-encoded', () => {
+  it('has percent-encoded spaces if the id of the client has spaces', () => {
     expect(callbackUrlProblem('https://app.example.org/clients/my%20app/callback', 'my app')).toBeUndefined();
     expect(callbackUrlProblem('https://app.example.org/clients/my app/callback', 'my app')).toBeDefined();
   });
@@ -42,11 +42,11 @@ describe('callbackUrl', () => {
     ['without a host', 'https:///clients/web/callback'],
     ['with one slash', 'https:/app.example.org/clients/web/callback'],
     ['of nothing', ''],
-  ])('%s is none', (_what, text) => {
+  ])('is invalid: %s', (_what, text) => {
     expect(callbackUrlProblem(text, 'web')).toBeDefined();
   });
 
-  it('that is accepted names the host that a browser goes to', () => {
+  it('has the host that a browser requests, if it is accepted', () => {
     const pieces = fc.constantFrom(
       '/',
       '\\',
@@ -77,7 +77,7 @@ describe('callbackUrl', () => {
 });
 
 describe('returnTo', () => {
-  it.each(['/', '/here', '/here?x=1&y=%2F#part', '/a/b/', '/%C3%A9', '/?to=//other'])('%s is a path', (text) => {
+  it.each(['/', '/here', '/here?x=1&y=%2F#part', '/a/b/', '/%C3%A9', '/?to=//other'])('is valid: %s', (text) => {
     expect(isLocalPath(text)).toBe(true);
   });
 
@@ -102,11 +102,11 @@ describe('returnTo', () => {
     '/ /evil.example',
     '/a\\b',
     `/${'x'.repeat(2_000)}`,
-  ])('%j leads elsewhere, or may', (text) => {
+  ])('is refused because it may lead elsewhere: %j', (text) => {
     expect(isLocalPath(text)).toBe(false);
   });
 
-  it('that is accepted never leaves the origin, encoded once more or not', () => {
+  it('never leaves the origin if it is accepted, also if a proxy decodes it', () => {
     const pieces = fc.constantFrom(
       '/',
       '\\',
@@ -136,21 +136,20 @@ describe('returnTo', () => {
   });
 });
 
-describe('where a sign-in ends', () => {
+describe('the landing address of a sign-in', () => {
   const site = 'https://app.example.org';
-  it('is returnTo, else successRedirectUrl, else the root of the site', () => {
-    expect(landingUrl(site, { returnTo: '/here', successRedirectUrl: '/there' })).toBe(`${site}/here`);
-    expect(landingUrl(site, { successRedirectUrl: '/there' })).toBe(`${site}/there`);
-    expect(landingUrl(site, { successRedirectUrl: 'https://other.example.org/x' })).toBe('https://other.example.org/x');
-    expect(landingUrl(site, {})).toBe(`${site}/`);
+  it('is the given path or address, or the root of the site', () => {
+    expect(landingUrl(site, '/here')).toBe(`${site}/here`);
+    expect(landingUrl(site, 'https://other.example.org/x')).toBe('https://other.example.org/x');
+    expect(landingUrl(site, undefined)).toBe(`${site}/`);
   });
 
-  it('after a refusal is failureRedirectUrl or the root, with the error added to its query', () => {
+  it('after a refusal is failureRedirectUrl or the root, with the error in the query', () => {
     expect(refusalUrl(site, undefined, 'access_denied')).toBe(`${site}/?error=access_denied`);
     expect(refusalUrl(site, '/sorry?x=1', 'access_denied')).toBe(`${site}/sorry?x=1&error=access_denied`);
   });
 
-  it('the deprecated fallback takes the path of authCallbackUrl, and host and protocol of the request', () => {
+  it('without a callbackUrl is based on the path of authCallbackUrl and the host and protocol of the request', () => {
     expect(fallbackCallbackUrl('https://old.example.org/clients/web/callback', 'https', 'new.example.org:8443')).toBe(
       'https://new.example.org:8443/clients/web/callback',
     );

@@ -1,14 +1,14 @@
-// Where calls to the access service go, whatever host its answers name.
+// Where calls to the identity provider go, regardless of the hosts in its responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
-import { createAccessAddresses } from './access-addresses.ts';
+import { createProviderAddresses } from './provider-addresses.ts';
 
-const inside = createAccessAddresses({
+const inside = createProviderAddresses({
   accessUrl: 'http://keycloak:8080/auth',
   accessPublicUrl: 'https://access.example.org/auth',
 });
 
-describe('a URL that the access service hands out', () => {
+describe('a URL from the identity provider', () => {
   const path = '/realms/demo/clients-registrations/openid-connect/7b1e?x=1';
 
   it.each([
@@ -19,8 +19,8 @@ describe('a URL that the access service hands out', () => {
     expect(inside.rebase(url).href).toBe(`http://keycloak:8080/auth${path}`);
   });
 
-  it('is rebased where the two addresses have different paths', () => {
-    const addresses = createAccessAddresses({
+  it('is rebased if the two addresses have different paths', () => {
+    const addresses = createProviderAddresses({
       accessUrl: 'http://keycloak:8080',
       accessPublicUrl: 'https://access.example.org/auth',
     });
@@ -34,21 +34,21 @@ describe('a URL that the access service hands out', () => {
     'https://access.example.org/auth/realms/../admin',
     'file:///auth/realms/demo',
     'not a URL',
-  ])('is not called where it lies outside: %s', (url) => {
+  ])('is not called if it lies outside the identity provider: %s', (url) => {
     expect(() => inside.rebase(url)).toThrow(TypeError);
   });
 });
 
-it('issuers have the public address', () => {
+it('an issuer has the public address', () => {
   expect(inside.issuer('demo').href).toBe('https://access.example.org/auth/realms/demo');
-  expect(createAccessAddresses({ accessUrl: 'https://access.example.org' }).issuer('a b').href).toBe(
+  expect(createProviderAddresses({ accessUrl: 'https://access.example.org' }).issuer('a b').href).toBe(
     'https://access.example.org/realms/a%20b',
   );
 });
 
-it('http is allowed only where one of the addresses is http', () => {
+it('http is allowed only if one of the addresses is http', () => {
   expect(inside.insecure).toBe(true);
-  expect(createAccessAddresses({ accessUrl: 'https://access.example.org/auth' }).insecure).toBe(false);
+  expect(createProviderAddresses({ accessUrl: 'https://access.example.org/auth' }).insecure).toBe(false);
 });
 
 describe('a call', () => {
@@ -59,7 +59,7 @@ describe('a call', () => {
   afterAll(() => server.close());
 
   it('goes to ACCESS_SERVICE_URL and follows no redirect', async () => {
-    const addresses = createAccessAddresses({
+    const addresses = createProviderAddresses({
       accessUrl: `${server.url}/auth`,
       accessPublicUrl: 'https://access.example.org/auth',
     });

@@ -1,24 +1,24 @@
-// Where the access service is: what its addresses say (issuers, what browsers see) and where calls go. It hands no URL
-// on that lies outside the access service: what goes there carries secrets.
+// The addresses of the identity provider: the public one, which tokens and browsers see, and the one that this process
+// calls. It returns no URL outside the identity provider, because the requests carry secrets.
 
-export interface AccessAddresses {
-  /** What tokens of the realm name as `iss`, and where its discovery begins. */
+export interface ProviderAddresses {
+  /** The issuer of the realm's tokens, and the base of its discovery. */
   issuer(realm: string): URL;
   /**
-   * The same resource where this process reaches it. A URL under neither address is taken by its path, because a server
-   * names itself by the host that it was called at. Throws TypeError for one that is not below the access service.
+   * The same resource at the address that this process calls. Only the path counts, because an identity provider may name
+   * itself by the host of the request. Throws TypeError for a URL outside the identity provider.
    */
   rebase(url: string): URL;
-  /** `fetch` for OpenID libraries, which call what discovery says: rebased, and never following a redirect. */
+  /** `fetch` for OpenID libraries, which call the URLs of discovery: rebased, and without following redirects. */
   fetch(url: string, options: RequestInit): Promise<Response>;
-  /** Whether any of the addresses is http, as on one machine or inside a cluster. */
+  /** Whether one of the addresses is http, as on one machine or inside a cluster. */
   readonly insecure: boolean;
 }
 
-export function createAccessAddresses(options: {
+export function createProviderAddresses(options: {
   accessUrl: string;
   accessPublicUrl?: string | undefined;
-}): AccessAddresses {
+}): ProviderAddresses {
   const inner = new URL(options.accessUrl);
   const outer = new URL(options.accessPublicUrl ?? options.accessUrl);
   const rebase = (url: string): URL => {
@@ -28,7 +28,7 @@ export function createAccessAddresses(options: {
       if (/^https?:$/.test(given.protocol) && given.pathname.startsWith(root))
         return new URL(`${rootOf(inner)}/realms/${given.pathname.slice(root.length)}${given.search}`, inner);
     }
-    throw new TypeError('the URL is not one of the access service');
+    throw new TypeError('the URL is outside the identity provider');
   };
   return {
     issuer: (realm) => new URL(`${rootOf(outer)}/realms/${encodeURIComponent(realm)}`, outer),
@@ -38,7 +38,7 @@ export function createAccessAddresses(options: {
   };
 }
 
-/** Path without trailing slash: empty for an access service at the root of its host. */
+/** The path without trailing slash: empty at the root of the host. */
 function rootOf(url: URL): string {
   return url.pathname.replace(/\/+$/, '');
 }

@@ -1,18 +1,18 @@
-// Who a session says it is.
+// The person of a session, according to the claims of the tokens.
 import { describe, expect, it } from 'vitest';
-import { describePerson } from './person.ts';
+import { describePerson } from './open-session.ts';
 
 const sub = '9d1c';
 
 describe('the person of a session', () => {
-  it('has the subject as id, and the name, else the user name, else the subject as name', () => {
+  it('has the subject as id, and the name, user name or subject as name', () => {
     const claims = { sub, name: 'Ana Ares', preferred_username: 'ana' };
     expect(describePerson(claims, {})).toEqual({ id: sub, name: 'Ana Ares', roles: [] });
     expect(describePerson({ sub, name: '', preferred_username: 'ana' }, {}).name).toBe('ana');
     expect(describePerson({ sub, name: 1 }, { name: 'Somebody' }).name).toBe(sub);
   });
 
-  it('has the email of the ID token, else of the access token, else none', () => {
+  it('has the email of the ID token, or else of the access token', () => {
     const [one, other] = [{ email: 'ana@example.org' }, { email: 'other@example.org' }];
     expect(describePerson({ sub, ...one }, other).email).toBe(one.email);
     expect(describePerson({ sub }, other).email).toBe(other.email);

@@ -1,0 +1,42 @@
+// Runs tasks that must be done although no request waits for them, such as storing a change that the identity provider has
+// already made. A task is retried with backoff until it succeeds or the process stops.
+import { failureFields } from '../../platform/platform-error.ts';
+import type { Logger } from '../../service/operations/log.ts';
+import { type Backoff, retryUntilDone } from '../../service/retry.ts';
+
+export type BackgroundTasks = ReturnType<typeof createBackgroundTasks>;
+
+const backoff: Backoff = { first: 500, cap: 30_000 };
+
+export function createBackgroundTasks(log: Logger) {
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+
+  async function run(about: Record<string, string>, work: () => Promise<void>, lastTry: boolean): Promise<void> {
+    const onFailure = (error: unknown, retryInMs: number) =>
+      log.warn({ ...about, retryInMs, ...failureFields(error) }, 'background task failed, retrying');
+    try {
+      const isDone = await retryUntilDone(work, { backoff, signal: stopping.signal, onFailure });
+      if (isDone || !lastTry) return;
+      await work();
+    } catch (error) {
+      log.error({ ...about, ...failureFields(error) }, 'background task abandoned: the process stops');
+    }
+  }
+
+  return {
+    /**
+     * Starts a task. `about` identifies it in the log and contains no secret. Unless `lastTry` is false, the task is tried
+     * once more when the process stops.
+     */
+    untilDone(about: Record<string, string>, work: () => Promise<void>, { lastTry } = { lastTry: true }): void {
+      const task = run(about, work, lastTry).finally(() => running.delete(task));
+      running.add(task);
+    },
+    /** Resolves when no task is running. */
+    async close(): Promise<void> {
+      stopping.abort();
+      await Promise.all(running);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+// The metadata with which a client is registered at the identity provider: pure.
+import { rootsOf } from '../../service/clients/redirect-uri.ts';
+import type { Client } from './client.ts';
+
+export type ClientMetadata = ReturnType<typeof clientMetadata>;
+
+/**
+ * RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout 1.0 section 2.2.
+ * `publicUrl`: the base at which the identity provider reaches this token handler.
+ */
+export function clientMetadata(
+  client: Pick<Client, 'id' | 'keycloakLogout'>,
+  redirectUris: readonly string[],
+  publicUrl: string | undefined,
+) {
+  return {
+    client_name: client.id,
+    redirect_uris: [...redirectUris],
+    response_types: ['code'],
+    grant_types: ['authorization_code', 'refresh_token'],
+    token_endpoint_auth_method: 'client_secret_basic',
+    ...(client.keycloakLogout && { post_logout_redirect_uris: rootsOf(redirectUris) }),
+    ...(publicUrl !== undefined && {
+      backchannel_logout_uri: `${publicUrl}/token-handler/v1/clients/${encodeURIComponent(client.id)}/backchannel-logout`,
+      backchannel_logout_session_required: true,
+    }),
+  };
+}

@@ -1,0 +1,210 @@
+// Registers, changes and deletes clients at the identity provider: RFC 7591 by openid-client, RFC 7592 by plain requests.
+// It reports the outcome of a call as exactly as it is known, sends no change twice, and stores nothing.
+import * as oidc from 'openid-client';
+import type { Dispatcher } from 'undici';
+import { z } from 'zod';
+import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import type { Metrics } from '../../service/operations/metrics.ts';
+import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { ClientMetadata } from './client-metadata.ts';
+import type { Registration, StoredRegistration } from './registration.ts';
+
+/** What the identity provider issues for a client. */
+export type IssuedClient = Pick<
+  Registration,
+  'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri'
+>;
+
+/** `code`: the identity provider's error code, such as `invalid_redirect_uri`. */
+export type RegisterOutcome =
+  | { kind: 'registered'; client: IssuedClient }
+  /** The initial access token, or the request, was rejected. */
+  | { kind: 'token-refused' | 'refused'; code: string | undefined }
+  /** No response, an error, or an invalid response. `mayExist`: a client may have been created. */
+  | { kind: 'failed'; mayExist: boolean; cause: unknown };
+
+export type ChangeOutcome =
+  /** `client`: with what the identity provider issued last, if that is known. */
+  | { kind: 'changed' | 'failed'; client?: StoredRegistration }
+  | { kind: 'refused'; code: string | undefined }
+  /** The registration access token no longer manages this client. */
+  | { kind: 'lost' };
+
+export type ManagedClient = Pick<Registration, 'registrationAccessToken' | 'registrationClientUri'>;
+
+export interface ProviderRegistration {
+  register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
+  change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
+  /** `refused`: the token was rejected, so the client may still exist. Throws PlatformError. */
+  remove(client: ManagedClient): Promise<'removed' | 'refused'>;
+}
+
+export interface ProviderRegistrationOptions {
+  addresses: ProviderAddresses;
+  agent: Dispatcher;
+  metrics: Metrics;
+  /** Milliseconds of one call. */
+  timeout: number;
+}
+
+export function createProviderRegistration(options: ProviderRegistrationOptions): ProviderRegistration {
+  const manage = createManagement(options);
+  const counted = async <T extends { kind: string }>(work: Promise<T>): Promise<T> => {
+    const outcome = await work;
+    if (outcome.kind === 'failed')
+      options.metrics.dependencyFailures.inc({ dependency: 'access', kind: 'registration' });
+    return outcome;
+  };
+  return {
+    register: (...asked) => counted(register(options, ...asked)),
+    change: (...asked) => counted(change(manage, ...asked)),
+    async remove(client) {
+      const { status } = await manage('DELETE', client);
+      // RFC 7592 section 2.3 has 401 for a client that does not exist; some identity providers send 404.
+      if (status === 401) return 'refused';
+      if (status === 404 || isSuccess(status)) return 'removed';
+      const kind = definiteRefusals.has(status) ? 'rejected' : 'failed';
+      throw new PlatformError('access', kind, { upstreamStatus: status });
+    },
+  };
+}
+
+const definiteRefusals = new Set([400, 409, 410, 422]);
+const isSuccess = (status: number) => status >= 200 && status < 300;
+
+const text = z.string().min(1);
+const issuedSchema = z.object({
+  client_id: text,
+  client_secret: text,
+  registration_access_token: text,
+  registration_client_uri: text,
+});
+
+async function register(
+  { addresses, timeout }: ProviderRegistrationOptions,
+  ...[realm, metadata, initialAccessToken]: Parameters<ProviderRegistration['register']>
+): Promise<RegisterOutcome> {
+  const post: { sent: boolean; status?: number } = { sent: false };
+  const fetch: oidc.CustomFetch = async (url, init) => {
+    if (init.method !== 'POST') return addresses.fetch(url, init as RequestInit);
+    // Rebased before it counts as sent: a URL outside the identity provider is never called.
+    const target = addresses.rebase(url).href;
+    post.sent = true;
+    const response = await addresses.fetch(target, init as RequestInit);
+    post.status = response.status;
+    return response;
+  };
+  try {
+    const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
+      initialAccessToken,
+      timeout: timeout / 1_000,
+      [oidc.customFetch]: fetch,
+      ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
+    });
+    const issued = issuedSchema.parse(registered.clientMetadata());
+    addresses.rebase(issued.registration_client_uri);
+    const client = {
+      oidcClientId: issued.client_id,
+      clientSecret: issued.client_secret,
+      registrationAccessToken: issued.registration_access_token,
+      registrationClientUri: issued.registration_client_uri,
+    };
+    return { kind: 'registered', client };
+  } catch (cause) {
+    return registrationFailure(cause, post);
+  }
+}
+
+function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; status?: number }): RegisterOutcome {
+  if (status === 401 || status === 403) return { kind: 'token-refused', code: errorCode(cause) };
+  const isClientError = status !== undefined && status >= 400 && status < 500;
+  if (isClientError && ![404, 408, 429].includes(status)) return { kind: 'refused', code: errorCode(cause) };
+  return { kind: 'failed', mayExist: sent && !isClientError, cause };
+}
+
+/** RFC 7591 section 3.2.2, RFC 6750 section 3. Only the code, because a description may quote the request. */
+function errorCode(error: unknown): string | undefined {
+  const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
+  const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;
+  const code = typeof source === 'object' && source !== null && 'error' in source ? source.error : undefined;
+  return typeof code === 'string' && /^[a-z_]{1,60}$/.test(code) ? code : undefined;
+}
+
+type Manage = (method: 'GET' | 'PUT' | 'DELETE', client: ManagedClient, body?: object) => Promise<RawResponse>;
+
+function createManagement({ addresses, agent, timeout }: ProviderRegistrationOptions): Manage {
+  return async (method, { registrationClientUri, registrationAccessToken }, body) =>
+    exchange(agent, {
+      service: 'access',
+      method,
+      url: addresses.rebase(registrationClientUri),
+      headers: {
+        accept: 'application/json',
+        authorization: `Bearer ${registrationAccessToken}`,
+        ...(body && { 'content-type': 'application/json' }),
+      },
+      body: body ? JSON.stringify(body) : null,
+      signal: AbortSignal.timeout(timeout),
+      isLast: false,
+    });
+}
+
+async function change(manage: Manage, client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome> {
+  const credentials = { client_id: client.oidcClientId, client_secret: client.clientSecret };
+  const { status, body } = await attempt(manage, 'PUT', client, { ...metadata, ...credentials });
+  const { redirect_uris: redirectUris } = metadata;
+  const changed = readClient(client, status, body);
+  if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
+  if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
+  if (isGone(status)) return { kind: 'lost' };
+  // The change may have happened, and may have replaced the token. Reading the client tells, unless that fails too.
+  const read = await attempt(manage, 'GET', client);
+  if (isGone(read.status)) return { kind: 'lost' };
+  const present = readClient(client, read.status, read.body);
+  if (!present) return { kind: 'failed' };
+  const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
+  // A read may replace the token as well: Keycloak's tokens can be used once.
+  if (!isChanged) return { kind: 'failed', client: present.client };
+  return { kind: 'changed', client: { ...present.client, redirectUris } };
+}
+
+const isGone = (status: number) => [401, 404, 410].includes(status);
+
+/** Status 0 if there is no response. */
+async function attempt(manage: Manage, method: 'GET' | 'PUT', client: StoredRegistration, body?: object) {
+  try {
+    const response = await manage(method, client, body);
+    return { status: response.status, body: parseJson(response.text) };
+  } catch (error) {
+    if (error instanceof PlatformError) return { status: 0, body: undefined };
+    throw error;
+  }
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+const changedSchema = issuedSchema
+  .partial()
+  .extend({ client_id: text, redirect_uris: z.array(z.string()).default([]) });
+
+/** The client with what the response issues anew, and its redirect URIs; undefined if the response has no client. */
+function readClient(client: StoredRegistration, status: number, body: unknown) {
+  const { data } = changedSchema.safeParse(body);
+  if (!isSuccess(status) || !data) return undefined;
+  return {
+    client: {
+      ...client,
+      clientSecret: data.client_secret ?? client.clientSecret,
+      registrationAccessToken: data.registration_access_token ?? client.registrationAccessToken,
+      registrationClientUri: data.registration_client_uri ?? client.registrationClientUri,
+    },
+    redirectUris: data.redirect_uris,
+  };
+}

@@ -1,0 +1,25 @@
+// What the modules of a token handler are built from.
+import type pg from 'pg';
+import type { Platform } from '../platform/platform.ts';
+import type { Clock } from '../service/clock.ts';
+import type { Logger } from '../service/operations/log.ts';
+import type { Metrics } from '../service/operations/metrics.ts';
+import type { Redis } from '../service/redis/redis.ts';
+import type { Urns } from '../service/urn.ts';
+import type { TokenHandlerConfig } from './config.ts';
+import type { KeyRing } from './keys/key-ring.ts';
+import type { ProviderAddresses } from './provider-addresses.ts';
+
+export interface Foundation {
+  config: TokenHandlerConfig;
+  log: Logger;
+  metrics: Metrics;
+  clock: Clock;
+  urns: Urns;
+  platform: Platform;
+  addresses: ProviderAddresses;
+  keys: KeyRing;
+  pool: pg.Pool;
+  /** Undefined: sessions are kept in memory. */
+  redis: Redis | undefined;
+}
