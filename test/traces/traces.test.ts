@@ -17,7 +17,11 @@ const pagePath = join(root, 'docs/ARCHITECTURE.md');
 /** At most so many modules beside the shared ones, and so many of src/service/http, each with so many lines. */
 const most = { own: 6, http: 8, lines: 250 };
 /** Watch the process and its pools by timers, whatever is requested. */
-const watchers = ['src/service/operations/event-loop-watch.ts', 'src/service/postgres/pool-watch.ts'];
+const watchers = [
+  'src/service/operations/event-loop-watch.ts',
+  'src/service/postgres/pool-watch.ts',
+  'src/service/time-limit.ts',
+];
 /** Delivers in the background while requests are served. It has its part in the trace of a lock and its notice. */
 const dispatcher = 'src/forms/outbox/';
 
