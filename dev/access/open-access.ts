@@ -6,7 +6,7 @@ import { systemClock } from '../../src/service/clock.ts';
 import { createLogger } from '../../src/service/operations/log.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';
 import { migrate } from '../../src/service/postgres/migrate.ts';
-import { createPool, isReachable } from '../../src/service/postgres/postgres.ts';
+import { createPool } from '../../src/service/postgres/postgres.ts';
 import type { Urns } from '../../src/service/urn.ts';
 import { listen } from '../listen.ts';
 import { type AccessService, createAccessService } from './access.ts';
@@ -49,7 +49,11 @@ export async function openAccess(options: AccessOptions): Promise<RunningAccess>
   return {
     app: service.app,
     url,
-    isReady: () => isReachable(pool),
+    isReady: () =>
+      pool.query('SELECT 1').then(
+        () => true,
+        () => false,
+      ),
     token: async (realm, clientId) => {
       const client_secret = service.realm(realm)?.client(clientId)?.secret ?? '';
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret });

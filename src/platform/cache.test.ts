@@ -65,8 +65,8 @@ beforeEach(() => {
   captured = captureLog();
 });
 
-describe('a cached answer', () => {
-  it('serves for 60 s without another call', async () => {
+describe('a cached response', () => {
+  it('is used for 60 s without another call', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -84,7 +84,7 @@ describe('a cached answer', () => {
     expect(source.calls).toBe(2);
   });
 
-  it('is served at once after 60 s while a new one is fetched in the background', async () => {
+  it('is used after 60 s while a new one is fetched in the background', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -100,7 +100,7 @@ describe('a cached answer', () => {
     expect(source.calls).toBe(2);
   });
 
-  it('that nobody has read for more than 5 minutes is not served unseen: the read waits for the new one', async () => {
+  it('that was not read for more than 5 minutes is not used: the read waits for a new one', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -109,7 +109,7 @@ describe('a cached answer', () => {
     expect(await cache.get('k', source.load)).toBe('b');
   });
 
-  it('keeps its identity when the new one is equal, so that what was compiled from it stays valid', async () => {
+  it('keeps its identity if the new one is equal, so that objects compiled from it stay valid', async () => {
     const source = createSource({ deep: [1, { two: 2 }] });
     const cache = createTestCache();
     const first = await cache.get('k', source.load);
@@ -120,7 +120,7 @@ describe('a cached answer', () => {
     expect(source.calls).toBe(2);
   });
 
-  it('is too old as soon as the clock has gone back', async () => {
+  it('is too old if the clock was set back', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -129,7 +129,7 @@ describe('a cached answer', () => {
     expect(await cache.get('k', source.load)).toBe('b');
   });
 
-  it('makes room for others when the cache is full', async () => {
+  it('is dropped for others when the cache is full', async () => {
     const source = createSource('a');
     const cache = createTestCache(2);
     for (const key of ['1', '2', '3']) await cache.get(key, source.load);
@@ -151,7 +151,7 @@ describe('single flight', () => {
     expect(source.calls).toBe(1);
   });
 
-  it('shares a failure too, and keeps none of it: the next read asks again', async () => {
+  it('shares a failure too, but does not cache it', async () => {
     const source = createSource(down());
     const cache = createTestCache();
     const reads = await Promise.allSettled([cache.get('k', source.load), cache.get('k', source.load)]);
@@ -163,7 +163,7 @@ describe('single flight', () => {
 });
 
 describe('an outage', () => {
-  it('is bridged by the last answer for up to 24 hours, marked stale, counted and warned of', async () => {
+  it('is bridged by the last response for up to 24 hours, with a metric and a warning', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -174,7 +174,7 @@ describe('an outage', () => {
     expect(captured.lines()).toMatchObject([{ level: 'warn', dependency: 'configuration' }]);
   });
 
-  it('is an error once the last answer is 24 hours old', async () => {
+  it('is an error if the last response is 24 hours old', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -183,7 +183,7 @@ describe('an outage', () => {
     await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'unreachable' });
   });
 
-  it('is an error for what grants permission once the last answer is 5 minutes old', async () => {
+  it('is an error for a response that grants permission if it is 5 minutes old', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -196,7 +196,7 @@ describe('an outage', () => {
     expect(await cache.get('k', source.load)).toBe('a');
   });
 
-  it('never stretches a permission beyond 5 minutes, however long answers count as fresh', async () => {
+  it('never extends a permission beyond 5 minutes, even if responses are fresh for longer', async () => {
     const source = createSource('a');
     const cache = createTestCache(100, hour);
     await cache.get('k', source.load);
@@ -205,7 +205,7 @@ describe('an outage', () => {
     expect(await cache.get('k', source.load, { permission: true })).toBe('b');
   });
 
-  it('makes no read wait for each failure: old answers are served at once and the service is asked every 5 s', async () => {
+  it('does not delay reads: old responses are used while the service is called every 5 s', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -222,7 +222,7 @@ describe('an outage', () => {
     expect(captured.lines()).toHaveLength(1);
   });
 
-  it('ends with the first answer', async () => {
+  it('ends with the first response', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -237,7 +237,7 @@ describe('an outage', () => {
     expect(await staleServes()).toBe(2);
   });
 
-  it('does not cover a refusal: what the service rejects is an error at once and forgotten', async () => {
+  it('does not include a rejection, which is an error and drops the response', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -250,7 +250,7 @@ describe('an outage', () => {
 });
 
 describe('"there is none"', () => {
-  it('is believed for 10 s only', async () => {
+  it('is cached for 10 s only', async () => {
     const source = createSource(undefined);
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -262,7 +262,7 @@ describe('"there is none"', () => {
     expect(await cache.get('k', source.load)).toBe('a');
   });
 
-  it('is served stale during an outage, like any other answer', async () => {
+  it('is used during an outage, like any other response', async () => {
     const source = createSource(undefined);
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -274,7 +274,7 @@ describe('"there is none"', () => {
     await expect(cache.get('k', source.load)).rejects.toMatchObject({ kind: 'unreachable' });
   });
 
-  it('is served for at most 5 minutes where its presence would grant permission', async () => {
+  it('is used for at most 5 minutes if the missing value would grant permission', async () => {
     const source = createSource(undefined);
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -287,7 +287,7 @@ describe('"there is none"', () => {
 });
 
 describe('a write', () => {
-  it('makes the next read ask again', async () => {
+  it('makes the next read fetch again', async () => {
     const source = createSource('a');
     const cache = createTestCache();
     await cache.get('k', source.load);
@@ -296,7 +296,7 @@ describe('a write', () => {
     expect(await cache.get('k', source.load)).toBe('b');
   });
 
-  it('keeps an answer that was asked for before it from being cached after it', async () => {
+  it('prevents that an earlier request caches its response afterwards', async () => {
     const source = createSource('old');
     const cache = createTestCache();
     const open = source.hold();
@@ -311,11 +311,11 @@ describe('a write', () => {
   });
 });
 
-describe('looking something up in an answer', () => {
+describe('a lookup in a response', () => {
   const list = (...names: string[]) => new Map(names.map((name) => [name, name]));
   const pick = (name: string) => (value: unknown) => (value as Map<string, string>).get(name);
 
-  it('asks again for what is not there, so that something new is found at once', async () => {
+  it('fetches again for a missing item, so that a new item is found immediately', async () => {
     const source = createSource(list('a'));
     const cache = createTestCache();
     await cache.find('all', source.load, pick('a'));
@@ -324,7 +324,7 @@ describe('looking something up in an answer', () => {
     expect(await cache.find('all', source.load, pick('b'))).toBe('b');
   });
 
-  it('asks at most every 5 s, however many unknown names come', async () => {
+  it('fetches at most every 5 s for unknown names', async () => {
     const source = createSource(list('a'));
     const cache = createTestCache();
     for (let name = 0; name < 1_000; name += 1) {
@@ -334,7 +334,7 @@ describe('looking something up in an answer', () => {
     expect(source.calls).toBeLessThanOrEqual(3);
   });
 
-  it('throws for the unknown while the service cannot be asked, and still finds the known', async () => {
+  it('throws for an unknown item while the service is down, and finds known items', async () => {
     const source = createSource(list('a'));
     const cache = createTestCache();
     await cache.find('all', source.load, pick('a'));

@@ -29,16 +29,12 @@ export interface Page<T> {
 const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
 const timestamp = z.string().nullish().transform(absent);
 
-const revisionSchema = z
-  .looseObject({
-    revision: z.int().nonnegative(),
-    created: timestamp,
-    lastUpdated: timestamp,
-    configuration: z.unknown(),
-  })
-  .transform(({ revision, created, lastUpdated, configuration }): Revision => {
-    return { revision, created, lastUpdated, configuration };
-  });
+const revisionSchema = z.object({
+  revision: z.int().nonnegative(),
+  created: timestamp,
+  lastUpdated: timestamp,
+  configuration: z.unknown(),
+});
 
 /** A revision; undefined for null, an empty body or `{}`, by which the service says that there is none. */
 export const someRevision = z
@@ -46,19 +42,15 @@ export const someRevision = z
   .nullish()
   .transform(absent);
 
-export const latestAnswer = z.looseObject({ latest: revisionSchema }).transform(({ latest }) => latest);
+export const latestAnswer = z.object({ latest: revisionSchema }).transform(({ latest }) => latest);
 
-export const bothAnswer = z
-  .looseObject({ latest: someRevision, active: someRevision })
-  .transform(({ latest, active }) => ({ latest, active }));
+export const bothAnswer = z.object({ latest: someRevision, active: someRevision });
 
-const entry = z
-  .looseObject({ namespace: z.string(), name: z.string(), latest: someRevision, active: someRevision })
-  .transform(({ namespace, name, latest, active }): ConfigurationEntry => ({ namespace, name, latest, active }));
+const entry = z.object({ namespace: z.string(), name: z.string(), latest: someRevision, active: someRevision });
 
 export const entryPage = z
-  .looseObject({ results: z.array(entry), page: z.looseObject({ next: z.string().nullish() }) })
+  .object({ results: z.array(entry), page: z.object({ next: z.string().nullish() }) })
   .transform(({ results, page: { next } }): Page<ConfigurationEntry> => ({ results, next: next || undefined }));
 
-export const activeAnswer = z.looseObject({ active: z.int().nonnegative() }).transform(({ active }) => active);
-export const deletedAnswer = z.looseObject({ deleted: z.boolean() }).transform(({ deleted }) => deleted);
+export const activeAnswer = z.object({ active: z.int().nonnegative() }).transform(({ active }) => active);
+export const deletedAnswer = z.object({ deleted: z.boolean() }).transform(({ deleted }) => deleted);

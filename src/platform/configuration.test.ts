@@ -50,7 +50,7 @@ describe('reading for editing', () => {
     expect(sent()).toMatchObject({ method: 'GET', path: '/configuration/data-register/cities', query: { tenantId } });
   });
 
-  it('addresses core only when core is named, and then sends no tenant', async () => {
+  it('reads core only if core is named, and then sends no tenant', async () => {
     await configuration.read('platform', 'token-handler', core);
     expect(sent().query).toEqual({});
   });
@@ -65,7 +65,7 @@ describe('reading for editing', () => {
     ['null', { latest: null, active: null }],
     ['absent', {}],
     ['empty', { latest: {}, active: {} }],
-  ])('gives undefined for revisions that are %s', async (_, answer) => {
+  ])('returns undefined for revisions that are %s', async (_, answer) => {
     server.behave(answerJson(answer));
     expect(await configuration.read('data-register', 'cities', place)).toEqual({
       latest: undefined,
@@ -73,7 +73,7 @@ describe('reading for editing', () => {
     });
   });
 
-  it('of a service that fails is an error, never absence', async () => {
+  it('of a failing service is an error, not a missing configuration', async () => {
     server.behave(answerJson({ errorMessage: 'no' }, 500));
     await expect(configuration.read('data-register', 'cities', place)).rejects.toMatchObject({ kind: 'failed' });
   });
@@ -120,24 +120,24 @@ describe('writing', () => {
       'PATCH',
       { operation: 'DELETE', property: 'k' },
     ],
-  ])('%s sends its operation and answers the latest revision', async (_, write, method, body) => {
+  ])('%s sends its operation and returns the latest revision', async (_, write, method, body) => {
     expect(await write()).toMatchObject({ revision: 3, configuration: ['Banff'] });
     expect(sent()).toEqual({ method, path: '/configuration/a/b', query: { tenantId }, body });
   });
 
-  it('setActiveRevision pins a revision and answers its number', async () => {
+  it('setActiveRevision pins a revision and returns its number', async () => {
     server.behave(answerJson({ namespace: 'a', name: 'b', active: 3 }));
     expect(await configuration.setActiveRevision('a', 'b', 3, place)).toBe(3);
     expect(sent()).toMatchObject({ method: 'POST', body: { operation: 'SET-ACTIVE-REVISION', revision: 3 } });
   });
 
-  it.each([true, false])('remove answers whether there was something: %s', async (deleted) => {
+  it.each([true, false])('remove returns whether the configuration existed: %s', async (deleted) => {
     server.behave(answerJson({ deleted }));
     expect(await configuration.remove('a', 'b', place)).toBe(deleted);
     expect(sent()).toMatchObject({ method: 'DELETE', path: '/configuration/a/b' });
   });
 
-  it('a rejection says why, for the caller to tell its client', async () => {
+  it('a rejection contains the reason, for the client', async () => {
     server.behave(answerJson({ errorMessage: 'Value not valid for data-register:cities' }, 400));
     await expect(configuration.replace('a', 'b', 1, place)).rejects.toMatchObject({
       kind: 'rejected',
@@ -163,7 +163,7 @@ describe('writing', () => {
 });
 
 describe('the active revision, else the latest', () => {
-  it('is asked for with orLatest and cached', async () => {
+  it('is requested with orLatest and cached', async () => {
     server.behave(answerJson(revision(2)));
     const first = await configuration.activeOrLatest('form-service', 'permit', place);
     expect(first).toMatchObject({ revision: 2 });
@@ -180,7 +180,7 @@ describe('the active revision, else the latest', () => {
     ['null', 200, 'null'],
     ['{}', 200, '{}'],
     ['404', 404, '{"errorMessage":"no"}'],
-  ])('is undefined when the service answers %s', async (_, status, body) => {
+  ])('is undefined if the service returns %s', async (_, status, body) => {
     server.behave((response) => response.writeHead(status).end(body));
     expect(await configuration.activeOrLatest('form-service', 'permit', place)).toBeUndefined();
   });
@@ -204,7 +204,7 @@ describe('the active revision, else the latest', () => {
     expect((await configuration.latest('form-service', 'permit', place))?.revision).toBe(2);
   });
 
-  it('is read anew after this process has written', async () => {
+  it('is fetched again after a write of this process', async () => {
     let current = 1;
     server.behave((response, { target }) =>
       sendJson(response, target.includes('/active') ? revision(current) : latest(revision(current))),
@@ -215,7 +215,7 @@ describe('the active revision, else the latest', () => {
     expect((await configuration.activeOrLatest('form-service', 'permit', place))?.revision).toBe(2);
   });
 
-  it('serves for a day when the service is down, and 5 minutes where it grants permission', async () => {
+  it('is used for a day while the service is down, or 5 minutes if it grants permission', async () => {
     server.behave(answerJson(revision(1)));
     await configuration.activeOrLatest('form-service', 'permit', place);
     await server.close();

@@ -88,7 +88,7 @@ describe('a URN', () => {
 });
 
 describe('overrides', () => {
-  it('of the environment win over entries, and need no directory', async () => {
+  it('of the environment take precedence over entries and need no directory', async () => {
     const overrides = {
       DIR_PLATFORM_EVENT_SERVICE_V1: 'http://local:1/event/v1',
       DIR_PLATFORM_FILE_SERVICE: 'http://local:2',
@@ -106,7 +106,7 @@ describe('overrides', () => {
     });
   });
 
-  it('that are no http URLs are configuration errors, all at once and without their values', () => {
+  it('that are not http URLs are configuration errors, listed together and without values', () => {
     const read = () => directoryOverrides({ DIR_A: 'ftp://canary', DIR_B: 'canary', DIR_C: 'http://u:canary@h/' });
     expect(read).toThrow(/DIR_A.*\n.*DIR_B.*\n.*DIR_C/);
     expect(read).not.toThrow(/canary/);
@@ -119,7 +119,7 @@ describe('the directory', () => {
     expect(server.requests[0]?.target).toBe('/directory/v2/namespaces/platform/entries');
   });
 
-  it('is asked once per namespace, not once per URN or call', async () => {
+  it('is called once per namespace, not once per URN or call', async () => {
     const directory = create();
     const urns = [`${p}:event-service`, `${p}:event-service:v1`, `${p}:configuration-service:v2`];
     await Promise.all(urns.map((urn) => directory.resolve(urn)));
@@ -127,7 +127,7 @@ describe('the directory', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('is asked again for what is absent, at most every 5 s; absence is not kept', async () => {
+  it('is called again for a missing entry, at most every 5 s', async () => {
     const directory = create();
     const missing = () => directory.resolve(`${p}:new-service`);
     for (let call = 0; call < 20; call += 1) await expect(missing()).rejects.toMatchObject({ reason: 'absent' });
@@ -137,7 +137,7 @@ describe('the directory', () => {
     expect(await missing()).toBe('http://new');
   });
 
-  it('that is down leaves known URLs working for a day', async () => {
+  it('that is down is bridged by known URLs for a day', async () => {
     const directory = create();
     await directory.resolve(`${p}:event-service`);
     server.behave(answerJson({}, 500));
@@ -145,12 +145,12 @@ describe('the directory', () => {
     expect(await directory.resolve(`${p}:event-service`)).toBe('https://events.example.org');
   });
 
-  it('that does not know the namespace means absence', async () => {
+  it('without the namespace has no entry', async () => {
     server.behave(answerJson({ errorMessage: 'no' }, 404));
     await expect(create().resolve('urn:example:nobody:x')).rejects.toMatchObject({ reason: 'absent' });
   });
 
-  it('with a bad entry still serves the others', async () => {
+  it('with an invalid entry serves the others', async () => {
     const bad = [entry(`${p}:a`, 'javascript:alert(1)'), entry(`${p}:b`, 7), null, entry(`${p}:c`, 'http://u:p@h/')];
     server.behave(answerJson([...bad, entry(`${p}:good`, 'http://good')]));
     const directory = create();

@@ -29,19 +29,19 @@ afterEach(async () => {
 });
 
 describe('sending an event', () => {
-  it('posts it as it is; the text OK means accepted', async () => {
+  it('posts it unchanged; the text OK means accepted', async () => {
     await events.send(event);
     expect(server.requests[0]).toMatchObject({ method: 'POST', target: '/events' });
     expect(JSON.parse(server.requests[0]?.body ?? '')).toEqual(event);
   });
 
-  it('is tried once: the outbox sends again', async () => {
+  it('is tried once, because the outbox retries', async () => {
     server.behave(answerJson({}, 503));
     await expect(events.send(event)).rejects.toMatchObject({ service: 'events', kind: 'failed', upstreamStatus: 503 });
     expect(server.requests).toHaveLength(1);
   });
 
-  it('that the service refuses is PlatformError rejected', async () => {
+  it('that the service rejects is PlatformError rejected', async () => {
     server.behave(answerJson({ errorMessage: 'Value not valid' }, 400));
     await expect(events.send(event)).rejects.toMatchObject({ kind: 'rejected', rejection: 'Value not valid' });
   });

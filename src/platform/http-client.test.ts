@@ -86,7 +86,7 @@ describe('a failing service', () => {
     await expect(get(lost)).rejects.toMatchObject({ kind: 'unreachable' });
   });
 
-  it('that hangs is PlatformError timeout, a 504 for our client, within the time limit and without retries', async () => {
+  it('that hangs is PlatformError timeout, a 504 for our client, within the timeout and without retries', async () => {
     server.behave(hang);
     const started = performance.now();
     await expect(get()).rejects.toMatchObject({ kind: 'timeout', slug: 'dependency-timeout', status: 504 });
@@ -94,14 +94,14 @@ describe('a failing service', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('that stops halfway through an answer is PlatformError timeout within the same time limit', async () => {
+  it('that stops within a response is PlatformError timeout within the same timeout', async () => {
     server.behave(hangHalfway);
     const started = performance.now();
     await expect(get()).rejects.toMatchObject({ kind: 'timeout' });
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
-  it('that trickles an answer byte by byte is PlatformError timeout within the same time limit', async () => {
+  it('that sends a response byte by byte is PlatformError timeout within the same timeout', async () => {
     server.behave((response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const timer = setInterval(() => response.write(' '), 20);
@@ -112,13 +112,13 @@ describe('a failing service', () => {
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
-  it('that resets halfway through each answer is PlatformError failed, after two retries', async () => {
+  it('that resets within each response is PlatformError failed, after two retries', async () => {
     server.behave(resetHalfway);
     await expect(get()).rejects.toMatchObject({ kind: 'failed', reason: 'truncated' });
     expect(server.requests).toHaveLength(3);
   });
 
-  it('that answers something other than HTTP is PlatformError failed', async () => {
+  it('that does not speak HTTP is PlatformError failed', async () => {
     const sockets = createTcpServer((socket) => socket.resume().end('SSH-2.0-OpenSSH_9.9\r\n'));
     await new Promise<void>((resolve) => sockets.listen(0, '127.0.0.1', resolve));
     const { port } = sockets.address() as { port: number };
@@ -127,7 +127,7 @@ describe('a failing service', () => {
     sockets.close();
   });
 
-  it('that answers more than the limit is PlatformError failed and read no further', async () => {
+  it('that sends more than the limit is PlatformError failed, and the rest is not read', async () => {
     server.behave((response) => response.writeHead(200).end(JSON.stringify({ ok: true, big: 'x'.repeat(50_000) })));
     await expect(get()).rejects.toMatchObject({ kind: 'failed', reason: 'oversized' });
     expect(server.requests).toHaveLength(1);
@@ -138,12 +138,12 @@ describe('a failing service', () => {
     ['an empty body', '', 'malformed at /'],
     ['a value of another shape', '{"ok":"yes"}', 'malformed at /ok'],
     ['a compressed body that nobody asked for', gzipSync('{"ok":true}'), 'malformed JSON'],
-  ])('that answers 200 with %s is PlatformError failed', async (_, body, reason) => {
+  ])('that returns 200 with %s is PlatformError failed', async (_, body, reason) => {
     server.behave((response) => response.writeHead(200).end(body));
     await expect(get()).rejects.toMatchObject({ kind: 'failed', reason });
   });
 
-  it('that redirects is PlatformError failed and the token goes nowhere else', async () => {
+  it('that redirects is PlatformError failed, and the token is not sent elsewhere', async () => {
     const elsewhere = await startFaultServer(fine);
     onTestFinished(() => elsewhere.close());
     const account = { token: async () => 'secret-token', renew: async () => 'secret-token' };
@@ -153,7 +153,7 @@ describe('a failing service', () => {
   });
 });
 
-describe('the status of an answer', () => {
+describe('the status of a response', () => {
   it.each([
     [400, 'rejected'],
     [401, 'denied'],
@@ -171,12 +171,12 @@ describe('the status of an answer', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('of a rejection comes with what the service said about it', async () => {
+  it('of a rejection comes with the reason of the service', async () => {
     server.behave(status(400));
     await expect(get()).rejects.toMatchObject({ kind: 'rejected', rejection: 'because' });
   });
 
-  it('404 is the regular answer where the call says so, and no failure', async () => {
+  it('404 is a value and not a failure if the call says so', async () => {
     server.behave(status(404));
     const found = await client.request({
       operation: 'read',
@@ -190,8 +190,8 @@ describe('the status of an answer', () => {
   });
 });
 
-describe('a connection that leads to somebody else', () => {
-  it('gives no regular answer, and is left at the next call', async () => {
+describe('a connection that leads to another server', () => {
+  it('is a failure, and is not used again', async () => {
     let connections = 0;
     const foreign = createTcpServer((socket) => {
       connections += 1;

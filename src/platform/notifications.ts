@@ -61,21 +61,25 @@ export interface Notifications {
   removeSubscriber(tenantId: string, id: string, options?: CallOptions): Promise<void>;
 }
 
-const subscriberSchema = z
-  .looseObject({
-    id: z.string().min(1),
-    urn: z.string().nullish(),
-    addressAs: z.string().nullish(),
-    channels: z.array(z.looseObject({ channel: z.string(), address: z.string(), verified: z.boolean().nullish() })),
-  })
-  .transform(({ id, urn, addressAs, channels }): Subscriber => {
-    const kept = channels.map(({ channel, address, verified }) => ({ channel, address, verified: verified === true }));
-    return { id, urn: urn ?? undefined, addressAs: addressAs ?? undefined, channels: kept };
-  });
-
-const subscriptionSchema = z
-  .looseObject({ subscriberId: z.string().min(1), typeId: z.string(), subscriber: subscriberSchema })
-  .transform(({ subscriberId, typeId, subscriber }): Subscription => ({ subscriberId, typeId, subscriber }));
+const optionalText = z
+  .string()
+  .nullish()
+  .transform((text) => text ?? undefined);
+const isTrue = z
+  .boolean()
+  .nullish()
+  .transform((value) => value === true);
+const subscriberSchema = z.object({
+  id: z.string().min(1),
+  urn: optionalText,
+  addressAs: optionalText,
+  channels: z.array(z.object({ channel: z.string(), address: z.string(), verified: isTrue })),
+});
+const subscriptionSchema = z.object({
+  subscriberId: z.string().min(1),
+  typeId: z.string(),
+  subscriber: subscriberSchema,
+});
 
 export function createNotifications(client: Pick<PlatformClient, 'request'>): Notifications {
   const subscriberPath = (id: string) => pathOf('notifications', 'subscribers', id);

@@ -21,12 +21,6 @@ export interface TenantDirectory extends Tenants {
   preload(): Promise<void>;
 }
 
-interface Index {
-  byRealm: Map<string, Tenant>;
-  byId: Map<string, Tenant>;
-  byName: Map<string, Tenant>;
-}
-
 const answerSchema = z.looseObject({
   results: z.array(
     z.looseObject({
@@ -39,38 +33,31 @@ const answerSchema = z.looseObject({
 });
 
 export function createTenants({ client, clock, times, metrics, log }: TenantsOptions): TenantDirectory {
-  const cache = createCache<Index>({ service: 'tenants', clock, times, maxEntries: 1, metrics, log });
-  const load = async (): Promise<Index> => {
+  const cache = createCache<Tenant[]>({ service: 'tenants', clock, times, maxEntries: 1, metrics, log });
+  const load = async (): Promise<Tenant[]> => {
     const { results } = await client.request({
       operation: 'list tenants',
       method: 'GET',
       path: '/tenants',
       answer: answerSchema,
     });
-    return createIndex(results);
+    const usable = results.filter(({ realm, status }) => realm !== 'core' && (!status || status === 'active'));
+    return usable.map(({ id, name, realm }) => ({ id, name, realm }));
   };
-  const find = (pick: (index: Index) => Tenant | undefined) => cache.find('tenants', load, pick);
+  const find = (isWanted: (tenant: Tenant) => boolean) =>
+    cache.find('tenants', load, (tenants) => tenants.findLast(isWanted));
   return {
     // The users of realm core belong to no tenant.
-    byRealm: (realm) => (realm === 'core' ? Promise.resolve(undefined) : find(({ byRealm }) => byRealm.get(realm))),
-    byId: (urn) => find(({ byId }) => byId.get(urn)),
-    byName: (name) => find(({ byName }) => byName.get(nameKey(name))),
+    byRealm: (realm) => (realm === 'core' ? Promise.resolve(undefined) : find((tenant) => tenant.realm === realm)),
+    byId: (urn) => find(({ id }) => id === urn),
+    byName: (name) => {
+      const key = nameKey(name);
+      return find((tenant) => nameKey(tenant.name) === key);
+    },
     preload: async () => {
       await cache.get('tenants', load);
     },
   };
-}
-
-function createIndex(results: z.output<typeof answerSchema>['results']): Index {
-  const index: Index = { byRealm: new Map(), byId: new Map(), byName: new Map() };
-  for (const { id, name, realm, status } of results) {
-    if (realm === 'core' || (status && status !== 'active')) continue;
-    const tenant: Tenant = { id, name, realm };
-    index.byRealm.set(realm, tenant);
-    index.byId.set(id, tenant);
-    index.byName.set(nameKey(name), tenant);
-  }
-  return index;
 }
 
 /** Names match in any case, and with hyphens in place of spaces: names contain no hyphens. */

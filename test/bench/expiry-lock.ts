@@ -41,11 +41,15 @@ function policyOf(tenantId: string, definitionId: string): Policy {
 }
 
 function lockWithOutbox(tenant: string): Locker {
-  const store = expiryStore();
   let position: Position | undefined = { policies: [policyOf(tenant, definitionsOf['with outbox rows'])] };
   return async (client) => {
     if (!position) return 0;
-    const batch = await expiryStore.batch(client, 'lock', { position, now: new Date(), limit: batchSize, dryRun: false });
+    const batch = await expiryStore.batch(client, 'lock', {
+      position,
+      now: new Date(),
+      limit: batchSize,
+      dryRun: false,
+    });
     position = batch.next;
     return batch.locked;
   };

@@ -15,6 +15,7 @@ const most = { own: 6, http: 8, lines: 250 };
 export const watchers = [
   'src/service/operations/event-loop-watch.ts',
   'src/service/postgres/pool-watch.ts',
+  'src/service/time-limit.ts',
   'src/service/redis/redis-connection.ts',
 ];
 

@@ -61,7 +61,7 @@ async function request(url: string, agent: Agent): Promise<{ status: number; con
 }
 
 describe('a service that stops', () => {
-  it('turns readiness off at once, stays alive, and still answers during the delay for load balancers', async () => {
+  it('ends readiness immediately, stays alive, and serves requests during the delay for load balancers', async () => {
     const { url, metricsUrl, close } = await start({ drainDelay: 300 });
     expect(await status(`${metricsUrl}/readyz`)).toBe(200);
     const closed = close();
@@ -71,7 +71,7 @@ describe('a service that stops', () => {
     await closed;
   });
 
-  it('finishes the requests that run and refuses new connections', async () => {
+  it('finishes running requests and refuses new connections', async () => {
     const { url, close } = await start();
     const slow = fetch(`${url}/slow`);
     await delay(50);
@@ -83,7 +83,7 @@ describe('a service that stops', () => {
     await closed;
   });
 
-  it('does not wait for kept-alive connections, and tells each with its last answer', async () => {
+  it('closes kept-alive connections with their last response', async () => {
     const agent = new Agent({ keepAlive: true });
     const { url, close } = await start();
     expect((await request(`${url}/quick`, agent)).connection).toBe('keep-alive');
@@ -100,7 +100,7 @@ describe('a service that stops', () => {
     agent.destroy();
   });
 
-  it('cuts what still runs at the deadline, and says so in the log', async () => {
+  it('closes the connections of running requests at the deadline, and logs that', async () => {
     const { url, close } = await start({ drainDeadline: 200 });
     const slow = fetch(`${url}/slow`).then(
       () => 'answered',
@@ -114,7 +114,7 @@ describe('a service that stops', () => {
     expect(lines().map(({ msg }) => msg)).toContain('requests were cut at the drain deadline');
   });
 
-  it('releases what it holds after the last request and only once, however often it is told', async () => {
+  it('releases resources once, after the last request', async () => {
     const order: string[] = [];
     const { url, close } = await start({ close: async () => void order.push('released') });
     const slow = fetch(`${url}/slow`).then(() => order.push('answered'));
@@ -126,7 +126,7 @@ describe('a service that stops', () => {
     expect(order).toEqual(['answered', 'released']);
   });
 
-  it('fails when releasing fails, and has closed its ports nevertheless', async () => {
+  it('fails if the release fails, but closes its ports', async () => {
     const { metricsUrl, close } = await start({ close: () => Promise.reject(new Error('the pool does not end')) });
     running = undefined;
     await expect(close()).rejects.toThrow('the pool does not end');
@@ -135,7 +135,7 @@ describe('a service that stops', () => {
 });
 
 describe('the metrics port', () => {
-  it('answers /readyz with 503 and what the pod waits for, and /livez with 200 all the same', async () => {
+  it('returns 503 with the unmet conditions for /readyz, and 200 for /livez', async () => {
     const readiness = {
       first: { store: () => undefined, identity_provider: async () => 'the credentials were rejected' },
       local: { pool: () => 'the pool fails' },
@@ -147,7 +147,7 @@ describe('the metrics port', () => {
     expect(await status(`${metricsUrl}/livez`)).toBe(200);
   });
 
-  it('answers /metrics in the format of Prometheus, with those of the process', async () => {
+  it('serves /metrics in the format of Prometheus, with metrics of the process', async () => {
     const { url, metricsUrl } = await start();
     await fetch(`${url}/quick`);
     const response = await fetch(`${metricsUrl}/metrics`);
@@ -162,7 +162,7 @@ describe('the metrics port', () => {
     for (const path of ['/metrics', '/livez', '/readyz']) expect(await status(url + path)).toBe(404);
   });
 
-  it('that is taken stops the start, and the main port is let go', async () => {
+  it('that is in use prevents the start, and the main port is released', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const metricsPort = (taken.address() as { port: number }).port;

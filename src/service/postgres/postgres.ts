@@ -96,13 +96,6 @@ export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolCl
   }
 }
 
-export async function isReachable(pool: pg.Pool): Promise<boolean> {
-  return pool.query('SELECT 1').then(
-    () => true,
-    () => false,
-  );
-}
-
 const lockNotAvailable = '55P03';
 // PostgreSQL, appendix A. 08: broken connection; 28, 3D: refused (a rotated password, a database that is being restored);
 // 53, 57P: too busy, shutting down, terminated; 25006: a primary became a standby.

@@ -14,13 +14,13 @@ export type RedisTopology =
 
 export interface RedisSettings {
   topology: RedisTopology;
-  username?: string;
-  password?: string;
+  username?: string | undefined;
+  password?: string | undefined;
   /** Credentials for the Sentinels. */
-  sentinelUsername?: string;
-  sentinelPassword?: string;
+  sentinelUsername?: string | undefined;
+  sentinelPassword?: string | undefined;
   /** `ca`: PEM, in place of the certificate authorities that Node knows. */
-  tls?: { ca?: string };
+  tls?: { ca?: string | undefined };
 }
 
 const nodes = (port: number) =>
@@ -77,16 +77,12 @@ export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const usesTls = config.REDIS_TLS || url?.startsWith('rediss:');
   return {
     topology,
-    ...optional('username', config.REDIS_USERNAME),
-    ...optional('password', config.REDIS_PASSWORD),
-    ...optional('sentinelUsername', config.REDIS_SENTINEL_USERNAME),
-    ...optional('sentinelPassword', config.REDIS_SENTINEL_PASSWORD),
-    ...(usesTls && { tls: optional('ca', config.REDIS_TLS_CA) }),
+    username: config.REDIS_USERNAME,
+    password: config.REDIS_PASSWORD,
+    sentinelUsername: config.REDIS_SENTINEL_USERNAME,
+    sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
+    ...(usesTls && { tls: { ca: config.REDIS_TLS_CA } }),
   };
-}
-
-function optional<K extends string>(name: K, value: string | undefined): { [key in K]?: string } {
-  return value === undefined ? {} : ({ [name]: value } as { [key in K]?: string });
 }
 
 function parseNode(item: string, defaultPort: number): RedisNode | undefined {

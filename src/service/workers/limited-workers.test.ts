@@ -27,7 +27,7 @@ function start(options: Partial<LimitedWorkersOptions> = {}) {
 }
 
 describe('a limited worker', () => {
-  it('keeps running jobs one after another, and an error ends only its job', async () => {
+  it('runs one job after another, and an error ends only its job', async () => {
     const { run, count } = start();
     expect(await run('count')).toEqual({ done: 1 });
     expect(await run('throw')).toEqual({ failed: 'no' });
@@ -44,14 +44,14 @@ describe('a limited worker', () => {
     expect(await count('formgate_worker_jobs_total', ',outcome="time"')).toBe(1);
   });
 
-  it.each(['text', 'map'] as const)('that takes too much memory ends alone: %s', async (deed) => {
+  it.each(['text', 'map'] as const)('that uses too much memory ends without affecting others: %s', async (deed) => {
     const { run, count } = start({ jobMs: 10_000 });
     expect(await run(deed)).toEqual({ exceeded: 'memory', partial: deed === 'map' ? 'so far' : undefined });
     expect(await run('count')).toEqual({ done: 1 });
     expect(await count('formgate_worker_kills_total')).toBe(1);
   });
 
-  it('that was used before is not to blame for memory: the job has a second try in a new one', async () => {
+  it('that ran other jobs before it ran out of memory is replaced, and the job is retried once', async () => {
     const { run, count } = start();
     await run('count');
     expect(await run('exit')).toMatchObject({ exceeded: 'memory' });
@@ -63,12 +63,12 @@ describe('a limited worker', () => {
     expect(await run('compiled')).toEqual({ done: expect.stringContaining(process.env.NODE_COMPILE_CACHE ?? '') });
   });
 
-  it('yields the processor to the process that serves people', async () => {
+  it('has a lower priority than the process that serves requests', async () => {
     const { run } = start();
     expect(await run('priority')).toEqual({ done: constants.priority.PRIORITY_BELOW_NORMAL });
   });
 
-  it('gets none of the environment and no network, reads nothing but the program and writes nothing', async () => {
+  it('has no environment and no network, reads only the program and writes nothing', async () => {
     const { run } = start();
     expect(await run('environment')).toEqual({ done: ['NODE_COMPILE_CACHE', 'NODE_COMPILE_CACHE_READONLY'] });
     await run('connect');
@@ -78,7 +78,7 @@ describe('a limited worker', () => {
 });
 
 describe('the workers', () => {
-  it('leave one of two to the others, however many jobs a tenant has', async () => {
+  it('keep one of two free for other tenants', async () => {
     const { run } = start({ jobMs: 1_000, waitMs: 1_500 });
     await Promise.all([run('count', 'one'), run('count', 'two')]);
     const hostile = Array.from({ length: 20 }, () => run('loop', 'hostile').catch((error: unknown) => error));
@@ -93,7 +93,7 @@ describe('the workers', () => {
     expect(outcomes.at(-1)).toMatchObject({ slug: 'busy', status: 503, headers: { 'Retry-After': '3' } });
   });
 
-  it('refuse jobs that a check refuses when their turn has come, and go on', async () => {
+  it('refuse a job that is refused at its start, and run the next', async () => {
     const { workers, run } = start();
     const refuse = () => {
       throw new Error('suspended');
@@ -102,12 +102,12 @@ describe('the workers', () => {
     expect(await run('count')).toEqual({ done: 1 });
   });
 
-  it('answer 503 when none can be started', async () => {
+  it('return 503 if none can be started', async () => {
     const { run } = start({ script: new URL('file:///nowhere/worker.ts') });
     await expect(run('count')).rejects.toMatchObject({ slug: 'unavailable', status: 503 });
   });
 
-  it('start no more once they are closed', async () => {
+  it('do not start after they were closed', async () => {
     const { workers, run } = start();
     await run('count');
     const running = run('loop');
