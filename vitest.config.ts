@@ -12,7 +12,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/leaks.ts'],
     // Tests wait for timers, sockets and processes more than they compute.
-    maxWorkers: 5,
+    maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
     // Importing a file does nothing, and no module keeps anything: the files of a worker share what they import.
     isolate: false,

@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { EmbeddedPostgres } from './ownership.ts';
 import { startPostgres } from './postgres.ts';
 
@@ -63,8 +63,7 @@ it('data is kept over a restart, on 127.0.0.1 only and behind a password', async
 });
 
 it('a folder that another run uses is refused in one clear line, and that run is left alone', async () => {
-  const other = await startPostgres({ directory, password });
-  onTestFinished(() => other.stop());
+  const other = await start();
   await expect(startPostgres({ directory, password })).rejects.toThrow(
     /^Another Formgate is running with the data in .*$/,
   );
@@ -146,8 +145,8 @@ it('a start that was killed while it created its files is repeated from the begi
 
 it('the owner is notified when Postgres ends unexpectedly, and can still stop it', async () => {
   const postgres = await start();
-  onTestFinished(() => postgres.stop());
   const [pid] = (await readFile(join(directory, 'data/postmaster.pid'), 'utf8')).split('\n');
   process.kill(Number(pid), 'SIGKILL');
   await postgres.failed;
+  await postgres.stop();
 });

@@ -14,7 +14,7 @@ let database: TestDatabase;
 let world: FormWorld;
 let forms: FormReplica;
 let direct: pg.Pool;
-const lives = 5;
+const lives = 3;
 
 beforeAll(async () => {
   const upstream = inject('postgresUrl');
