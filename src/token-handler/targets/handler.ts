@@ -77,7 +77,7 @@ export function checkNoServiceWorker({ headers }: Pick<IncomingMessage, 'headers
  * Throws Problem `body-too-large` for a Content-Length that a double cannot hold: undici would forward other digits
  * (RFC 9110 section 8.6).
  */
-export function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
+function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const length = headers['content-length'];
   if (length !== undefined && length.length > 15 && !Number.isSafeInteger(Number(length)))
     throw new Problem('body-too-large', 'The Content-Length is larger than any body that can be forwarded.');

@@ -107,7 +107,7 @@ function asText(value: string | string[] | undefined): string | undefined {
 const mostInformation = 65_536;
 
 /** Throws an Error, which is a 502, for a response that cannot be forwarded as it is. */
-export function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
+function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
   // Node decodes `chunked` and no other coding. None was asked for with TE (RFC 9112 section 7.4).
   if (coding !== undefined && coding !== 'chunked' && String(coding).trim().toLowerCase() !== 'chunked')
@@ -129,7 +129,7 @@ function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolea
  * Whether trailers can follow the response. Node throws for a `Trailer` header without a chunked body, which HEAD, 204, 304
  * and HTTP/1.0 do not have (RFC 9112 section 7.1).
  */
-export function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): boolean {
+function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): boolean {
   const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304;
   return hasBody && request.httpVersionMinor > 0 && headers['transfer-encoding'] !== undefined;
 }
