@@ -77,15 +77,17 @@ describe('the process', () => {
   });
 
   it('exits 1 and names every problem of its environment, before it connects to anything', { timeout }, async () => {
-    const { code, stderr } = await spawnReconciler({ LOCK_AFTER: 'soon' }).ended;
+    const { code, lines } = await spawnReconciler({ LOCK_AFTER: 'soon' }).ended;
+    const [problems] = lines.filter(({ msg }) => msg === 'invalid configuration').map((line) => String(line.problems));
     expect(code).toBe(1);
-    for (const name of ['DATABASE_URL', 'DIRECTORY_URL', 'CLIENT_SECRET', 'LOCK_AFTER']) expect(stderr).toContain(name);
+    for (const name of ['DATABASE_URL', 'DIRECTORY_URL', 'CLIENT_SECRET', 'LOCK_AFTER'])
+      expect(problems).toContain(name);
   });
 
   it('exits 1 if WARN_BEFORE is not shorter than LOCK_AFTER', { timeout }, async () => {
-    const { code, stderr } = await spawnReconciler({ ...env, WARN_BEFORE: 'P20D', LOCK_AFTER: 'P15D' }).ended;
+    const { code, lines } = await spawnReconciler({ ...env, WARN_BEFORE: 'P20D', LOCK_AFTER: 'P15D' }).ended;
     expect(code).toBe(1);
-    expect(stderr).toContain('WARN_BEFORE: must be shorter than LOCK_AFTER');
+    expect(lines).toMatchObject([{ problems: ['WARN_BEFORE: must be shorter than LOCK_AFTER'] }]);
     expect(await statuses()).toMatchObject({ Draft: 3 });
   });
 

@@ -57,8 +57,10 @@ describe('the catalogue of form statuses', () => {
   });
 
   it('is the only list of statuses in the code', () => {
+    // Each event of the other one names the status after it.
+    const catalogues = ['src/forms/forms/catalogue.ts', 'src/forms/outbox/event-catalogue.ts'];
     const files = listFiles(root, ['src', 'reconciler'], '.ts').filter(
-      ({ path }) => !path.endsWith('.test.ts') && path !== 'src/forms/forms/catalogue.ts',
+      ({ path }) => !path.endsWith('.test.ts') && !catalogues.includes(path),
     );
     const listing = files.filter(({ text }) =>
       formStatuses.every((status) => new RegExp(`^[^/]*'${status}'`, 'm').test(text)),

@@ -61,13 +61,18 @@ function compiles(source: string, flags: string): boolean {
   }
 }
 
+/** V8 14.6 does not match `/[^b]$/u` with a character beyond the basic plane, but `/[^b](?![^])/u`, which means the same. */
+function withoutDollar(source: string): string {
+  return source.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\$/gsu, (token) => (token === '$' ? '(?![^])' : token));
+}
+
 describe('a pattern in RE2', () => {
   it('matches exactly the texts that the native engine matches', () => {
     let translated = 0;
     fc.assert(
       fc.property(pattern, fc.array(text, { minLength: 8, maxLength: 8 }), (source, texts) => {
         fc.pre(compiles(source, 'u'));
-        const native = new RegExp(source, 'u');
+        const native = new RegExp(withoutDollar(source), 'u');
         const compiled = compilePattern(source, true);
         translated += compiled.engine === 're2' ? 1 : 0;
         for (const one of texts) expect([source, one, compiled.test(one)]).toEqual([source, one, native.test(one)]);
