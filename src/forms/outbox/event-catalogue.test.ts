@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { withEventTable } from '../../../test/rules/event-reference.ts';
 import { listFiles } from '../../../test/rules/source-files.ts';
 import { createUrns } from '../../service/urn.ts';
+import { operations } from '../forms/catalogue.ts';
 import { type NotificationType, notificationTypeId, notificationTypeOf } from '../notices/notification-type.ts';
 import { noticeTemplates } from '../notices/templates.ts';
 import { registered } from '../registration.ts';
@@ -32,6 +33,17 @@ describe('the catalogue of events', () => {
   it('is registered at the platform', () => {
     expect(registered.events?.map(({ name }) => name)).toEqual(eventKinds);
     expect(registered.notificationTypes?.[notificationTypeId]?.events).toEqual(notificationTypeOf(events).events);
+  });
+
+  it('lists only events that a statement writes to the outbox', () => {
+    const moved = Object.values(operations).flatMap((operation) => ('move' in operation ? [operation.event] : []));
+    const writers = listFiles(root, ['src/forms/forms', 'src/forms/expiry'], '.ts').filter(
+      ({ path }) => !path.endsWith('.test.ts') && !path.endsWith('catalogue.ts'),
+    );
+    // Among selected columns or values, or as the argument of a function that writes the statement.
+    const isWritten = (kind: string) =>
+      writers.some(({ text }) => new RegExp(`(tenant_?id"?,|kind:|[(]\\d,) '${kind}'`, 'i').test(text));
+    expect(eventKinds.filter((kind) => !moved.some((event) => event === kind) && !isWritten(kind))).toEqual([]);
   });
 
   it('has a translation for each notice', () => {
