@@ -56,7 +56,7 @@ const flags = [...productionFlags, ...nodeFlags];
 async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
   const proxies: Reached[] = [];
   const all: ProxyKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
-  // To profile a single contender.
+  // BENCH_AGAINST selects a single contender, for example to profile it.
   const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => kind === process.env.BENCH_AGAINST) : all;
   for (const kind of kinds) {
     const name = kind === 'undici' ? 'bare undici proxy' : kind;

@@ -130,7 +130,7 @@ async function compare(here: Service, there: Service): Promise<Ratios> {
   const ratios: number[] = [];
   const rates: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    // The order alternates.
+    // Alternate the order, so that neither version always runs first.
     const order = round % 2 === 0 ? [here, there] : [there, here];
     const measured = new Map<Service, { perCpuSecond: number; perSecond: number }>();
     for (const service of order) measured.set(service, await measure(service, requestsOfTurn));
