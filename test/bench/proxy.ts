@@ -9,7 +9,7 @@ import type { ProxyKind } from './plain-proxies.ts';
 import { startNginx } from './proxy-nginx.ts';
 import { nodeFlags, type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
 
-/** Requests of a turn. A number and not a time, so that all contenders are equally warm. */
+/** Each turn has a fixed number of requests, not a fixed duration, so that all contenders are equally warm. */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
 const warmUp = 30_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);

@@ -29,7 +29,7 @@ interface World {
 interface Ratios {
   /** Requests per CPU second of this checkout, divided by those of the other. */
   cpu: number;
-  /** The 99th percentile of latency at half load, likewise. Lower is better. */
+  /** The same ratio for the 99th percentile of latency at half load. Lower is better. */
   p99: number;
 }
 

@@ -26,7 +26,7 @@ export interface World {
   /** `http://<host>:<port>` of the ingress. */
   url: string;
   kubectl(...args: string[]): Promise<string>;
-  /** Runs the program, whatever its exit code. */
+  /** Runs kubectl and returns its outcome, whatever the exit code. */
   tryKubectl(...args: string[]): Promise<Outcome>;
   apply(manifests: object[]): Promise<void>;
   /** `helm upgrade --install` with the world's values and the given ones. Waits until all pods are ready. */

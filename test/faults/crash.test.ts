@@ -61,7 +61,10 @@ interface Walk<C> {
 
 const stride = process.env.CRASH_STEPS === 'all' ? 1 : 2;
 
-/** Crashes before each step in turn, until the request completes first. Returns the number of steps, at most. */
+/**
+ * Crashes before one step after another, until the request has fewer steps and completes. Returns the number of its
+ * steps, at most.
+ */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
   for (let step = 1 + Math.floor(Math.random() * stride); ; step += stride) {
     const context = await prepare();
@@ -306,8 +309,7 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     }
   }
   /**
-   * All rows belong to one form, so a process has one claim at a time, and three steps take it past the write of a
-   * result.
+   * All rows belong to one form, so a process has one claim at a time, and three steps are enough to record a result.
    */
   const shut = async () => {
     await drained(world.pool);
@@ -318,8 +320,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // For each of the rows subscribe, form-created and form-submitted: after the claim, and before and after the write
-    // of the result. The last crash comes after everything is delivered, so it may go unnoticed.
+    // For each of the rows subscribe, form-created and form-submitted: after the claim, and before and after its result
+    // is recorded. The last crash comes after everything is delivered, so it may go unnoticed.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

@@ -78,7 +78,7 @@ function wavesOf(ids: string[]): string[][] {
   return [ids.slice(0, ids.length / 2), ...parts];
 }
 
-/** Makes drafts due, and kills at a random moment after the first of them is locked. */
+/** Makes drafts due, and kills the running processes at a random moment after the first of these drafts is locked. */
 async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Promise<void> {
   let dispatcherStart = Promise.resolve();
   for (const [nth, wave] of wavesOf(ids).entries()) {

@@ -274,7 +274,9 @@ describe('every route that takes a body', () => {
     await expectUntouched();
   });
 
-  /** Where the body of each route contains a value of the caller. */
+  /**
+   * For each route, the text of the body before and after a value of the caller, and the JSON pointer to that value.
+   */
   const places: Record<string, [before: string, after: string, pointer: string]> = {
     'POST /form/v1/forms': [`{"definitionId":"${permit.id}","applicant":{"addressAs":`, '}}', '/applicant/addressAs'],
     'POST /form/v1/forms/{formId}': ['{"operation":', '}', '/operation'],

@@ -29,7 +29,10 @@ const batch = Math.max(75, most / 5);
  * of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. With a thousand tenants, each cost 12 KiB.
  */
 const mostPerTenant = 24;
-/** Limit for all requests of the same tenants again, in KiB of the live heap. A thousand tenants cost 50 to 120. */
+/**
+ * Largest growth of the live heap, in KiB, when requests of the same tenants are repeated. With a thousand tenants it
+ * was 50 to 120.
+ */
 const noise = 320;
 /**
  * Limit of additional metric series, sockets and timers that other kinds of requests may cause. One for each tenant

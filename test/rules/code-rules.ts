@@ -89,8 +89,8 @@ const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:
 const time =
   /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
 
-// The clock itself, and the maintenance of graphile-worker's tables, which that library fills with the database's
-// clock.
+// Files that may read the time: the clock itself, and the maintenance of graphile-worker's tables, which that library
+// fills with the database's clock.
 const clocks = ['src/service/clock.ts', 'src/platform-server/worker.ts'];
 
 const rules: CodeRule[] = [

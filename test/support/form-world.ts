@@ -260,8 +260,8 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
 }
 
 /**
- * Waits for the notification type to be registered, because nobody can be notified before. Also returns if registration
- * failed, for tests in which the platform is down.
+ * Waits for the notification type to be registered, because no notification can be sent before. Also returns if the
+ * registration failed, for tests in which the platform is down.
  */
 async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
   const settled = /registered at the platform|registration at the platform failed/;

@@ -1,5 +1,5 @@
-// How adversaries send requests: concurrently, slowly, aborted, or as raw bytes. No function here throws because of a
-// response, or because there is none.
+// How adversaries send requests: concurrently, slowly, aborted, or as raw bytes. No function here throws if there is no
+// response.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
