@@ -1,5 +1,5 @@
-// The run's side of the process of the adversaries: sends orders and waits for reports. Adversaries have a separate
-// process, so that they do not distort the latencies of honest users, and can be ended at any time.
+// Runs on the side of the test run: sends orders to the process of the adversaries and waits for reports. That process
+// is separate, so that adversaries do not distort the latencies of honest users, and can be ended at any time.
 import { fork } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,8 @@ import type { Addresses } from './world/addresses.ts';
 
 export interface Attackers {
   /**
-   * Resolves when the adversary has stopped. Rejects 60 s after its time, which leave room for a run of the reconciler.
+   * Resolves with the adversary's report. If the adversary has not stopped 60 s after its time, the report says so; a
+   * run of the reconciler may take that long.
    */
   order(order: Omit<Order, 'id'>): Promise<Report>;
   stop(): Promise<void>;

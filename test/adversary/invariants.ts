@@ -1,5 +1,5 @@
-// What must hold whatever adversaries do: no process exits or blocks, honest users get documented responses, quickly
-// and with their own data, and all resources are released afterwards.
+// The invariants of a run: no process exits or blocks, honest users get documented responses, quickly and with their
+// own data, and all resources are released afterwards.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { adversaries } from './adversaries/adversaries.ts';
@@ -16,7 +16,7 @@ const among = (phase: string) => adversaries.filter(({ name }) => phase.split(' 
 
 const mostLines = 40;
 
-/** Failures that no adversary of their phase excuses, counted by description. */
+/** Returns the failures that no adversary of their phase excuses, counted by description. */
 export function judgeFailures(failures: Failure[]): string[] {
   const unexcused = failures.filter((failure) => !among(failure.phase).some(({ excuses }) => excuses?.(failure)));
   const byText = Map.groupBy(unexcused, ({ phase, kind, what }) => `${kind}: ${what} (${phase})`);
@@ -25,7 +25,10 @@ export function judgeFailures(failures: Failure[]): string[] {
   return [...lines.slice(0, mostLines), `and ${lines.length - mostLines} other kinds of failures of honest requests`];
 }
 
-/** Milliseconds. A p99 below the floor is never too slow, because a busy machine alone can cause it. */
+/**
+ * Reports the groups whose p99 with adversaries is more than three times that of the baseline. A p99 below `floor`
+ * milliseconds is never too slow, because a busy machine alone can cause it.
+ */
 export function judgeLatency(samples: Sample[], floor: number): string[] {
   const baseline = latencies(samples, (phase) => phase === baselinePhase);
   const attacked = latencies(samples, (phase) => {
@@ -41,7 +44,7 @@ export function judgeLatency(samples: Sample[], floor: number): string[] {
   });
 }
 
-/** The phases that exceed the limit, slowest first. */
+/** Returns the phases that exceed the limit, slowest first. */
 function slowPhases(samples: Sample[], p99Of: (phase: string) => number, limit: number): string {
   return [...new Set(samples.map(({ phase }) => phase))]
     .map((phase) => ({ phase, p99: p99Of(phase) }))
@@ -63,7 +66,9 @@ export async function measure(replicas: Replica[]): Promise<Footprints> {
 
 const mebibyte = 1024 * 1024;
 
-/** The replicas that have not returned to their baseline after `patience` milliseconds; resolves early if all have. */
+/**
+ * Waits at most `patience` milliseconds for all replicas to return to their baseline, and reports those that have not.
+ */
 export async function judgeFootprints(baseline: Footprints, replicas: Replica[], patience: number): Promise<string[]> {
   for (const deadline = Date.now() + patience; ; await delay(2_000)) {
     const now = await measure(replicas);

@@ -15,7 +15,7 @@ export interface GroupLatency {
   p99: number;
 }
 
-/** Latencies by group, of the samples whose phase `isIn` accepts. */
+/** Returns the latencies by group, of the samples whose phase `isIn` accepts. */
 export function latencies(samples: Sample[], isIn: (phase: string) => boolean): Record<string, GroupLatency> {
   return Object.fromEntries(
     Object.entries(groups).map(([group, kinds]) => {

@@ -47,7 +47,7 @@ async function main(): Promise<number> {
   const seed = values.seed ?? randomBytes(6).toString('hex');
   const replay = values.only.map((name) => ` --only ${name}`).join('');
   print(`seed ${seed}: npm run test:adversary -- --seed ${seed} --seconds ${seconds}${replay}\n`);
-  // Seeds that failed once run first, as short as possible.
+  // Seeds that failed in earlier runs come first, in short passes.
   const first = values.seed === undefined && values.only.length === 0 ? kept : [];
   const slots = [
     ...first.flatMap((each) => planPass(each, 15, { together: 4 })),

@@ -17,18 +17,18 @@ export interface Usage {
   residentBytes: number;
 }
 
-/** A forked contender's messages about itself. */
+/** Returns the usage that a forked contender reports about itself. */
 export function ownUsage(): Usage {
   const { user, system } = process.cpuUsage();
   return { cpuSeconds: (user + system) / 1_000_000, residentBytes: process.memoryUsage.rss() };
 }
 
 export interface Forked extends Contender {
-  /** Sends a question and waits for the answer. One question at a time. */
+  /** Sends a message and waits for the reply. Only one message may be pending. */
   ask<T>(question: unknown): Promise<T>;
 }
 
-/** Forks `file` of this folder, and sends its settings as the first question. `flags` are flags of Node. */
+/** Forks `file` of this folder, and sends its settings as the first message. `flags` are flags of Node. */
 export async function forkContender(
   name: string,
   file: string,

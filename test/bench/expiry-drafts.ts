@@ -41,7 +41,7 @@ export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: 
   // Attempts to compress data that does not compress would take most of the time.
   await pool.query('ALTER TABLE forms ALTER COLUMN data SET STORAGE EXTERNAL');
   for (let done = 0; done < count; done += chunk)
-    // All drafts are created between 30 and 20 days ago, whatever their number.
+    // All drafts are created between 30 and 20 days ago, regardless of their number.
     await pool.query(fillSql.replace('864 milliseconds', `${864_000 / count} seconds`), [
       tenant,
       definitions,
@@ -49,6 +49,7 @@ export async function fillDrafts(pool: pg.Pool, { tenant, definitions, count }: 
       Math.min(done + chunk, count) - 1,
     ]);
   await pool.query('VACUUM (ANALYZE) forms, outbox');
-  // After a checkpoint, Postgres writes the full page at its first change: as in a night after a day of other work.
+  // After a checkpoint, Postgres logs each full page at its first change, as it does in a nightly run after a day of
+  // other work.
   await pool.query('CHECKPOINT');
 }

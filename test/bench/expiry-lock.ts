@@ -55,7 +55,7 @@ function lockWithOutbox(tenant: string): Locker {
   };
 }
 
-/** A batch that begins where the previous one ended. */
+/** Returns a function that locks one batch, beginning where the previous batch ended. */
 function walk(sql: string, values: (now: Date, after: typeof farPast) => unknown[]): Locker {
   let after = farPast;
   return async (client) => {

@@ -49,7 +49,10 @@ const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 const silent = pino({ level: 'silent' });
 const tenantKey = '65f0c2a9e4b0a1d2c3f4a5b6';
 
-/** Waits for the disk and for checkpoints would be the same for all contenders, and slow on a shared machine. */
+/**
+ * Waiting for the disk and for checkpoints would take the same time for all contenders, and is slow on a shared
+ * machine.
+ */
 const settings = {
   synchronous_commit: 'off',
   shared_buffers: '512MB',
@@ -138,7 +141,7 @@ async function startOwnPostgres(): Promise<Databases> {
   };
 }
 
-/** Two databases on a given server, dropped at the end. */
+/** Creates two databases on a given server. They are dropped at the end. */
 async function createDatabases(serverUrl: string): Promise<Databases> {
   const administrate = async (...statements: string[]) => {
     const client = new pg.Client({ connectionString: serverUrl });
@@ -216,7 +219,7 @@ async function startSink() {
   };
 }
 
-/** A run in a separate process, as the CronJob starts it. */
+/** Runs the reconciler in a separate process, as the CronJob does. */
 async function reconcileOnce(env: Record<string, string>, onStart: Parameters<ExpiryBench['reconcile']>[0]) {
   const child = spawn(process.execPath, [...flags, join(root, 'reconciler/main.ts'), '--only', 'expire'], {
     stdio: ['ignore', 'pipe', 'inherit'],

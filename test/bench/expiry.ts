@@ -86,7 +86,7 @@ async function compareStatements(bench: ExpiryBench): Promise<void> {
   }
 }
 
-/** The events of the runs: one row for each locked draft. */
+/** Measures how fast the events of the runs are delivered: one row for each locked draft. */
 async function measureDrain(bench: ExpiryBench, cpuSeconds: () => Promise<number>): Promise<void> {
   const backlog = await undelivered(bench);
   await bench.pool.query('ANALYZE outbox');
@@ -108,8 +108,8 @@ interface Saves {
 }
 
 /**
- * Stops and continues a run by turns, so that a drift of the machine affects all phases alike: seconds without the run and
- * with an empty outbox, seconds with the run (and the dispatcher), seconds with the dispatcher only.
+ * Stops and continues a run repeatedly, so that a drift of the machine affects all phases alike. The phases are slices
+ * of saves: with neither run nor outbox rows, with the run and the dispatcher, and with the dispatcher only.
  */
 async function measureSaves(bench: ExpiryBench, applicants: Applicants): Promise<void> {
   const saves: Saves = { quiet: [], dispatcher: [], run: [] };

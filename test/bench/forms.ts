@@ -11,7 +11,10 @@ import { makeDrafts } from './forms-drafts.ts';
 import { compareSteady, steadyLoad } from './latency.ts';
 import { type LoadResult, load, median } from './load.ts';
 
-/** Requests of a turn, and of the warm-up. A number and not a time, so that all contenders are equally warm. */
+/**
+ * Each turn and the warm-up have a fixed number of requests, not a fixed duration, so that all contenders are equally
+ * warm.
+ */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
 const warmUp = 40_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);

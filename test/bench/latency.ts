@@ -44,7 +44,7 @@ export function steadyLoad({ url, requests, connections, rate }: SteadyLoad): St
   };
 }
 
-/** The quantile of the values; `share` is from 0 to 1. */
+/** Returns the quantile of the values; `share` is from 0 to 1. */
 export function quantile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
@@ -56,11 +56,11 @@ interface Latency {
 }
 
 export interface SteadyLatency extends Latency {
-  /** The values of which the medians are taken, in the order of the rounds. */
+  /** The values from which the medians are computed, in the order of the rounds. */
   slices: Latency[];
 }
 
-/** The medians of the slices, which the contenders take by turns. The first slice of each contender is a warm-up. */
+/** Returns the medians of the slices. The contenders take turns, and the first slice of each is a warm-up. */
 export async function compareSteady(
   contenders: SteadyContender[],
   { slices, milliseconds }: { slices: number; milliseconds: number },

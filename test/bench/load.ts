@@ -6,7 +6,7 @@ export interface Load {
   requests: { method: 'PUT' | 'GET'; path: string; headers: Record<string, string>; body?: string }[];
   connections: number;
   seconds: number;
-  /** Number of requests, however long they take. */
+  /** Number of requests to send, regardless of `seconds`. */
   amount?: number;
 }
 

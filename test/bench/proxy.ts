@@ -9,7 +9,7 @@ import type { ProxyKind } from './plain-proxies.ts';
 import { startNginx } from './proxy-nginx.ts';
 import { nodeFlags, type ProxyWorld, startProxyWorld, target } from './proxy-world.ts';
 
-/** Requests of a turn. A number and not a time, so that all contenders are equally warm. */
+/** Each turn has a fixed number of requests, not a fixed duration, so that all contenders are equally warm. */
 const requestsOfTurn = Number(process.env.BENCH_REQUESTS || 8_000);
 const warmUp = 30_000;
 const rounds = Number(process.env.BENCH_ROUNDS || 5);
@@ -56,7 +56,7 @@ const flags = [...productionFlags, ...nodeFlags];
 async function startPlainProxies(upstreamUrl: string): Promise<Reached[]> {
   const proxies: Reached[] = [];
   const all: ProxyKind[] = ['undici', 'http-proxy-middleware', 'express-http-proxy'];
-  // To profile a single contender.
+  // BENCH_AGAINST selects a single contender, for example to profile it.
   const kinds = process.env.BENCH_AGAINST ? all.filter((kind) => kind === process.env.BENCH_AGAINST) : all;
   for (const kind of kinds) {
     const name = kind === 'undici' ? 'bare undici proxy' : kind;

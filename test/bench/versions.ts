@@ -29,7 +29,7 @@ interface World {
 interface Ratios {
   /** Requests per CPU second of this checkout, divided by those of the other. */
   cpu: number;
-  /** The 99th percentile of latency at half load, likewise. Lower is better. */
+  /** The same ratio for the 99th percentile of latency at half load. Lower is better. */
   p99: number;
 }
 
@@ -130,7 +130,7 @@ async function compare(here: Service, there: Service): Promise<Ratios> {
   const ratios: number[] = [];
   const rates: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    // The order alternates.
+    // Alternate the order, so that neither version always runs first.
     const order = round % 2 === 0 ? [here, there] : [there, here];
     const measured = new Map<Service, { perCpuSecond: number; perSecond: number }>();
     for (const service of order) measured.set(service, await measure(service, requestsOfTurn));

@@ -28,14 +28,20 @@ afterAll(async () => {
   await kubectl(['delete', 'namespace', namespace, '--ignore-not-found', '--wait=false']);
 });
 
-/** An API server rejects a pod, unlike a Deployment, if its service account or priority class does not exist. */
+/**
+ * Removes the priority class of a Pod. An API server rejects a Pod whose priority class does not exist, but accepts
+ * such a Deployment.
+ */
 function onlyItself(object: KubeObject): KubeObject {
   if (object.kind !== 'Pod') return object;
   const { priorityClassName: _priority, ...spec } = object.spec as Record<string, unknown>;
   return { ...object, spec };
 }
 
-/** Kinds that can be created without creating a pod or a namespace. */
+/**
+ * Returns the object without replicas, so that it creates no pods. Leaves out kinds that would create pods later, and
+ * kinds that this test must not create.
+ */
 function withoutPods(object: KubeObject): KubeObject[] {
   const { kind } = object;
   if (['Pod', 'CronJob', 'HorizontalPodAutoscaler', 'CustomResourceDefinition', 'Secret'].includes(kind)) return [];

@@ -12,7 +12,7 @@ const partOf: Record<string, string> = {
   reconciler: 'reconciler',
 };
 
-/** Values of Secrets. */
+/** Sample values for the variables that come from Secrets. */
 const secrets: Record<string, string> = {
   DATABASE_URL: 'postgres://user:password@postgres/database',
   CLIENT_SECRET: 'a secret of an account',
@@ -34,7 +34,7 @@ function environmentOf({ env = [] }: Container): Record<string, string> {
   );
 }
 
-/** Read by Node itself. */
+/** Variables that Node itself reads. */
 const ofNode = ['NODE_EXTRA_CA_CERTS'];
 
 const [helm = ''] = helms();

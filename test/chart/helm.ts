@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../..');
 export const chart = join(root, 'charts/formgate');
 /** Arguments of every rendering, so that results do not depend on the machine. */
 const release = { name: 'formgate', namespace: 'forms' };
-/** API versions that the chart checks for. */
+/** API versions that the chart looks for. */
 const apiVersions = ['gateway.networking.k8s.io/v1', 'monitoring.coreos.com/v1', 'traefik.io/v1alpha1'];
 
 export interface KubeObject {
@@ -24,7 +24,7 @@ export interface Finished {
   stderr: string;
 }
 
-/** The installed versions of Helm: 3, 4 or both. Throws if there is none. */
+/** Returns the installed Helm programs: version 3, 4 or both. Throws if there is none. */
 export function helms(): string[] {
   const folders = [...(process.env.PATH ?? '').split(delimiter), process.env.LAB_BIN ?? '/opt/lab/bin'];
   const find = (name: string) => folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
@@ -34,7 +34,7 @@ export function helms(): string[] {
   return programs;
 }
 
-/** Paths of the sets of values in the chart's folder. */
+/** Returns the paths of the sets of values in the chart's folder. */
 export function valueSets(): string[] {
   return readdirSync(join(chart, 'ci')).map((name) => join(chart, 'ci', name));
 }
@@ -71,7 +71,7 @@ export function template(helm: string, options: Rendering): Promise<Finished> {
   ]);
 }
 
-/** The rendered objects. Throws Helm's message if it rejects the values. */
+/** Returns the rendered objects. Throws Helm's message if it rejects the values. */
 export async function render(helm: string, options: Rendering): Promise<KubeObject[]> {
   const { code, stdout, stderr } = await template(helm, options);
   if (code !== 0) throw new Error(stderr);
@@ -82,7 +82,7 @@ export async function render(helm: string, options: Rendering): Promise<KubeObje
   });
 }
 
-/** The object of a kind and, if given, a name. Throws unless there is exactly one. */
+/** Returns the object of a kind and, if given, a name. Throws unless there is exactly one. */
 export function pick<T = KubeObject>(objects: KubeObject[], kind: string, name?: string): T {
   const found = objects.filter((one) => one.kind === kind && (name === undefined || one.metadata.name === name));
   if (found.length !== 1) throw new Error(`There are ${found.length} ${kind} ${name ?? ''}`);
@@ -111,7 +111,7 @@ export interface PodSpec {
 }
 
 export interface PodTemplate {
-  /** `Deployment formgate-forms` */
+  /** The object that creates the pods, such as `Deployment formgate-forms`. */
   of: string;
   component: string;
   labels: Record<string, string>;
@@ -119,7 +119,7 @@ export interface PodTemplate {
   spec: PodSpec;
 }
 
-/** The templates of all pods that the objects would create. */
+/** Returns the templates of all pods that the objects would create. */
 export function podTemplates(objects: KubeObject[]): PodTemplate[] {
   return objects.flatMap((object) => {
     const pod = podOf(object);

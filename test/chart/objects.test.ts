@@ -143,7 +143,7 @@ describe.each(helms())('%s', (helm) => {
         const deadline = container?.env?.find(({ name }) => name === 'DRAIN_DEADLINE')?.value ?? '';
         const seconds = Number(/^PT(\d+)S$/.exec(deadline)?.[1]);
         expect(sleep).toBeGreaterThanOrEqual(1);
-        // 5 s more, in which the process closes its connections.
+        // The process has 5 s more to close its connections.
         expect(pod?.spec.terminationGracePeriodSeconds).toBeGreaterThan(sleep + seconds + 5);
       }
     });

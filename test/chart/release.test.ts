@@ -42,7 +42,7 @@ describe.each(helms())('%s', (helm) => {
     return Object.fromEntries(await Promise.all(names.map(async (name) => [name, (await read('secret', name)).data])));
   };
 
-  /** The version, uid and labels of every object of the release; changes of its status do not count. */
+  /** Returns the version, uid and labels of every object of the release. Changes of the status alone do not count. */
   async function versions(): Promise<Record<string, unknown>> {
     const kinds = 'secret,configmap,service,serviceaccount,deploy,sts,cronjob,pdb,netpol,ingress,role,rolebinding';
     const { items } = JSON.parse(await kubectl('get', kinds, '-l', ofRelease, '-o', 'json')) as { items: KubeObject[] };

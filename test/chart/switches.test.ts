@@ -77,14 +77,14 @@ describe('the session cookie', () => {
   });
 });
 
-/** The path to which a controller rewrites a path, with a regular expression of its dialect. */
+/** Rewrites a path as an ingress controller does, with a regular expression in the controller's syntax. */
 function rewrite(pattern: string, replacement: string, path: string): string {
   return path.replace(new RegExp(pattern), replacement);
 }
 
 /**
- * The path that reaches the token handler, by the path that the browser requests; the gateway of `npm start` does the
- * same.
+ * Paths that the browser requests, and the paths that the token handler gets. The gateway of `npm start` rewrites them
+ * alike.
  */
 const rewrites = [
   ['/token-handler/sessions', '/token-handler/v1/sessions'],

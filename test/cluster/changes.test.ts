@@ -45,7 +45,8 @@ async function formStatus(): Promise<number> {
 const serving = `app.kubernetes.io/instance=${release},app.kubernetes.io/component in (forms, token-handler)`;
 
 /**
- * The version of every object of the release by name, except for objects whose status changes by itself; and the pods.
+ * Returns the version of every object of the release by name, and the pods. Leaves out objects whose version changes
+ * without an upgrade.
  */
 async function generations(): Promise<Record<string, string>> {
   const kinds =
@@ -65,7 +66,7 @@ async function generations(): Promise<Record<string, string>> {
   );
 }
 
-/** Makes a change while both services are called, and returns the responses that the callers got. */
+/** Makes a change while both services get requests, and returns the results of the load. */
 async function underLoad(change: () => Promise<unknown>) {
   const address = process.env.INGRESS_URL || 'http://127.0.0.1:8000';
   const { host } = new URL(world.url);
@@ -186,7 +187,7 @@ describe('an upgrade', () => {
     },
   );
 
-  /** Names of the running pods. Pods of earlier tests may still be terminating. */
+  /** Returns the names of the running pods. Pods of earlier tests may still be terminating. */
   async function readyPods(): Promise<string[]> {
     const columns = 'NAME:.metadata.name,READY:.status.containerStatuses[0].ready,ENDS:.metadata.deletionTimestamp';
     const rows = await world.kubectl(

@@ -63,7 +63,7 @@ describe('a trial installation', () => {
   });
 
   it('has only pods that satisfy the Pod Security level restricted', async () => {
-    // The namespace enforces the level: a rejected pod would be an event of the pod's owner.
+    // The namespace enforces the Pod Security level. If a pod were rejected, its owner would have an event.
     const events = await world.kubectl('get', 'events', '-o', 'jsonpath={.items[*].message}');
     expect(events).not.toContain('violates PodSecurity');
     const users = await world.kubectl(
@@ -96,7 +96,7 @@ describe('rights at the API server', () => {
   });
 });
 
-/** The rights of an account in the namespace beyond those of every account. */
+/** Returns the rights of an account in the namespace, without those that every account has. */
 async function rightsOf(account: string): Promise<string[]> {
   const list = async (name: string) => {
     const user = `system:serviceaccount:${world.namespace}:${name}`;

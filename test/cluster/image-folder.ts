@@ -21,9 +21,9 @@ export interface ImageFolder {
   config: ImageConfig;
   /** Runs a command of the image until it ends. */
   command(args: string[], env?: Record<string, string>): Promise<Outcome>;
-  /** Milliseconds that an empty Node process takes. */
+  /** Returns the milliseconds that an empty Node process takes. */
   timeOfNode(): Promise<number>;
-  /** Milliseconds until a service becomes ready. It is ended then. */
+  /** Starts a service, returns the milliseconds until it is ready, and ends it. */
   timeToReady(command: string, env: Record<string, string>): Promise<number>;
   close(): Promise<void>;
 }

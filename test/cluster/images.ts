@@ -62,7 +62,7 @@ async function build(context: string, name: string, args: string[]): Promise<str
   return tagged;
 }
 
-/** The identity provider and the mailbox with the packages that they need. */
+/** Builds an image of the identity provider and the mailbox, with the packages that they need. */
 async function buildParts(runImage: string): Promise<string> {
   const context = mkdtempSync(join(tmpdir(), 'formgate-parts-'));
   try {

@@ -11,7 +11,7 @@ function ingressUrl(): URL {
   return new URL(process.env.INGRESS_URL || 'http://127.0.0.1:8000');
 }
 
-/** `http://<host>:<port>`, as a browser would write it. */
+/** Returns `http://<host>:<port>`, as a browser would write it. */
 export function ingressOrigin(host: string): string {
   const { protocol, port } = ingressUrl();
   return `${protocol}//${host}${port === '' ? '' : `:${port}`}`;
@@ -27,7 +27,7 @@ export function reachIngress(): void {
   setGlobalDispatcher(new Agent({ connect: { lookup } }));
 }
 
-/** Options for fetch with another source address of this machine, such as 127.0.0.2. */
+/** Returns options for fetch that use another source address of this machine, such as 127.0.0.2. */
 export function clientAt(localAddress: string): Agent {
   return new Agent({ localAddress, connect: { lookup, localAddress } });
 }
@@ -39,8 +39,8 @@ export interface Passage {
 }
 
 /**
- * The ingress for pods, which cannot reach an ingress that listens on loopback: at POD_INGRESS_URL, or at an additional port on
- * the address of the node, if that is this machine.
+ * Makes the ingress reachable for pods, which cannot use one that listens on loopback: at POD_INGRESS_URL, or at an
+ * additional port on the address of the node, if the node is this machine.
  */
 export async function openPassage(nodeAddress: string): Promise<Passage> {
   if (process.env.POD_INGRESS_URL) return { url: process.env.POD_INGRESS_URL, close: async () => undefined };

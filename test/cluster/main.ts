@@ -93,7 +93,7 @@ async function runTests(env: Record<string, string>): Promise<number> {
   return code;
 }
 
-/** A failure of a program is explained by its output; a stack trace would only hide it. */
+/** Prints the message only: the output of the failed program explains the failure, and a stack trace would hide it. */
 const code = await main().catch((error: unknown) => {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   return 1;

@@ -35,7 +35,7 @@ export async function provideStorage(name: string): Promise<Storage> {
   return { values: { enabled: true, size, className: name }, remove };
 }
 
-/** The name of the node that is this machine. */
+/** Returns the name of the cluster's only node, which must be this machine. */
 async function onlyNode(): Promise<string> {
   const path =
     'jsonpath={range .items[*]}{.metadata.name} {.status.addresses[?(@.type=="InternalIP")].address}{"\\n"}{end}';

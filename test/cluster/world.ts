@@ -26,19 +26,20 @@ export interface World {
   /** `http://<host>:<port>` of the ingress. */
   url: string;
   kubectl(...args: string[]): Promise<string>;
-  /** Runs the program, whatever its exit code. */
+  /** Runs kubectl and returns its outcome, whatever the exit code. */
   tryKubectl(...args: string[]): Promise<Outcome>;
   apply(manifests: object[]): Promise<void>;
   /** `helm upgrade --install` with the world's values and the given ones. Waits until all pods are ready. */
   install(values?: object, ...flags: string[]): Promise<void>;
   helm(...args: string[]): Promise<string>;
-  /** An access token of a client's service account in the realm demo. */
+  /** Gets an access token for a client's service account in the realm demo. */
   token(clientId: string): Promise<string>;
   remove(): Promise<void>;
 }
 
 /**
- * A namespace in which identity provider and mailbox are ready, and no release is installed. `program` is the Helm to use.
+ * Creates a namespace in which identity provider and mailbox are ready, and no release is installed. `program` is the
+ * Helm to use.
  */
 export async function createWorld(namespace: string, program = 'helm'): Promise<World> {
   const host = `${namespace}.formgate.test`;
@@ -69,7 +70,7 @@ export async function createWorld(namespace: string, program = 'helm'): Promise<
     token: (clientId) => requestToken(url, clientId),
     remove,
   };
-  // What an earlier run may have left.
+  // Remove what an earlier run may have left.
   await remove();
   await run('kubectl', ['apply', '-f', '-'], { input: JSON.stringify(restricted(namespace)) });
   await apply(partsManifests({ image: imageOf('PARTS'), publicUrl: `${url}/auth`, serviceSecret, host }));
@@ -102,7 +103,7 @@ async function writeData({ url, token }: World): Promise<void> {
   await waitForAllReplicas(`${url}/token-handler/v1/clients`, admin, (text) => text.includes(`"${demoConsoleId}"`));
 }
 
-/** Waits for so many correct responses in a row that they must come from all replicas. */
+/** Waits for eight correct responses in a row, because these come from all replicas. */
 async function waitForAllReplicas(url: string, token: string, fits: (text: string) => boolean): Promise<void> {
   let inARow = 0;
   const others = new Map<string, number>();
@@ -117,7 +118,7 @@ async function waitForAllReplicas(url: string, token: string, fits: (text: strin
   throw new Error(`${url} does not respond as expected after 90 s, but:\n${list}`);
 }
 
-/** Status and body, or the error. */
+/** Returns the status and the body, or the error. */
 async function fetchText(url: string, token: string): Promise<string> {
   try {
     const headers = { Authorization: `Bearer ${token}` };
@@ -139,13 +140,13 @@ export async function waitForStatus(url: string, status = 200): Promise<void> {
   throw new Error(`${url} returned ${seen} for a minute, not ${status}.`);
 }
 
-/** Helm 4, as `helm4` if there is such a program, otherwise as `helm`. */
+/** Returns the command of Helm 4 if it is installed as `helm4`, otherwise `helm`. */
 export async function newestHelm(): Promise<string> {
   const { code } = await attempt('helm4', ['version']).catch(() => ({ code: 1 }));
   return code === 0 ? 'helm4' : 'helm';
 }
 
-/** The name of an image that `npm run test:cluster` built. */
+/** Returns the name of an image that `npm run test:cluster` built. */
 export function imageOf(name: 'IMAGE' | 'DATA' | 'PARTS'): string {
   const variable = name === 'IMAGE' ? 'FORMGATE_IMAGE' : `FORMGATE_${name}_IMAGE`;
   const image = process.env[variable];

@@ -1,14 +1,14 @@
-// kill -9 of the form service between any two statements. The process ends itself at a chosen step (see
-// test/support/crash-points.ts); the next one starts plainly on the same database, and what is left is looked at from
-// both sides: the forms, and what the platform was told of them. Requests are killed at every second step, from the first
-// or the second; CRASH_STEPS=all kills them at each.
+// Kills the form service between any two statements. The process kills itself at a chosen step (see
+// test/support/crash-points.ts), and a new one starts on the same database without such a step. Then both sides are
+// checked: the forms, and the events that the platform received. Requests are killed at every second step, beginning
+// with the first or the second; CRASH_STEPS=all kills them at every step.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { codeFor, draft, drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { anonymous, permit } from '../support/forms.ts';
 import type { Answered } from '../support/platform.ts';
 
-/** Each crash costs a start of half a second, on a machine that does nothing else. */
+/** Milliseconds. Each crash costs a start, which takes half a second on an idle machine. */
 const timeout = 180_000;
 
 let world: FormWorld;
@@ -20,11 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A deleted form's subscriber is removed at once. */
+/** Removes the subscriber of a deleted form without delay. */
 const env = { SUBSCRIBER_REMOVAL_DELAY: 'PT0S', PGAPPNAME: 'killed' };
 const spawn = () => world.spawn(env);
 
-/** Brings the time when the claims of a dead process have run out. Its last statement may still be running. */
+/** Makes the claims of a dead process expire, after its last statement has ended. */
 async function expireClaims(): Promise<void> {
   const running = "SELECT FROM pg_stat_activity WHERE application_name = 'killed' AND datname = current_database()";
   await vi.waitFor(async () => expect((await world.pool.query(running)).rowCount).toBe(0), {
@@ -34,7 +34,7 @@ async function expireClaims(): Promise<void> {
   await world.pool.query('UPDATE outbox SET claimed_until = NULL, not_before = created');
 }
 
-/** The next process, after the claims of the dead one have run out. */
+/** Starts the next process, after the claims of the dead one have expired. */
 async function restart(): Promise<void> {
   expect(await forms.ended).toBe('SIGKILL');
   await expireClaims();
@@ -52,13 +52,19 @@ interface Request {
 interface Walk<C> {
   prepare(): Promise<C>;
   request(context: C): Request;
-  /** Looks at the answer of the repeat, and at what is there after it. `done`: the first try had its whole effect. */
+  /**
+   * Checks the response to the repeated request, and the state after it. The first attempt may have had its whole
+   * effect, or none.
+   */
   judge(repeat: Answered, context: C): Promise<void>;
 }
 
 const stride = process.env.CRASH_STEPS === 'all' ? 1 : 2;
 
-/** Crashes before one step after the other, until the request has fewer steps. Returns how many steps it has, at most. */
+/**
+ * Crashes before one step after another, until the request has fewer steps and completes. Returns the number of its
+ * steps, at most.
+ */
 async function walk<C>({ prepare, request, judge }: Walk<C>): Promise<number> {
   for (let step = 1 + Math.floor(Math.random() * stride); ; step += stride) {
     const context = await prepare();
@@ -86,7 +92,7 @@ interface SentEvent {
   context: { formId: string; idempotencyKey: string };
 }
 
-/** Events that the event service has accepted, repeats of the same key left out, in the order of their first acceptance. */
+/** Events that the event service accepted, without repeats of the same key, in the order of their first acceptance. */
 function acceptedEvents(): SentEvent[] {
   const events = world.events.exchanges
     .filter(
@@ -102,7 +108,7 @@ function acceptedEvents(): SentEvent[] {
   return [...byKey.values()];
 }
 
-/** What must be true whenever the outbox is empty, of every form that any test has made. */
+/** Checks what must hold for every form of all tests whenever the outbox is empty. */
 async function expectConsistency(): Promise<void> {
   const { rows } = await world.pool.query<{ id: string; status: string; deleted: boolean }>(
     `SELECT id, status, false AS deleted FROM forms
@@ -125,7 +131,7 @@ async function expectConsistency(): Promise<void> {
   await expectSubscribers(rows.filter(({ deleted }) => !deleted).map(({ id }) => id));
 }
 
-/** One subscriber for each form that there is, and nothing of anybody else at the notification service. */
+/** Checks that the notification service has one subscriber for each form, and no data of others. */
 async function expectSubscribers(formIds: string[]): Promise<void> {
   const { rows } = await world.platformPool.query<{ user_id: string; parts: string[] }>(
     `SELECT s.user_id, array_agg(DISTINCT c.address) AS parts FROM subscribers s
@@ -146,7 +152,7 @@ const newAddress = () => `${randomUUID()}@example.org`;
 const answers = { data: { name: 'Ana' }, files: {} };
 const submit = { operation: 'submit' };
 
-/** A draft with answers that may be submitted. */
+/** Creates a draft with form data that may be submitted. */
 async function filledDraft(): Promise<{ id: string; etag: string }> {
   const id = await draft(forms);
   const saved = await forms.ask('PUT', `/${id}/data`, { as: 'intake', body: answers });
@@ -286,7 +292,7 @@ async function expectGone(id: string): Promise<void> {
 }
 
 describe('the dispatcher, killed before and after each of its statements', { timeout }, () => {
-  /** Crashes at the first, second and third step after a start, and over again, until there is nothing to deliver. */
+  /** Crashes at the first, second and third step after a start, in turn, until there is nothing to deliver. */
   async function crashUntilDrained(): Promise<number> {
     await forms.kill();
     await Promise.all([world.events.open(), world.notifications.open()]);
@@ -302,7 +308,9 @@ describe('the dispatcher, killed before and after each of its statements', { tim
       return crashes;
     }
   }
-  /** With rows of one form only, a process has one claim at a time, and three steps bring it past a record. */
+  /**
+   * All rows belong to one form, so a process has one claim at a time, and three steps are enough to record a result.
+   */
   const shut = async () => {
     await drained(world.pool);
     await Promise.all([world.events.shut(), world.notifications.shut()]);
@@ -312,8 +320,8 @@ describe('the dispatcher, killed before and after each of its statements', { tim
     await shut();
     const { id } = await filledDraft();
     expect((await forms.ask('POST', `/${id}`, { as: 'intake', body: submit })).status).toBe(200);
-    // Of each row of subscribe, form-created and form-submitted: after the claim, before and after what records it. The
-    // very last crash comes when everything is delivered, and may not be noticed.
+    // For each of the rows subscribe, form-created and form-submitted: after the claim, and before and after its result
+    // is recorded. The last crash comes after everything is delivered, so it may go unnoticed.
     expect(await crashUntilDrained()).toBeGreaterThanOrEqual(8);
     await expectConsistency();
 

@@ -1,6 +1,6 @@
-// kill -9 of reconcilers and of the dispatcher while many drafts are locked: three runs at once all the time, and none of them
-// comes to its end by itself. What applicants are told is looked at where they would read it, at the mail server.
-// EXPIRY_DRAFTS sets how many drafts (150).
+// Kills reconcilers and the dispatcher with SIGKILL while many drafts are locked. Three reconcilers run concurrently
+// all the time, and each is killed. The notices are counted at the mail server. EXPIRY_DRAFTS is the number of drafts
+// (150).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { drained, type FormProcess, type FormWorld, startFormWorld } from '../support/form-world.ts';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await mail.close();
 });
 
-/** A claim of a dead dispatcher runs out six of these later. */
+/** A claim of a dead dispatcher expires after six times PLATFORM_TIMEOUT. */
 const startDispatcher = () => world.spawn({ PLATFORM_TIMEOUT: 'PT2S', LOG_LEVEL: 'info' });
 
 const count = async (sql: string) =>
@@ -40,7 +40,7 @@ interface Ended {
   outcome: unknown;
 }
 
-/** Keeps three reconcilers running, one after the other in each of three places, until it is told to stop. */
+/** Keeps three reconcilers running, each replaced when it ends, until it is told to stop. */
 function keepThree(env: Record<string, string>) {
   const running = new Set<ReconcilerProcess>();
   const ended: Ended[] = [];
@@ -70,7 +70,7 @@ async function untilMoreThan(locked: number): Promise<void> {
   await vi.waitFor(async () => expect(await lockedCount()).toBeGreaterThan(locked), { timeout: patience, interval: 5 });
 }
 
-/** Half of the drafts at once, the rest in as many parts as there are kills: there is something to do at each. */
+/** Splits the drafts into one wave for each kill, so that there is work at each. The first wave is half of them. */
 function wavesOf(ids: string[]): string[][] {
   const part = Math.ceil(ids.length / 2 / (wantedKills - 1));
   const rest = ids.slice(ids.length / 2);
@@ -78,7 +78,7 @@ function wavesOf(ids: string[]): string[][] {
   return [ids.slice(0, ids.length / 2), ...parts];
 }
 
-/** Makes drafts due, and strikes at a random moment after the first of them is locked. */
+/** Makes drafts due, and kills the running processes at a random moment after the first of these drafts is locked. */
 async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Promise<void> {
   let dispatcherStart = Promise.resolve();
   for (const [nth, wave] of wavesOf(ids).entries()) {
@@ -86,7 +86,7 @@ async function killAtRandom(running: Set<ReconcilerProcess>, ids: string[]): Pro
     await world.pool.query("UPDATE forms SET last_accessed = now() - interval '16 days' WHERE id = ANY($1)", [wave]);
     await untilMoreThan(before);
     await sleep(Math.random() * 120);
-    // The second time they sleep past their lease, and wake up when others are at work.
+    // The second time, the processes are stopped for longer than their lease, and continue while others work.
     const victims = [...running];
     for (const victim of victims) victim.kill(nth === 1 ? 'SIGSTOP' : 'SIGKILL');
     if (nth === 1) await sleep(2 * lease);
@@ -120,7 +120,7 @@ it('three reconcilers at once and a dispatcher, killed at random times, lock eve
   await killAtRandom(reconcilers.running, due);
   for (const reconciler of reconcilers.running) reconciler.kill('SIGKILL');
   await reconcilers.stop();
-  // Whoever was not killed did its work, or left it to another one.
+  // Reconcilers that were not killed succeeded, or left the work to another one.
   for (const { signal, code, outcome } of reconcilers.ended)
     if (signal === null) expect([code, outcome]).toEqual([0, expect.stringMatching(/^(succeeded|skipped|lost)$/)]);
   const killed = reconcilers.ended.filter(({ signal }) => signal === 'SIGKILL').length;

@@ -50,7 +50,7 @@ const eventsOf = (id: string) =>
 const subjectsTo = (address: string) =>
   mail.mails.filter(({ to }) => to === address).map(({ subject }) => subject.replace(/^.*(?:is|be) /, ''));
 
-/** Everything is delivered, except for removals that are not due yet. */
+/** Waits until everything is delivered, except for removals that are not due yet. */
 async function delivered(): Promise<void> {
   const sql = `SELECT count(*)::int AS n FROM outbox
     WHERE accepted IS NULL AND (kind <> 'remove-subscriber' OR not_before <= $1)`;
@@ -58,7 +58,7 @@ async function delivered(): Promise<void> {
   await expect.poll(due, { timeout: patience }).toBe(0);
 }
 
-/** After an outage the dispatcher pauses, by the clock that the test sets. */
+/** Moves the clock past the pause that the dispatcher makes after an outage, and waits for the delivery. */
 async function backToWork(): Promise<void> {
   moved += 5 * minute;
   await delivered();

@@ -1,5 +1,5 @@
-// Applicants and administrators use forms while a reconciler in another process expires them: the response that they
-// get is always the state that the form ends in. The tests of the reconciler cover races for single rows.
+// Applicants and administrators use forms while a reconciler in another process expires them. The response that they
+// get always matches the final state of the form. The tests of the reconciler cover races for single rows.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FormReplica, type FormWorld, startFormWorld } from '../support/form-world.ts';
 import { addOverdue } from '../support/overdue.ts';
@@ -25,7 +25,9 @@ const formOf = async (id: string) =>
   (await world.pool.query('SELECT status, held, data FROM forms WHERE id = $1', [id])).rows[0];
 const begun = async (sql: string) => (await world.pool.query(sql)).rowCount ?? 0;
 
-/** Sends a request for each form, beginning with the newest. A run begins with the oldest form, so that both meet. */
+/**
+ * Sends a request for each form, beginning with the newest. A run begins with the oldest form, so that the two meet.
+ */
 async function whileRunning(ids: string[], hasBegun: string, ask: (id: string) => Promise<Answered>) {
   const env = { ...reconcilerEnv(world.platform, world.databaseUrl), BATCH_SIZE: '1' };
   const running = spawnReconciler(env, ['--only', 'expire']);

@@ -1,5 +1,5 @@
-// Every process while Postgres drops all connections, crashes, refuses connections or has become a standby, and while
-// Redis restarts: none ends, and each serves again.
+// Postgres drops all connections, crashes, refuses connections or becomes a standby, and Redis restarts. No process
+// exits, and each serves again afterwards.
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ let isLoaded = true;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'formgate-lost-'));
-  // Root's Postgres runs as another account, which has to get in.
+  // If root runs the test, Postgres runs as another account, which must be able to enter the folder.
   await chmod(folder, 0o755);
   const password = randomBytes(16).toString('hex');
   [postgres, world, redis] = await Promise.all([
@@ -74,7 +74,7 @@ const list = () => forms.ask('GET', '', { as: 'admin' });
 const create = () => forms.ask('POST', '', { as: 'admin', body: { definitionId: 'permit' } });
 const healthOf = (url: string) => fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) });
 
-/** Requests that need a connection, one after the other, whatever comes of them. */
+/** Repeats requests that need a connection, and ignores their results. */
 async function load(): Promise<void> {
   const ask = [list, create, () => healthOf(platform.url), () => healthOf(handler.url)].map(async (request) => {
     while (isLoaded) {

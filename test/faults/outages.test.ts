@@ -18,7 +18,7 @@ let moved = 0;
 const clock = () => new Date(Date.now() + moved);
 let world: FormWorld;
 let forms: FormReplica;
-/** Through these gates the form service reaches its dependencies; the event service is behind the tap. */
+/** The form service reaches its dependencies through these gates. The event service is behind the tap instead. */
 let gates: Record<'directory' | 'tenants' | 'configuration' | 'notifications' | 'access' | 'postgres', TcpGate>;
 let env: Record<string, string>;
 let postgres: EmbeddedPostgres;

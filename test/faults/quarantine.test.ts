@@ -17,14 +17,14 @@ beforeAll(async () => {
   world = await startFormWorld();
   env = reconcilerEnv(world.platform, world.databaseUrl);
   forms = await world.start();
-  // The delivery of thousands of events would only take time here.
+  // Skip the delivery of thousands of events, which would only take time.
   await world.events.shut();
 });
 afterAll(() => world.close());
 
 /**
- * Half of the forms are drafts of 20 days; the others were locked 20 days ago and their notice was accepted. Returns
- * ids.
+ * Adds forms: half are drafts last opened 20 days ago; the others were locked 20 days ago, and their notices were
+ * accepted. Returns the ids.
  */
 async function addForms(): Promise<string[]> {
   const { rows } = await world.pool.query<{ id: string }>(

@@ -55,7 +55,7 @@ async function balanced(ask: (replica: FormReplica) => Promise<Answered>): Promi
   return chosen ? ask(chosen) : noPod;
 }
 
-/** The responses to callers within some milliseconds, with at most four concurrent requests. */
+/** Sends requests for some milliseconds, at most four concurrently, and returns the responses. */
 async function load(milliseconds: number, ask: (replica: FormReplica) => Promise<Answered>) {
   const seen: Balanced[] = [];
   const end = performance.now() + milliseconds;

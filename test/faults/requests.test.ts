@@ -177,7 +177,7 @@ function expectRefusal({ status, headers, body }: Answered, expected: number, wh
   expect(body).toMatchObject({ status: expected, type: expect.stringMatching(/^urn:formgate:problem:/) });
 }
 
-/** Each of these tokens would have all rights if it were valid. */
+/** Returns tokens that would grant all rights if they were valid. */
 async function wrongTokens(): Promise<Record<string, string>> {
   const { access } = world.platform;
   const own = access.urns.service('form-service');
@@ -233,7 +233,7 @@ async function confusedToken(payload: string): Promise<string> {
 
 describe('every route that takes a body', () => {
   const limit = 1_048_576;
-  /** For routes whose bodies contain no form data. */
+  /** Largest bodies, in bytes, of routes that take no form data. */
   const limits: Record<string, number> = { 'POST /form/v1/forms': 16_384, 'POST /form/v1/forms/{formId}': 16_384 };
   const pointersOf = ({ status, headers, body }: Answered, expected: number, what: string): string[] => {
     expect([what, status]).toEqual([what, expected]);
@@ -274,7 +274,9 @@ describe('every route that takes a body', () => {
     await expectUntouched();
   });
 
-  /** Where the body of each route contains a value of the caller. */
+  /**
+   * For each route, the text of the body before and after a value of the caller, and the JSON pointer to that value.
+   */
   const places: Record<string, [before: string, after: string, pointer: string]> = {
     'POST /form/v1/forms': [`{"definitionId":"${permit.id}","applicant":{"addressAs":`, '}}', '/applicant/addressAs'],
     'POST /form/v1/forms/{formId}': ['{"operation":', '}', '/operation'],

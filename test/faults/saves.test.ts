@@ -26,7 +26,7 @@ const save = (replica: FormReplica, id: string, body: FormBody, ifMatch?: string
   });
 const tagOf = ({ headers }: Answered) => headers.get('etag') ?? '';
 
-/** A draft, and a read of it with the applicant's code. */
+/** Creates a draft, and returns a function that reads it with the applicant's code. */
 async function readableDraft(address: string) {
   const id = await draft(replicas[0], address);
   await replicas[0].ask('POST', `/${id}`, { as: 'intake', body: { operation: 'send-code' } });
@@ -58,7 +58,7 @@ describe('1,000 interleaved reads and saves', () => {
   let reads = 0;
   let refusals = 0;
 
-  /** Saves 40 times with the last revision that it has seen; after a 412 it reads again. */
+  /** Saves 40 times with the last revision that it has seen. After a 412 it reads the form again. */
   async function saver(nth: number, id: string, read: (replica: FormReplica) => Promise<Answered>): Promise<void> {
     const own = replicaOf(nth);
     let tag = tagOf(await read(own));

@@ -1,6 +1,6 @@
-// Where codes, addresses and form data may be stored or logged: a search through every table of both databases, the
-// logs of both services at level trace, events, metrics, errors and URLs of calls. Also: what remains after a form is
-// deleted, and how many codes can be guessed.
+// Searches for codes, addresses and form data in every table of both databases, the logs of both services at level
+// trace, events, metrics, errors, and URLs of calls. Also checks what remains after a form is deleted, and how many
+// codes can be guessed.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';

@@ -44,7 +44,7 @@ async function runSchedule(people: Person[]): Promise<void> {
   const run = async () => {
     while (started < total) {
       started += 1;
-      // Two of the people log out meanwhile, while their requests continue.
+      // Two of the people log out while their requests continue.
       if (started % Math.floor(total / 3) === 0) await logOut(people[started > total / 2 ? 0 : 1] as Person);
       await cutRequest(random, port, people[started % people.length] as Person);
     }

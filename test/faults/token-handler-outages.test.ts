@@ -38,7 +38,7 @@ afterAll(async () => {
 interface TimedResponse {
   status: number;
   setCookies: string[];
-  /** When the request was sent, in milliseconds. */
+  /** The time at which the request was sent, in milliseconds. */
   sentAt: number;
 }
 
@@ -54,7 +54,7 @@ async function sendAs(as: Person, nth: number): Promise<TimedResponse[]> {
   return results.map(({ status, headers }) => ({ status, setCookies: headers['set-cookie'] ?? [], sentAt }));
 }
 
-/** Sends requests of all people for some milliseconds; each person uses the replicas by turns. */
+/** Sends requests of all people for some milliseconds. Each person alternates between the replicas. */
 async function load(milliseconds: number): Promise<TimedResponse[]> {
   const end = performance.now() + milliseconds;
   const each = people.map(async (person, index) => {

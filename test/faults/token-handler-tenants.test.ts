@@ -1,6 +1,7 @@
-// Tenants that come while a token handler runs, in a process of its own: each with a client that is registered and signs
-// people in at a realm of its own; an invalid client next to it hurts nobody; and the process keeps of a tenant only what its
-// bounded caches hold. TENANTS=1000 adds a thousand; fewer show the same in less time, because the bound is per tenant.
+// Tenants that are added while a token handler runs in a separate process. Each has its own realm and a registered
+// client, through which people sign in. An invalid client does not affect the others, and the process keeps of each
+// tenant only entries in bounded caches. TENANTS=1000 adds a thousand; the default is smaller, which is enough because
+// the bound is per tenant.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -17,17 +18,26 @@ import { startTokenHandlerProcess, type TokenHandlerProcess } from '../support/t
 
 const kibibyte = 1_024;
 const most = Number(process.env.TENANTS || 150);
-/** As many come at once. After the first of them the code is warm, and whatever is kept once for all tenants is there. */
+/**
+ * Tenants added together. After the first batch the code is warm, and everything that is kept once for all tenants
+ * exists.
+ */
 const batch = Math.max(75, most / 5);
 /**
- * What a tenant may cost, in KiB of the live heap: its entry in the list of tenants, its configuration with the clients read
- * from it, the discovery document and the keys of its realm, and a verified token. Each is in an LRU of 5,000 (tokens:
- * 10,000; the list is one answer), so that tenants beyond those cost no more. A thousand cost 12 KiB each.
+ * Limit of the live heap for each tenant, in KiB: its entry in the list of tenants, its configuration with the parsed
+ * clients, the discovery document and the keys of its realm, and a verified token. Each cache except the list is an LRU
+ * of 5,000 entries (tokens: 10,000), so more tenants cost no more memory. With a thousand tenants, each cost 12 KiB.
  */
 const mostPerTenant = 24;
-/** What meeting the same tenants again may leave in all, in KiB of the live heap: a thousand left 50 to 120. */
+/**
+ * Largest growth of the live heap, in KiB, when requests of the same tenants are repeated. With a thousand tenants it
+ * was 50 to 120.
+ */
 const noise = 320;
-/** Series of metrics, and sockets and timers, that may come with requests of other kinds. One for a tenant is more. */
+/**
+ * Limit of additional metric series, sockets and timers that other kinds of requests may cause. One for each tenant
+ * would exceed it.
+ */
 const fewer = batch / 2;
 
 let redis: TestRedis;
@@ -37,20 +47,21 @@ let world: TestTokenHandler;
 let handler: TokenHandlerProcess;
 let database: pg.Pool;
 let configurator: string;
-/** Of each tenant's administrator: the same at every call, as a verified token is remembered. */
+/** Tokens of the tenants' administrators. Each is used for every call, because verified tokens are cached. */
 const tokens = new Map<number, string>();
 beforeAll(async () => {
-  // A key for each of a thousand realms would take minutes to make.
+  // One key for all realms, because creating a thousand keys would take minutes.
   const store = createMemoryEntityStore(systemClock);
   const signingKey: typeof store.signingKey = (_realm, create) => store.signingKey('all', create);
   access = await startTestAccess({ store: { ...store, signingKey } });
   [redis, platform] = await Promise.all([startTestRedis(), startTestPlatform({ access })]);
-  // What registrations leave to be done is for the process to do.
+  // The measured process does the follow-up work of registrations, so the token handler in this process polls for it
+  // rarely.
   world = await startTestTokenHandler({ platform, env: { REDIS_URL: redis.url }, pace: { poll: 3_600_000 } });
   await world.configure({ shared: {} }, { core: true });
   database = new pg.Pool({ connectionString: platform.databaseUrl, max: 2 });
   configurator = await roleToken(access, { 'configuration-service': ['configured-service'] });
-  // Short, so that what is known is fetched again and again.
+  // A short lifetime, so that cached data is fetched repeatedly.
   const env = { ...world.env, LOG_LEVEL: 'warn', PLATFORM_CACHE_TTL: 'PT2S', SIGN_IN_LIMIT: '1000000' };
   handler = await startTokenHandlerProcess({ env });
 });
@@ -82,7 +93,7 @@ const inTurns = async (tenants: number[], work: (nth: number) => Promise<void>) 
 
 const from = (first: number, to: number) => Array.from({ length: to - first + 1 }, (_, index) => first + index);
 
-/** Into the list of tenants, each with a realm and a configuration of its own. */
+/** Adds tenants to the list of tenants, each with its own realm and configuration. */
 async function add(tenants: number[]): Promise<void> {
   const rows = tenants.map((nth) => ({ id: idOf(nth), name: nameOf(nth), realm: realmOf(nth) }));
   await applySeed(database, { tenants: rows, directory: [] });
@@ -118,11 +129,11 @@ async function register(nth: number): Promise<void> {
   expect([nth, registered.status], registered.text).toEqual([nth, 200]);
 }
 
-/** Whatever makes the process remember something of a tenant. */
+/** Sends the requests after which the process remembers something of a tenant. */
 async function meet(nth: number): Promise<void> {
   const { status, body } = await call(`${handler.url}/token-handler/v1/clients`, { token: tokens.get(nth) });
   const listed = (body as { id: string; registered: boolean }[]).map(({ id, registered }) => [id, registered]);
-  // A client that breaks a rule is not there, and does no harm to its neighbour.
+  // An invalid client is not listed and does not affect its neighbour.
   expect([nth, status, Object.fromEntries(listed)]).toEqual([nth, 200, { own: true, shared: false }]);
   for (const tenant of [realmOf(nth), urnOf(nth)]) {
     const begun = await fetch(authUrl(tenant), { redirect: 'manual' });
@@ -132,7 +143,7 @@ async function meet(nth: number): Promise<void> {
   if (signsIn(nth)) await signIn(nth);
 }
 
-/** Through to a session, a call of a target with it, and its end. */
+/** Signs in, calls a target with the session, and logs out. */
 async function signIn(nth: number): Promise<void> {
   const browser = createSiteBrowser();
   const isCallback = (url: URL) => url.pathname.endsWith('/callback');
@@ -148,11 +159,11 @@ async function signIn(nth: number): Promise<void> {
 }
 
 interface Kept {
-  /** KiB of the heap in use, once nothing of a request is left: the least of some looks. */
+  /** KiB of the heap in use after garbage collection: the lowest of several measurements. */
   heap: number;
   /** Lines of /metrics. */
   series: number;
-  /** Sockets, timers and the like that Node counts. */
+  /** Sockets, timers and other resources that Node counts. */
   resources: number;
 }
 
@@ -188,7 +199,7 @@ it('tenants that are added while it runs are known soon, and each costs no more 
 it('meeting the same tenants again leaves nothing, with their list and configurations fetched anew', {
   timeout: 600_000,
 }, async () => {
-  // What fetches anew is warm after some hundred meetings, too.
+  // The code that refreshes cached data is warm only after several hundred requests, too.
   for (let met = 0; met < 450; met += most) await inTurns(from(1, most), meet);
   const before = await whatIsKept('all some times');
   for (let met = 0; met < 300; met += most) await inTurns(from(1, most), meet);

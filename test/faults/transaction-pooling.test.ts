@@ -1,5 +1,5 @@
 // Both services with Postgres behind a pool that gives each transaction another server connection, as PgBouncer does in
-// that mode: nothing may hang on what a session keeps.
+// transaction pooling mode. Nothing may depend on session state.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
@@ -27,7 +27,7 @@ beforeAll(async () => {
   url.host = ours.host;
   forms = await world.start({ env: { DATABASE_URL: url.href } });
   direct = new pg.Pool({ connectionString: database.url, max: 2 });
-  // What the service registers in the background is there once a form has its subscriber.
+  // Once a form has its subscriber, the registrations that the service makes in the background are complete.
   await draft(forms);
   await drained(direct);
 });
@@ -38,7 +38,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** What only works where the next statement is sent to the same session. */
+/** Matches statements that work only if the next statement is sent to the same session. */
 const sessionState =
   /^\s*(?:SET (?!LOCAL|TRANSACTION)|PREPARE|DECLARE .* WITH HOLD|SELECT pg_(?:try_)?advisory_(?:un)?lock|CREATE TEMP)/i;
 
@@ -63,7 +63,7 @@ async function life(address: string): Promise<void> {
   expect((await forms.ask('DELETE', `/${id}`, { as: 'admin' })).status).toBe(204);
 }
 
-/** The last of what the service logged of failures, to tell why it refused. */
+/** The last failures that the service logged, which show why it rejected a request. */
 const problemsOf = ({ logText }: FormReplica) =>
   logText()
     .split('\n')
@@ -86,7 +86,7 @@ it('behind a pool of transactions, forms go through their whole life, and their 
   for (const address of addresses)
     await world.platform.mailbox.waitFor(({ to, subject }) => to.includes(address) && subject.includes('is deleted'));
   const left = async () => {
-    // The subscribers would go a quarter of an hour later.
+    // Subscribers are normally removed a quarter of an hour later.
     await direct.query("UPDATE outbox SET not_before = created - interval '1 hour' WHERE kind = 'remove-subscriber'");
     return (await direct.query('SELECT FROM outbox WHERE accepted IS NULL')).rowCount;
   };

@@ -8,7 +8,7 @@ export interface KeycloakServer {
 }
 
 export interface AdminApi {
-  /** A call below `/admin/realms`. Returns the parsed body, undefined if there is none. */
+  /** Sends a request below `/admin/realms`. Returns the parsed body; undefined if there is none. */
   call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown>;
   /** Like `call`, but returns undefined for 404. */
   find(path: string): Promise<unknown>;
@@ -53,7 +53,7 @@ async function login({ url, username, password }: KeycloakServer): Promise<strin
   return requestToken(`${url}/realms/master`, form);
 }
 
-/** An access token of a realm, by any grant. */
+/** Requests an access token from a realm, with any grant. */
 export async function requestToken(issuer: string, form: Record<string, string>): Promise<string> {
   const response = await fetch(`${issuer}/protocol/openid-connect/token`, {
     method: 'POST',

@@ -95,7 +95,7 @@ export async function startKeycloakAccess(
       const like = defaults.find((realm) => realm.name === 'demo');
       await add({ users: [], clients: [], ...structuredClone(like), ...changes, name });
     },
-    // Keycloak's form has no such button. A person can cancel if it asks for consent.
+    // Keycloak's sign-in form has no button to cancel. A person can cancel only when Keycloak asks for consent.
     cancelSignIn: async (browser, form) => {
       const path = await clientPath(admin, form.url);
       const client = { ...((await admin.call('GET', path)) as object) };
@@ -115,7 +115,7 @@ export async function startKeycloakAccess(
   };
 }
 
-/** The client of an authorization request. */
+/** Returns the admin API's path of the client in an authorization request. */
 async function clientPath(admin: AdminApi, request: URL): Promise<string> {
   const realm = /\/realms\/([^/]+)\//.exec(request.pathname)?.[1] ?? '';
   const clientId = request.searchParams.get('client_id') ?? '';
@@ -143,7 +143,7 @@ async function removeRealm(admin: AdminApi, name: string): Promise<void> {
   await admin.call('DELETE', `/${name}`);
 }
 
-/** Gives the realm a key that the test knows too, so that the test can sign arbitrary tokens. */
+/** Gives the realm a signing key that the test knows, so that the test can sign any token. */
 async function addSigningKey(admin: AdminApi, issuer: string, realm: string): Promise<Signer> {
   const { privateKey, pem } = makeKey();
   await admin.call('POST', `/${realm}/components`, {

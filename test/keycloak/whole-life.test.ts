@@ -22,7 +22,10 @@ beforeEach(() => {
   offset = 0;
 });
 
-/** The clients of the test; `through` has keycloakLogout. Both have the configuration service as a target. */
+/**
+ * Starts a token handler with the clients `web` and `through`; `through` has keycloakLogout. Both have the
+ * configuration service as a target.
+ */
 async function startWorld(env: Record<string, string>, accessUrl?: string): Promise<SessionWorld> {
   offset = 0;
   const world = await startSessionWorld({ platform, clock, env, ...(accessUrl !== undefined && { accessUrl }) });
@@ -39,7 +42,7 @@ const call = (world: SessionWorld, browser: SiteBrowser) =>
   browser.request(`${world.site}/token-handler/targets/configuration${latest}`);
 const status = async (world: SessionWorld, browser: SiteBrowser) => (await call(world, browser)).status;
 
-/** A second browser of the same person, without a session at this site. */
+/** Returns a second browser of the same person, without a session at this site. */
 function elsewhere(world: SessionWorld, browser: SiteBrowser): SiteBrowser {
   const other = browser.copy();
   other.setCookie(world.site, cookieName, undefined);

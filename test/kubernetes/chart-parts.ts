@@ -15,7 +15,7 @@ export function reconcilerRules(): V1PolicyRule[] {
   return plainYaml('templates/_reconciler-rules.tpl') as V1PolicyRule[];
 }
 
-/** The CoreClients that the chart shows as examples. */
+/** Returns the CoreClients that the chart gives as examples. */
 export function coreClientExamples(): { metadata: { name: string }; spec: Record<string, unknown> }[] {
   const text = readFileSync(join(chart, 'examples/core-clients.yaml'), 'utf8');
   return parseAllDocuments(text).map((document) => document.toJS());

@@ -9,7 +9,7 @@ export function kubeconfigOfRun(env: NodeJS.ProcessEnv = process.env): string {
   return path;
 }
 
-/** Files that `npm test` excludes, because `npm run test:kubernetes` runs them. */
+/** Returns the files that `npm test` excludes because `npm run test:kubernetes` runs them. */
 export function withoutCluster(env: NodeJS.ProcessEnv = process.env): string[] {
   return env[kubeconfigVariable] ? [] : ['test/kubernetes/**'];
 }

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => lab?.close());
 afterEach(() => lab.removeAll());
 
-/** The message of a rejection, or undefined if the resource is accepted. */
+/** Returns the message of a rejection; undefined if the resource is accepted. */
 async function refusal(work: Promise<unknown>): Promise<string | undefined> {
   try {
     await work;

@@ -170,7 +170,7 @@ describe('a status that cannot be written', () => {
     const { failures, counts } = await world.sync(given.timeout === undefined ? {} : { timeout: given.timeout });
     expect(failures).toEqual([given.failure]);
     expect(counts).toMatchObject({ created: 30, statuses: 0, events: 0 });
-    // The concurrent calls when the first one failed, with their retries.
+    // Only the calls that were running when the first one failed, with their retries.
     expect(broken.length).toBeLessThanOrEqual(8 * 4);
     expect(await ids()).toHaveLength(30);
     world.lab.proxy.breakWith(undefined);
@@ -179,7 +179,7 @@ describe('a status that cannot be written', () => {
     expect(later).toMatchObject({ unchanged: 30, statuses: 30, events: 30 });
   });
 
-  /** Runs `work` when the clients are written, but no status yet. */
+  /** Returns a function that runs `work` once, after the clients were written and before any status is. */
   function betweenWrites(work: () => Promise<unknown>): () => Promise<void> {
     let done: Promise<unknown> | undefined;
     const isWritten = (line: string) => line.startsWith('PATCH') && /\/token-handler(\?|$)/.test(line);

@@ -41,18 +41,18 @@ export interface Lab {
   namespace: string;
   /** Path of a kubeconfig for the reconciler's account, through the proxy. */
   kubeconfig: string;
-  /** The same for direct access to the API server. */
+  /** Path of a kubeconfig for the same account, with direct access to the API server. */
   directKubeconfig: string;
   proxy: ApiProxy;
   objects: CustomObjectsApi;
   /** Creates a CoreClient. Throws ApiException. */
   create(name: string, spec: Record<string, unknown>, namespace?: string): Promise<CoreClientObject>;
   read(name: string): Promise<CoreClientObject>;
-  /** A JSON merge patch. */
+  /** Applies a JSON merge patch. */
   patch(name: string, patch: object): Promise<CoreClientObject>;
   remove(name: string): Promise<void>;
   removeAll(): Promise<void>;
-  /** Type and reason of the Events about a CoreClient, such as `Warning Duplicate`, oldest first. */
+  /** Returns type and reason of the Events about a CoreClient, such as `Warning Duplicate`, oldest first. */
   events(name: string): Promise<string[]>;
   /** Replaces the rules in the account's Role. */
   allow(rules: V1PolicyRule[]): Promise<void>;
@@ -95,7 +95,7 @@ export async function startLab(): Promise<Lab> {
   };
 }
 
-/** A CoreClient to send. */
+/** Returns a CoreClient as it is sent to the API server. */
 export function manifest(name: string, spec: Record<string, unknown>) {
   return { apiVersion: `${apiGroup}/${apiVersion}`, kind, metadata: { name }, spec };
 }
@@ -119,7 +119,7 @@ function createActions(admin: KubeConfig, namespace: string) {
       const { metadata }: CoreClientObject = await objects.getNamespacedCustomObject({ ...place, name });
       const fieldSelector = `regarding.uid=${metadata.uid}`;
       const { items } = await events.listNamespacedEvent({ namespace, fieldSelector });
-      // The library does not parse this text.
+      // The library leaves this time as text.
       const time = (item: (typeof items)[number]) => String(item.eventTime);
       return items.sort((a, b) => (time(a) < time(b) ? -1 : 1)).map(({ type, reason }) => `${type} ${reason}`);
     },
@@ -231,7 +231,7 @@ async function replaceRole(admin: KubeConfig, namespace: string, rules: V1Policy
   await rbac.replaceNamespacedRole({ name: account, namespace, body: { metadata: { name: account }, rules } });
 }
 
-/** The address of the API server, and its certificate authority. */
+/** Returns the address of the API server, and its certificate authority. */
 async function clusterOf(admin: KubeConfig): Promise<{ server: string; ca: string | undefined }> {
   const cluster = admin.getCurrentCluster();
   if (!cluster) throw new Error('The kubeconfig has no current context.');

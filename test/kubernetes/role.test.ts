@@ -17,7 +17,7 @@ interface Deed {
   namespace?: string;
 }
 
-/** Asks the authorizer as the reconciler's account. */
+/** Asks the API server whether the reconciler's account may do this. */
 async function may(deed: Deed): Promise<boolean> {
   const config = new KubeConfig();
   config.loadFromFile(lab.kubeconfig);

@@ -24,7 +24,7 @@ export interface SyncSettings {
   owner?: string;
   renewLease?: () => Promise<void>;
   signal?: AbortSignal;
-  /** Another kubeconfig than that of the account; an empty one for no Kubernetes. */
+  /** Path of the kubeconfig to use instead of the account's; an empty string means no Kubernetes. */
   kubeconfig?: string;
 }
 
@@ -44,13 +44,13 @@ export interface SyncWorld {
   /** The fault proxy in front of the configuration service. */
   configurationProxy: FaultProxy;
   sync(settings?: SyncSettings): Promise<Synced>;
-  /** The property `clients` of the core configuration. */
+  /** Returns the property `clients` of the core configuration. */
   clients(): Promise<Record<string, Record<string, unknown>>>;
   /** Replaces the whole core configuration of the token handler, as an administrator would. */
   configure(configuration: unknown): Promise<void>;
   /** Replaces the definition of core clients at the configuration service, possibly with a stricter one. */
   define(rules: { maxDescription?: number }): Promise<void>;
-  /** Client ids that the owner has according to the record. */
+  /** Returns the client ids that belong to the owner according to the record. */
   owned(owner?: string): Promise<string[]>;
   /** Removes all CoreClients, and empties the core configuration and the record. */
   reset(): Promise<void>;

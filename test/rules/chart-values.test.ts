@@ -17,7 +17,7 @@ type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A schema and all its subschemas. */
+/** Yields a schema and all its subschemas, with their paths. */
 function* subschemas(node: unknown, path: string): Generator<[string, Json]> {
   if (Array.isArray(node)) for (const [index, item] of node.entries()) yield* subschemas(item, `${path}/${index}`);
   if (!isObject(node)) return;
@@ -25,7 +25,7 @@ function* subschemas(node: unknown, path: string): Generator<[string, Json]> {
   for (const [key, value] of Object.entries(node)) yield* subschemas(value, `${path}/${key}`);
 }
 
-/** Every map in a tree of values. */
+/** Yields the path of every map in a tree of values. */
 function* maps(node: unknown, path: string[] = []): Generator<string[]> {
   if (!isObject(node)) return;
   yield path;
@@ -79,7 +79,7 @@ test('a misspelt key is rejected in every map of the values', () => {
   const accepted = places.filter((path) => {
     const changed = structuredClone(values);
     const place = path.reduce<Json>((node, key) => node[key] as Json, changed);
-    // Not a valid name of a label or a variable either.
+    // This key is also an invalid name for a label and for a variable.
     place['misspelt key'] = 'x';
     return isValid(changed);
   });
@@ -97,7 +97,7 @@ test('every key of the schema has a default in values.yaml', () => {
     }
   };
   walk(schema, values, '');
-  // Single amounts may be missing.
+  // Single resource amounts may be missing.
   expect(missing.filter((path) => !/\.resources\.(requests|limits)\./.test(path))).toEqual([]);
 });
 

@@ -9,7 +9,7 @@ import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
 
 export interface DescribedValue {
-  /** In the syntax of `--set`. */
+  /** Path in the syntax of `--set`. */
   path: string;
   /** The default in JSON. */
   default: string;
@@ -22,7 +22,7 @@ export interface ChartPart {
   schema: z.ZodObject;
   /** Variables that the chart sets from values and Secrets, so that `env` must not contain them. */
   setByChart: readonly string[];
-  /** Whether the process uses the directory, whose entries `DIR_…` variables replace. */
+  /** True if the process uses the directory, so that `DIR_…` variables can replace entries of the directory. */
   callsPlatform: boolean;
 }
 
@@ -65,7 +65,7 @@ export const chartParts: Readonly<Record<string, ChartPart>> = {
   reconciler: { schema: reconcilerSchema, setByChart: [...common, ...platform, ...clients], callsPlatform: true },
 };
 
-/** Every value without keys, and every map that has a description. */
+/** Returns every value that is not a map, and every map that has a description. */
 export function describedValues(yaml: string): DescribedValue[] {
   const { contents } = parseDocument(yaml);
   return isMap(contents) ? valuesOf(contents, '') : [];
@@ -92,7 +92,7 @@ function meaningOf(pair: Pair, map: YAMLMap | undefined): string | undefined {
   return text.join(' ').slice('-- '.length);
 }
 
-/** The README with the table between its two marks replaced. Throws if the marks are missing. */
+/** Returns the README with the table between its two marks replaced. Throws if the marks are missing. */
 export function withValuesTable(readme: string, values: readonly DescribedValue[]): string {
   const rows = values.map(
     ({ path, default: value, meaning = '' }) =>
@@ -112,7 +112,7 @@ interface JsonSchema {
   definitions: Record<string, unknown>;
 }
 
-/** values.schema.json with the settings that `env` of each component accepts. */
+/** Returns values.schema.json with the settings that `env` of each component accepts. */
 export function withSettings(schema: string, parts: Readonly<Record<string, ChartPart>>): string {
   const document = JSON.parse(schema) as JsonSchema;
   for (const [name, part] of Object.entries(parts)) document.definitions[`${name}Env`] = settingsSchema(part);

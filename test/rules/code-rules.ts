@@ -30,7 +30,7 @@ function isNoun(path: string): boolean {
   return [`${name}s`, `${name}es`, name.replace(/y$/, 'ies')].includes(folder) && name !== folder;
 }
 
-/** A rule that reports each matching line of code, and of comments if asked to. */
+/** Returns a rule that reports each matching line of code and, if `comments` is set, of comments. */
 function refuse(
   name: string,
   pattern: RegExp,
@@ -89,8 +89,8 @@ const input = /\bprocess\.|\bperformance\.|\bMath\.random\(|\bconsole\.|\bset(?:
 const time =
   /\bDate\.now\(|\bnew Date\(\)|\b[A-Z]{2,}\b.*(?<![.\w])now\(\)|\b(?:current|clock|statement|transaction)_timestamp\b|\bCURRENT_TIMESTAMP\b/;
 
-// The clock itself, and the maintenance of graphile-worker's tables, which that library fills with the database's
-// clock.
+// Files that may read the time: the clock itself, and the maintenance of graphile-worker's tables, which that library
+// fills with the database's clock.
 const clocks = ['src/service/clock.ts', 'src/platform-server/worker.ts'];
 
 const rules: CodeRule[] = [
@@ -111,7 +111,7 @@ const rules: CodeRule[] = [
 /** The names of all code rules; each has a fixture of the same name. */
 export const codeRuleNames: string[] = rules.map(({ name }) => name);
 
-/** Every place under src, reconciler and test that breaks a code rule. */
+/** Returns every place under src, reconciler, dev and test that breaks a code rule. */
 export function findCodeProblems(root: string): CodeFinding[] {
   const files = ['.ts', '.sql'].flatMap((ending) => listFiles(root, sourceFolders, ending));
   return files.flatMap((file) =>

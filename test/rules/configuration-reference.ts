@@ -49,7 +49,7 @@ export function settingsOf({ schema }: Pick<ConfiguredProcess, 'schema'>): Setti
   });
 }
 
-/** The page for these processes. */
+/** Returns the page for these processes. */
 export function configurationReference(described: readonly ConfiguredProcess[]): string {
   const tables = described.map((one) => [`## ${one.title}`, one.about, tableOf(settingsOf(one))].join('\n\n'));
   return `${[introduction, ...tables, ending].join('\n\n')}\n`;

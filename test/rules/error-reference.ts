@@ -32,7 +32,7 @@ This page is written by \`npm run docs\` from \`src/service/http/problem-types.t
 | slug | status | title | meaning | what to do |
 | --- | --- | --- | --- | --- |`;
 
-/** The slug and status of each row of the page. */
+/** Returns the slug and status of each row of the page. */
 export function slugsOfPage(page: string): [slug: string, status: number][] {
   return [...page.matchAll(/^\| `([^`]+)` \| (\d{3}) \|/gm)].map(([, slug = '', status]) => [slug, Number(status)]);
 }

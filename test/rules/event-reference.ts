@@ -3,7 +3,7 @@ import type { EventEntry } from '../../src/forms/outbox/event-catalogue.ts';
 
 const [begin, end] = ['<!-- events: written by npm run docs -->', '<!-- end of events -->'];
 
-/** The page with its table of events replaced. Throws if the page lacks the marks around the table. */
+/** Returns the page with its table of events replaced. Throws if the page lacks the marks around the table. */
 export function withEventTable(page: string, catalogue: Record<string, EventEntry>): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`The page has no ${begin} … ${end}`);

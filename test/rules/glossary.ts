@@ -17,7 +17,7 @@ export interface ReplacedTerm {
   instead: string;
 }
 
-/** The rows of all tables of the glossary. Throws if a table has other columns. */
+/** Returns the rows of all tables of the glossary. Throws if a table has other columns. */
 export function parseGlossary(page: string): GlossaryRow[] {
   return page
     .split('\n')
@@ -36,7 +36,7 @@ export function parseGlossary(page: string): GlossaryRow[] {
     }));
 }
 
-/** Every use of an unambiguous replaced term, in any case, in the plural, and across line breaks. */
+/** Returns every use of an unambiguous replaced term, in any case, in the plural, and across line breaks. */
 export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): ReplacedTerm[] {
   const text = withoutMentions(prose);
   return glossary
@@ -52,7 +52,7 @@ export function findReplacedTerms(prose: string, glossary: GlossaryRow[]): Repla
     .sort((a, b) => a.line - b.line);
 }
 
-/** The comments of a YAML file or Helm template, on their lines. All other text is removed. */
+/** Returns the comments of a YAML file or Helm template, on their lines, and removes all other text. */
 export function commentsOf(source: string): string {
   const withoutTemplateComments = source.replace(/\{\{-?\s*\/\*([\s\S]*?)\*\/\s*-?\}\}/g, (_, text: string) =>
     text.replace(/^/gm, '# '),
@@ -77,8 +77,8 @@ function list(cell: string): string[] {
     .filter((term) => term !== '');
 }
 
-// Text in quotation marks or code spans names a term instead of using it. It may contain one line break. It is replaced
-// by blanks of the same length, so that line numbers do not change.
+// Replaces text in quotation marks or code spans, which names a term instead of using it, by blanks of the same length,
+// so that line numbers do not change. Such text may contain one line break.
 function withoutMentions(text: string): string {
   const mention = /"[^"\n]*\n?[^"\n]*"|“[^”\n]*\n?[^”\n]*”|`[^`\n]*\n?[^`\n]*`/g;
   return text.replace(mention, (found) => found.replace(/[^\n]/g, ' '));

@@ -23,9 +23,9 @@ const tests = String.raw`^test/|\.test\.ts$`;
 export const importRuleModules = ['service', 'platform', 'forms', 'token-handler', 'platform-server', 'image'];
 const modules = `(?:${importRuleModules.join('|')})`;
 const nounFolder = '^src/(?:forms|token-handler|platform-server)/[^/]+/';
-// forms/form.ts, registries/registry.ts, addresses/address.ts, sign-in/sign-in.ts
+// Matches forms/form.ts, registries/registry.ts, addresses/address.ts and sign-in/sign-in.ts.
 const noun = String.raw`^src/(?:forms|token-handler|platform-server)/(?:([^/]+)s/\1|([^/]+)es/\2|([^/]+)ies/\3y|([^/]*[^/s])/\4)\.ts$`;
-// store.ts, form-store.ts, store-rows.ts
+// Matches store.ts, form-store.ts and store-rows.ts, for example, if `kind` is `store`.
 const named = (kind: string) => String.raw`${nounFolder}[^/]*\b${kind}\b[^/]*\.ts$`;
 
 const forbidden: IForbiddenRuleType[] = [
@@ -188,8 +188,8 @@ export async function checkImports(root: string): Promise<ImportReport> {
 }
 
 /**
- * The `.ts` files and imports that the checker missed. It cannot see the type expression `import(…).Y`: write `import type`
- * instead.
+ * Returns the `.ts` files and imports that the checker missed. The checker cannot see the type expression
+ * `import(…).Y`: write `import type` instead.
  */
 export function findBlindSpots(root: string, { modules }: ImportReport): string[] {
   return listFiles(root, sourceFolders, '.ts').flatMap(({ path, text }) => {

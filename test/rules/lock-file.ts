@@ -20,7 +20,7 @@ const systems: Record<string, string> = { windows: 'win32' };
 const knownSystems = /^(?:aix|android|darwin|freebsd|linux|netbsd|openbsd|openharmony|sunos|win32|windows)$/;
 const knownProcessors = /^(?:arm|arm64|ia32|loong64|mips64el|ppc64|riscv64|s390x|x64)$/;
 
-/** The missing entries by path: optional dependencies of locked packages, for other platforms. */
+/** Returns the missing entries by path: optional dependencies of locked packages, for other platforms. */
 export function missingPlatformPackages({ packages }: LockFile): Record<string, LockedPackage> {
   const missing: Record<string, LockedPackage> = {};
   for (const [path, parent] of Object.entries(packages)) {
@@ -41,7 +41,7 @@ export function missingPlatformPackages({ packages }: LockFile): Record<string, 
   return missing;
 }
 
-/** The lock file with the missing entries, sorted by path as npm does. */
+/** Returns the lock file with the missing entries, sorted by path as npm does. */
 export function completeLockFile<L extends LockFile>(lock: L): L {
   const packages = Object.entries({ ...lock.packages, ...missingPlatformPackages(lock) });
   packages.sort(([a], [b]) => a.localeCompare(b, 'en'));
@@ -56,7 +56,8 @@ function isLocked(packages: Record<string, LockedPackage>, path: string, name: s
   }
 }
 
-// "@swc/core-linux-x64-musl" is for linux, x64, musl. Undefined if the package is not for a single platform.
+// Returns the platform in a package's name: "@swc/core-linux-x64-musl" is for linux, x64 and musl. Returns undefined if
+// the package is not for a single platform.
 function platformOf(name: string): { os: string[]; cpu: string[]; libc?: string[] } | undefined {
   const words = name.split(/[/-]/);
   const system = words.find((word) => knownSystems.test(word));

@@ -41,13 +41,13 @@ Each process also serves \`/livez\`, \`/readyz\` and \`/metrics\` on its metrics
 
 This page is written by \`npm run docs\` from the route tables; a test fails if it differs.`;
 
-/** The page for these processes. */
+/** Returns the page for these processes. */
 export function routesReference(processes: readonly RoutedProcess[]): string {
   const sections = processes.map(({ title, routes }) => `## ${title}\n\n${routeTable(routes)}`);
   return `${[introduction, `## Guards\n\n${guardTable()}`, ...sections].join('\n\n')}\n`;
 }
 
-/** The names of all guards in a route table without parameters, including those within `ifBearer`. */
+/** Returns the names of all guards in a route table without parameters, including those within `ifBearer`. */
 export function guardNames(routes: readonly Route[]): string[] {
   const names = routes
     .flatMap(({ guards }) => guards)
@@ -55,7 +55,7 @@ export function guardNames(routes: readonly Route[]): string[] {
   return [...new Set(names.map((name) => name.replace(')', '').trim()))].filter((name) => name !== '');
 }
 
-/** `ifBearer(bearer, role(a, b); else x)` without `(a, b)`. */
+/** Returns `ifBearer(bearer, role; else x)` for `ifBearer(bearer, role(a, b); else x)`. */
 function withoutParameters(name: string): string {
   return name.replaceAll(/(?<!ifBearer)\([^()]*\)/g, '');
 }

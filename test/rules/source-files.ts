@@ -14,7 +14,9 @@ export const sourceFolders = ['src', 'reconciler', 'dev', 'test'];
 
 const skipped = new Set(['node_modules', '.git', '.formgate', 'coverage']);
 
-/** Every file with the ending in the folders ('' is the whole tree), sorted. A missing folder counts as empty. */
+/**
+ * Returns every file of the folders whose path has the ending ('' matches every file), sorted. Ignores missing folders.
+ */
 export function listFiles(root: string, folders: string[], ending: string): SourceFile[] {
   return folders
     .filter((folder) => existsSync(join(root, folder)))

@@ -8,7 +8,7 @@ export interface Rule {
   isLater: boolean;
 }
 
-/** The rules of a page, in its order. Throws for a table row that is neither a heading nor a rule. */
+/** Returns the rules of a page, in the page's order. Throws if a table row is neither a heading nor a rule. */
 export function rulesOf(markdown: string): Rule[] {
   return markdown
     .split('\n')

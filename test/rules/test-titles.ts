@@ -5,7 +5,7 @@ import { parseSync } from '@swc/core';
 /** Separates a file, its describes and a test's title. */
 export const separator = ' › ';
 
-/** The tests of a TypeScript source, each as `describe › … › title`. */
+/** Returns the tests of a TypeScript source, each as `describe › … › title`. */
 export function testTitles(source: string): string[] {
   const titles: string[] = [];
   walk(parseSync(source, { syntax: 'typescript', target: 'es2022' }), []);
@@ -31,7 +31,7 @@ const kinds: Record<string, 'test' | 'describe'> = {
   suite: 'describe',
 };
 
-/** `it('…')`, `test.each(…)('…')` and the like; undefined for any other node. */
+/** Returns the kind and title of a call such as `it('…')` or `test.each(…)('…')`; undefined for any other node. */
 function declarationIn(node: Node): { kind: 'test' | 'describe'; title: string } | undefined {
   if (node.type !== 'CallExpression') return undefined;
   const kind = kinds[rootOf(node.callee)];
@@ -40,7 +40,7 @@ function declarationIn(node: Node): { kind: 'test' | 'describe'; title: string }
   return kind && title !== undefined ? { kind, title } : undefined;
 }
 
-/** The name at the beginning of a callee: `it` of `it.each(table)`. */
+/** Returns the name at the beginning of a callee: `it` for `it.each(table)`. */
 function rootOf(callee: unknown): string {
   if (!isNode(callee)) return '';
   if (callee.type === 'Identifier') return String(callee.value);
@@ -50,7 +50,7 @@ function rootOf(callee: unknown): string {
   return '';
 }
 
-/** The text of a literal; undefined for anything computed, such as the table of an `each`. */
+/** Returns the text of a literal; undefined for a computed text. */
 function textOf(node: Node): string | undefined {
   if (node.type === 'StringLiteral') return String(node.value);
   if (node.type !== 'TemplateLiteral' || (node.expressions as unknown[]).length > 0) return undefined;

@@ -1,5 +1,5 @@
-// A random schedule of proxied requests that are cut at any point, by the client or by the upstream. The same seed gives
-// the same schedule; what meets what depends on the machine.
+// Random schedules of proxied requests that the client or the upstream breaks off at some point. The same seed gives
+// the same requests, but how concurrent requests overlap depends on the machine.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -9,7 +9,7 @@ import { acceptWebSocket } from './upstream.ts';
 
 export type Random = () => number;
 
-/** Mulberry32. */
+/** Random number generator (Mulberry32). */
 export function randomOf(seed: number): Random {
   let state = seed;
   return () => {
@@ -24,7 +24,7 @@ const oneOf = <T>(random: Random, items: readonly T[]): T => items[Math.floor(ra
 
 const block = Buffer.alloc(300_000, 'x');
 
-/** What the upstream does with a request, by the first segment of its path. */
+/** Behaviour of the upstream, by the first segment of the request path. */
 const upstreamModes: Record<string, (request: IncomingMessage, response: ServerResponse) => unknown> = {
   answers: (_request, response) => response.end('ok'),
   waits: (_request, response) => setTimeout(() => response.end('late'), 30),
@@ -64,7 +64,10 @@ export function upgradeByMode(request: IncomingMessage, socket: Duplex): void {
   setTimeout(() => (socket as Socket).resetAndDestroy(), 60);
 }
 
-/** Takes connections and never speaks TLS. `drop` cuts them, and whatever comes later. */
+/**
+ * Starts a TCP server that never answers a TLS handshake. It accepts connections after `hold`; before, and again after
+ * `drop`, it closes them immediately.
+ */
 export async function startSilentServer() {
   const sockets = new Set<Socket>();
   let isDropping = true;
@@ -107,7 +110,7 @@ function headOf(random: Random, { cookie, csrf }: Person): { head: string; body:
   return { head: `${lines.join('\r\n')}\r\n\r\n`, body: Buffer.from(bodies[shape]) };
 }
 
-/** One request of the schedule: sends some of it, and leaves in one way or another. */
+/** Sends one random request, perhaps only in part, and then ends, destroys or resets the connection, or waits. */
 export async function cutRequest(random: Random, port: number, person: Person): Promise<void> {
   const { head, body } = headOf(random, person);
   const [part, pause, leave] = [random(), random() * 60, oneOf(random, ['end', 'destroy', 'reset', 'stay'])];

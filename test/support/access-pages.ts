@@ -1,7 +1,7 @@
-// The pages of an access service, as a person clicks through them, whichever access service it is.
+// Clicks through the pages of the identity provider, be it the embedded one or Keycloak.
 import type { SiteBrowser, Visit } from './site-browser.ts';
 
-/** Goes through a logout at the access service, which asks where it is not sure. Answers the visit that ended it. */
+/** Logs out at the identity provider, and confirms the logout if it asks. Returns the last visit. */
 export async function confirmLogout(browser: SiteBrowser, logout: URL | undefined): Promise<Visit> {
   const page = await browser.request(logout ?? '');
   return page.location ? page : browser.submit(page, { logout: 'yes' });

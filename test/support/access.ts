@@ -1,6 +1,6 @@
-// A real OpenID provider for a test: the embedded access service on a port of its own, with realms, accounts and clients
-// to the test's liking, and a way to sign tokens that no honest provider would issue. Where `npm run test:keycloak` runs
-// the test, it is a real Keycloak.
+// A real OpenID provider for a test: the embedded one on its own port, or a real Keycloak under `npm run
+// test:keycloak`. A test chooses its realms, accounts and clients, and can sign tokens that no honest provider would
+// issue.
 import { type AccessService, createAccessService } from '../../dev/access/access.ts';
 import { defaultRealms } from '../../dev/access/default-realms.ts';
 import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
@@ -18,9 +18,9 @@ export { testServiceSecret };
 
 export interface TestAccessOptions {
   urnPrefix?: string;
-  /** In memory unless told. */
+  /** In memory by default. */
   store?: EntityStore;
-  /** Added to the realms `demo` and `core`. */
+  /** Realms beside `demo` and `core`. */
   realms?: RealmDefinition[];
 }
 

@@ -3,7 +3,7 @@ import { createLogger, type Logger } from '../../src/service/operations/log.ts';
 
 export interface CapturedLog {
   log: Logger;
-  /** Everything written so far. */
+  /** Everything logged so far. */
   text(): string;
   lines(): Record<string, unknown>[];
 }

@@ -1,4 +1,4 @@
-// The system's Chromium, without a window, for tests of what people see.
+// The system's Chromium, headless, for tests of the pages that people see.
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 const missing =
   'Chromium is not installed: these tests need it. `apt-get install chromium` brings it, as .ci/run does; CHROMIUM may name another.';
 
-/** Whoever launches it closes it. */
+/** The caller closes the browser. */
 export async function launchChromium(): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
   if (executablePath === undefined) throw new Error(missing);
@@ -16,7 +16,7 @@ export async function launchChromium(): Promise<Browser> {
   return chromium.launch({ executablePath, args });
 }
 
-/** What axe finds wrong with a page, as texts. The page's context must have been made with `bypassCSP`. */
+/** Returns the violations that axe finds in a page, as texts. Create the page's context with `bypassCSP`. */
 export async function accessibilityViolations(page: Page): Promise<string[]> {
   const axe = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
   await page.addScriptTag({ content: await readFile(axe, 'utf8') });

@@ -1,10 +1,11 @@
-// Loaded into a form service by `--import`, before its main: ends the process with SIGKILL at a step that the test has
-// chosen. The product knows nothing of it; what it changes are methods of pg and of Node's HTTP server.
+// Loaded into a form service with `--import`, before its main: kills the process with SIGKILL at a step that the test
+// has chosen. It wraps methods of pg and of Node's HTTP server; the product does not know of it.
 //
-// - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its answer. The
-//   process ends before the n-th.
-// - CRASH_DISPATCHER_AT=<n>: each statement that a pool sends outside of a request is the dispatcher's. Its steps are the moments
-//   before and after every statement but for looks that find nothing. The process ends at the n-th.
+// - A request with the header `x-crash-at: <n>` has steps: each statement that it sends to Postgres, and its HTTP
+//   response. The process is killed before step n.
+// - CRASH_DISPATCHER_AT=<n> counts the statements that a pool sends outside of requests, which are the dispatcher's.
+//   The steps are the moments before and after each of them, except for queries that find no work. The process is
+//   killed at step n.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type IncomingMessage, Server, ServerResponse } from 'node:http';
 import { isMainThread } from 'node:worker_threads';
@@ -73,7 +74,7 @@ function foundRows(answer: unknown): boolean {
   return (last as { rows?: unknown[] } | undefined)?.rows?.length !== 0;
 }
 
-// Worker threads load this too.
+// Worker threads load this file too.
 if (isMainThread) {
   const current = new AsyncLocalStorage<RequestSteps>();
   countRequestSteps(current);

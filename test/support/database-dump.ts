@@ -1,11 +1,11 @@
-// Everything that a database holds, whatever its tables are: for tests that look for what must not be there.
+// Dumps every table of a database, for tests that check that a secret is not stored.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 
-/** `schema.table.column` → the texts in it. */
+/** Maps `schema.table.column` to the texts in that column. */
 export type DatabaseDump = Map<string, string[]>;
 
-/** All tables of all schemas but Postgres' own, those of libraries included. */
+/** Reads all tables of all schemas, including those of libraries, but not those of Postgres itself. */
 export async function dumpDatabase(pool: Pick<pg.Pool, 'query'>): Promise<DatabaseDump> {
   const dump: DatabaseDump = new Map();
   const { rows: tables } = await pool.query<{ schema: string; name: string }>(
@@ -24,19 +24,21 @@ export async function dumpDatabase(pool: Pick<pg.Pool, 'query'>): Promise<Databa
   return dump;
 }
 
-/** Places where a secret is to be found, as it is or in a form that anybody can turn back or try out. */
+/** Returns the columns that contain a secret, in clear or in a form that can be decoded or guessed. */
 export function placesOf(dump: DatabaseDump, secret: string): string[] {
   return [...dump].filter(([, texts]) => texts.some((text) => tells(text, secret))).map(([place]) => place);
 }
 
-/** Whether a text tells a secret: as it is, percent-encoded, in base64, in hexadecimal, or as a hash without a key. */
+/**
+ * True if a text contains a secret: in clear, percent-encoded, in base64, in hexadecimal, or as a hash without a key.
+ */
 export function tells(text: string, secret: string): boolean {
   const hashes = ['md5', 'sha1', 'sha256'].flatMap((algorithm) => {
     const hash = createHash(algorithm).update(secret).digest();
     return [hash.toString('hex'), hash.toString('base64')];
   });
   const bytes = Buffer.from(secret);
-  // The first and the last characters of base64 depend on what stands beside the secret.
+  // The first and the last characters in base64 depend on the bytes around the secret.
   const inBase64 = [0, 1, 2].map((offset) =>
     Buffer.concat([Buffer.alloc(offset), bytes])
       .toString('base64')

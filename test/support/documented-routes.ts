@@ -1,4 +1,4 @@
-// A few routes of every shape, to make a document and a page of.
+// Sample routes of each kind, for tests that generate an OpenAPI document and a page from them.
 import { z } from 'zod';
 import { anonymous, type Guard, route } from '../../src/service/http/http-app.ts';
 import { aboutRoutes } from '../../src/service/openapi/about-routes.ts';

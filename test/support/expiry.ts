@@ -1,5 +1,5 @@
-// A database with drafts and locked forms, a clock that stands still unless it is moved, and runs of the reconciler on
-// them. The periods of a definition are given by the test; who reads them from the platform has tests of its own.
+// A database with drafts and locked forms, a clock that only the test moves, and a way to run the reconciler on them.
+// The test sets the retention periods of each definition; other tests cover reading them from the platform.
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { createProgress } from '../../reconciler/progress.ts';
@@ -15,7 +15,7 @@ export const day = 24 * 60 * minute;
 
 const defaults: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
-/** A form as the database has it. */
+/** The row of a form in the database. */
 export interface FormState {
   status: string;
   lastAccessed: Date;
@@ -36,14 +36,14 @@ export interface OutboxState {
 export interface NewForm {
   /** Milliseconds since the last access. */
   age?: number;
-  /** Milliseconds since the lock; a draft without it. */
+  /** Milliseconds since the form was locked; without it, the form is a draft. */
   lockedFor?: number;
   held?: boolean;
   definitionId?: string;
   tenantId?: string;
   files?: object;
   subscriberId?: string;
-  /** Whether the event service has accepted form-locked; undefined for no such row. */
+  /** True if the event service has accepted the event form-locked; undefined if the form has no such row. */
   noticeAccepted?: boolean;
 }
 
@@ -54,12 +54,12 @@ export interface ExpiryWorld {
   now(): Date;
   advance(milliseconds: number): void;
   add(form?: NewForm): Promise<string>;
-  /** Undefined when it is deleted. */
+  /** Undefined once the form is deleted. */
   form(id: string): Promise<FormState | undefined>;
   outbox(id: string): Promise<OutboxState[]>;
-  /** Periods that differ from the defaults, by definition. */
+  /** Sets periods that differ from the defaults for one definition. */
   retain(definitionId: string, retention: Partial<Retention>): void;
-  /** Makes a definition one that cannot be read. */
+  /** Makes a definition unreadable. */
   breakDefinition(definitionId: string, reason: SkippedDefinition['reason']): void;
   run(changes?: Partial<RunOptions>): Promise<RunResult>;
   runOptions(changes?: Partial<RunOptions>): RunOptions;

@@ -1,28 +1,28 @@
-// Stands between a real client and a real HTTP service and breaks chosen calls, each in one way. Calls that it does not
-// break it passes on as they are. It knows no contract.
+// A proxy between a real client and a real HTTP service that breaks chosen calls, each in one way. It forwards all
+// other calls unchanged, and knows nothing of their contract.
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * - `refused`: nobody listens any more
- * - `reset`: the connection breaks before an answer; the service never heard of the call
- * - `hang`: no answer; the service never heard of the call
- * - `half an answer`: the service did what was asked, and its answer stops halfway
- * - `late answer`: the answer comes a second late
- * - `lost answer`: the service did what was asked, and the connection breaks before its answer
- * - a number: that status, with a platform error's body; the service never heard of the call
+ * - `refused`: nothing listens any more
+ * - `reset`: the connection breaks before the response; the service never received the call
+ * - `hang`: no response; the service never received the call
+ * - `half an answer`: the service processed the call, but its response stops halfway
+ * - `late answer`: the response arrives a second late
+ * - `lost answer`: the service processed the call, but the connection breaks before its response
+ * - a number: a response with that status and a platform error as its body; the service never received the call
  */
 export type Fault = 'refused' | 'reset' | 'hang' | 'half an answer' | 'late answer' | 'lost answer' | number;
 
 export interface FaultProxy {
   url: string;
-  /** Calls since the last `heal`, broken ones included: `PATCH /path?query`. */
+  /** Calls since the last `heal`, including broken ones, as `PATCH /path?query`. */
   calls: string[];
-  /** Breaks call number `at` (from 1, counted since the last `heal`) and `times` in all; every later one unless told. */
+  /** Breaks `times` calls, from call number `at` (1 is the first since the last `heal`); by default, all later ones. */
   break(fault: Fault, options: { at: number; times?: number }): Promise<void>;
-  /** Passes everything on again, and starts to count anew. */
+  /** Forwards all calls again, and restarts the count. */
   heal(): Promise<void>;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const number = calls.length;
     const body = await buffer(incoming);
     const fault = plan && number >= plan.from && number <= plan.to ? plan.fault : undefined;
-    // The next call finds nobody: what is still connected would not notice.
+    // Closes this connection, so that the next call has to connect and is refused.
     const lastBeforeRefusal = plan?.fault === 'refused' && number === plan.from - 1;
     if (lastBeforeRefusal) stopListening();
     await answer({ incoming, response, body, fault, close: lastBeforeRefusal });

@@ -1,5 +1,5 @@
-// A real HTTP server on loopback that misbehaves as its test says: it hangs, resets, stops halfway, lies about lengths.
-// It knows no contract: it is not a stand-in for a platform service.
+// A real HTTP server on loopback that misbehaves as the test chooses: it hangs, resets connections, stops halfway, or
+// announces a wrong length. It knows no contract and does not stand in for a platform service.
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -16,7 +16,7 @@ export interface FaultServer {
   url: string;
   port: number;
   requests: ReceivedRequest[];
-  /** Replaces the behaviour from the next request on. */
+  /** Replaces the behaviour, from the next request on. */
   behave(behaviour: Behaviour): void;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export interface FaultServer {
 /** `count` is 1 for the first request. */
 export type Behaviour = (response: ServerResponse, request: ReceivedRequest, count: number) => unknown;
 
-/** Answers with JSON. */
+/** Responds with JSON. */
 export function answerJson(value: unknown, status = 200): Behaviour {
   return (response) => sendJson(response, value, status);
 }
@@ -33,10 +33,10 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200)
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 }
 
-/** Takes the request and never answers. */
+/** Accepts the request and never responds. */
 export const hang: Behaviour = () => undefined;
 
-/** Sends headers and half of the promised body, then waits for ever. */
+/** Sends headers and half of the promised body, and nothing more. */
 export const hangHalfway: Behaviour = (response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 }).write('{"half":');
 };
@@ -48,12 +48,12 @@ export const resetHalfway: Behaviour = (response) => {
   });
 };
 
-/** Resets the connection instead of answering. */
+/** Resets the connection instead of responding. */
 export const reset: Behaviour = (response) => {
   response.socket?.resetAndDestroy();
 };
 
-/** Behaves differently from request to request; the last one stays. */
+/** Uses one behaviour for each request; the last one also for all later requests. */
 export function inTurn(...behaviours: [Behaviour, ...Behaviour[]]): Behaviour {
   return (response, request, count) => {
     const behaviour = behaviours[Math.min(count, behaviours.length) - 1];

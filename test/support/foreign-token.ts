@@ -1,9 +1,9 @@
-// Tokens that no honest provider would issue, and honest ones with claims to a test's liking.
+// Tokens that no honest provider would issue, and valid tokens with any claims.
 import { randomUUID } from 'node:crypto';
 import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import type { ForeignToken } from './test-access.ts';
 
-/** `sign` signs with the realm's own key. */
+/** `sign` signs with the realm's key. */
 export async function makeForeignToken(
   issuer: string,
   claims: JWTPayload,

@@ -1,6 +1,6 @@
-// Form services as a cluster runs them, for tests that start several, kill them, or cut what they depend on: one
-// platform, one database of forms, and any number of replicas, in this process or in processes of their own. What they
-// say to the platform goes through taps.
+// Form services as a cluster runs them, for tests that start several, kill them, or cut their dependencies. All
+// replicas share one platform and one database; each runs in this process or in a separate one. Taps record their calls
+// to the platform.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -20,12 +20,14 @@ import { quick } from './outbox-dispatcher.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 
-/** Who asks: all with roles in the tenant `demo`, but `stranger`, whom the other tenant gave every role. */
+/**
+ * Who sends a request. All have roles in the tenant `demo`, except `stranger`, who has every role in the other tenant.
+ */
 export type Caller = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'stranger';
 
 export interface Asked {
   as?: Caller;
-  /** Instead of `as`. */
+  /** Used instead of `as`. */
   token?: string;
   body?: unknown;
   headers?: Record<string, string>;
@@ -36,13 +38,13 @@ export interface FormReplica {
   metricsUrl: string;
   /** `path` is below /form/v1/forms. */
   ask(method: string, path: string, asked?: Asked): Promise<Answered>;
-  /** What its log says so far. */
+  /** The text of its log so far. */
   logText(): string;
   close(): Promise<void>;
 }
 
 export interface FormProcess extends FormReplica {
-  /** SIGKILL, and the end of it. */
+  /** Sends SIGKILL and waits for the process to end. */
   kill(): Promise<void>;
   /** Resolves with the signal or the exit code that ended it. */
   ended: Promise<NodeJS.Signals | number | null>;
@@ -52,39 +54,39 @@ export interface FormProcess extends FormReplica {
 export interface ReplicaOptions {
   env?: Record<string, string>;
   clock?: Clock;
-  /** Times of the checks before the first readiness, where they should differ. */
+  /** Pace of the checks before the first readiness, where it differs from the default. */
   startup?: Partial<StartupPace>;
 }
 
 export interface FormWorld {
   platform: TestPlatform;
-  /** Of the platform's database. */
+  /** Connected to the platform's database. */
   platformPool: pg.Pool;
-  /** Of the forms' database. */
+  /** Connected to the form service's database. */
   pool: pg.Pool;
   databaseUrl: string;
-  /** Events and notifications, as the form services reach them. */
+  /** Taps on the event and notification services, through which the form services call them. */
   events: HttpTap;
   notifications: HttpTap;
   token(who: Caller): string;
   start(options?: ReplicaOptions): Promise<FormReplica>;
-  /** In a process of its own, which `crash-points.ts` can end. */
+  /** Starts a replica in a separate process, which `crash-points.ts` can kill. */
   spawn(env?: Record<string, string>): Promise<FormProcess>;
-  /** The same for one that may end before it listens. */
+  /** Like `spawn`, for a process that may end before it listens. */
   launch(env?: Record<string, string>): Pick<FormProcess, 'ended' | 'hasEnded' | 'kill' | 'logText'>;
-  /** Every answer to `ask` so far. */
+  /** Every response to `ask` so far. */
   answers: Answered[];
   close(): Promise<void>;
 }
 
 export interface FormWorldOptions {
-  /** Of the platform server. */
+  /** The platform server's log. */
   log?: CapturedLog;
-  /** Changes to `permit`, the definition of all forms. */
+  /** Changes to `permit`, the definition that all forms use. */
   definition?: Record<string, unknown>;
-  /** `host:port` of a way to Postgres for the platform server. */
+  /** `host:port` at which the platform server reaches Postgres. */
   databaseVia?: string;
-  /** Environment variables of the platform server that differ. */
+  /** Environment variables of the platform server that differ from the defaults. */
   platformEnv?: Record<string, string>;
 }
 
@@ -257,7 +259,10 @@ async function spawnReplica(env: Record<string, string>, asker: Asker): Promise<
   return { ...launched, url, metricsUrl, ask: asker(url), kill, close: kill };
 }
 
-/** Nobody can be notified before the platform has the notification type. Where it is away, the test knows. */
+/**
+ * Waits for the notification type to be registered, because no notification can be sent before. Also returns if the
+ * registration failed, for tests in which the platform is down.
+ */
 async function untilRegistered(logText: () => string, hasEnded = () => false): Promise<void> {
   const settled = /registered at the platform|registration at the platform failed/;
   for (let waited = 0; waited < 60_000 && !settled.test(logText()) && !hasEnded(); waited += 20) await sleep(20);
@@ -265,7 +270,7 @@ async function untilRegistered(logText: () => string, hasEnded = () => false): P
 
 const listening = /"port":(?<port>\d+),"metricsPort":(?<metricsPort>\d+)/;
 
-/** Creates a draft for an applicant without an account; answers its id. */
+/** Creates a draft for an applicant without an account and returns its id. */
 export async function draft(replica: Pick<FormReplica, 'ask'>, address?: string): Promise<string> {
   const body = { definitionId: permit.id, applicant: anonymous(address) };
   const { status, text, body: created } = await replica.ask('POST', '', { as: 'intake', body });
@@ -273,7 +278,7 @@ export async function draft(replica: Pick<FormReplica, 'ask'>, address?: string)
   return (created as { id: string }).id;
 }
 
-/** The code in the newest mail to an address that `seen` does not have. */
+/** Returns the code from the newest mail to an address, ignoring the mails whose ids are in `seen`. */
 export async function codeFor({ mailbox }: TestPlatform, address: string, seen = new Set<string>()): Promise<string> {
   const isNew = ({ id, to, text }: Message) => !seen.has(id) && to.includes(address) && codePattern.test(text);
   return codePattern.exec((await mailbox.waitFor(isNew)).text)?.[1] ?? '';
@@ -281,7 +286,10 @@ export async function codeFor({ mailbox }: TestPlatform, address: string, seen =
 
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
-/** Resolves when the outbox has nothing left to deliver; sooner, with false, when `over` says that nobody delivers. */
+/**
+ * Resolves with true when the outbox has nothing left to deliver, or with false as soon as `over` returns true, which
+ * means that no dispatcher runs any more.
+ */
 export async function drained(pool: pg.Pool, timeoutMs = 60_000, over = () => false): Promise<boolean> {
   const sql = 'SELECT count(*)::int AS n FROM outbox WHERE accepted IS NULL';
   for (const deadline = Date.now() + timeoutMs; ; ) {

@@ -1,5 +1,6 @@
-// A form service for a test: the real app in this process, on a database of its own, with the real access service,
-// platform server, dispatcher and a real mailbox behind it. Only its clock can be moved; the platform keeps real time.
+// A form service for a test: the real app in this process, with its own database, and with the real identity provider,
+// platform server, dispatcher and a real mailbox. The test can move the form service's clock; the platform uses real
+// time.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { configSchema } from '../../src/forms/config.ts';
@@ -13,12 +14,15 @@ import { quick } from './outbox-dispatcher.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 
-/** Who asks in a test. Each is a subject of its own with a token that outlives every move of the clock. */
+/**
+ * Who sends a request in a test. Each is a different subject, with a token that stays valid however far the clock
+ * moves.
+ */
 export type Who = 'intake' | 'otherIntake' | 'admin' | 'alice' | 'bob' | 'clerk' | 'assessor' | 'nobody';
 
 export interface Ask {
   as?: Who | undefined;
-  /** Instead of `as`. */
+  /** Used instead of `as`. */
   token?: string;
   body?: unknown;
   headers?: Record<string, string>;
@@ -32,21 +36,21 @@ export interface TestForms {
   pool: pg.Pool;
   databaseUrl: string;
   log: CapturedLog;
-  /** Moves the form service's clock on. */
+  /** Moves the form service's clock forward. */
   advance(milliseconds: number): void;
   now(): Date;
   token(who: Who): string;
-  /** A token with these roles of the form service; a tenant's unless the realm says otherwise. */
+  /** Issues a token with these roles of the form service, in the tenant's realm by default. */
   tokenWith(options: TokenOptions): Promise<string>;
   /** `path` is below /form/v1/forms. */
   ask(method: string, path: string, options?: Ask): Promise<Answered>;
-  /** Creates a draft and answers its id. An intake application's has the applicant `<random>@example.org`. */
+  /** Creates a draft and returns its id. Drafts of an intake application have the applicant `<random>@example.org`. */
   draft(options?: { as?: Who; definitionId?: string; applicant?: object }): Promise<string>;
-  /** Sends a code (past the budget of one a minute, if `again`) and reads it from the mailbox. */
+  /** Requests a code and reads it from the mailbox. */
   code(formId: string): Promise<string>;
-  /** Brings a form into a status by the database, as the expiry would for Locked. */
+  /** Sets a form's status directly in the database, as expiry would for Locked. */
   setStatus(formId: string, status: string): Promise<void>;
-  /** Writes a definition into `platform:form-service` of the tenant, and moves the clock on by six minutes. */
+  /** Writes a definition into the tenant's `platform:form-service`, and moves the clock forward by six minutes. */
   define(definition: { id: string } & Record<string, unknown>): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,7 +63,7 @@ export interface TokenOptions {
   claims?: Record<string, unknown>;
 }
 
-/** Permits everybody something: anonymous applicants, `applicant`, `clerk` and `assessor`. */
+/** A definition for every kind of caller: applicants without an account, `applicant`, `clerk` and `assessor`. */
 export const permit = {
   id: 'permit',
   name: 'Permit',
@@ -89,7 +93,7 @@ const people: Record<Who, TokenOptions> = {
 const yearsInSeconds = 10 * 365 * 24 * 3600;
 
 export interface TestFormsOptions {
-  /** Environment variables that differ, such as `DIR_…` addresses of a service behind a proxy. */
+  /** Environment variables that differ from the defaults, such as `DIR_…` addresses of a service behind a proxy. */
   env?(platform: TestPlatform): Record<string, string> | Promise<Record<string, string>>;
 }
 
@@ -180,7 +184,7 @@ export async function startTestForms(options: TestFormsOptions = {}): Promise<Te
     },
     async define(definition) {
       await configure(platform, 'platform', 'form-service', { [definition.id]: definition });
-      // Definitions decide on access, so what the service has cached is good for five minutes at most.
+      // The service caches definitions for at most five minutes, because they decide on access.
       moved += 6 * 60_000;
     },
     async close() {
@@ -196,12 +200,12 @@ export async function startTestForms(options: TestFormsOptions = {}): Promise<Te
 
 const codePattern = /^\s*([A-Z0-9]{6,})\s*$/m;
 
-/** An applicant without an account, with an address that no other has. */
+/** An applicant without an account, with a unique address by default. */
 export function anonymous(address = `${randomUUID()}@example.org`): object {
   return { addressAs: 'Ana', channels: [{ channel: 'email', address }] };
 }
 
-/** Merges into a configuration of the test's tenant, as an administrator of configuration would. */
+/** Merges an update into a configuration of the test's tenant, with a configuration administrator's token. */
 export async function configure(
   { access, tenant, url }: Pick<TestPlatform, 'access' | 'tenant' | 'url'>,
   namespace: string,
@@ -218,7 +222,10 @@ export async function configure(
   if (status !== 200) throw new Error(`The configuration was not written: ${status} ${text}`);
 }
 
-/** The form service registers in the background; nothing can be subscribed before its type of notices is there. */
+/**
+ * Waits until the form service has registered its notification type, which it does in the background. Nobody can be
+ * subscribed before.
+ */
 async function untilRegistered({ access, tenant, url }: TestPlatform): Promise<void> {
   const token = await roleToken(access, { 'notification-service': ['subscription-admin'] }, { realm: 'core' });
   const type = `${url}/subscription/v1/types/form-status-updates?tenantId=${encodeURIComponent(tenant.id)}`;

@@ -1,9 +1,9 @@
-// Responses that no HTTP library would send, or that a proxy is tempted to change: by what they do, and byte for byte. RFC 9110
-// and RFC 9112 say what becomes of each.
+// Byte-exact responses that no HTTP library would send, or that a proxy is tempted to change. RFC 9110 and RFC 9112
+// define how a proxy must treat each.
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const chunked = 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n';
 
-/** What no proxy may pass on: by name, the bytes, in one piece or several. */
+/** Responses that no proxy may forward: a name, and the bytes in one or several packets. */
 export const brokenResponses: [string, string | string[]][] = [
   ['sends 100 Continue that nobody asked for', `HTTP/1.1 100 Continue\r\n\r\n${ok}`],
   ['sends 100 Continue in a packet of its own', ['HTTP/1.1 100 Continue\r\n\r\n', ok]],
@@ -39,7 +39,7 @@ export const brokenResponses: [string, string | string[]][] = [
   ['is of another version', 'HTTP/3.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
 ];
 
-/** What is passed on, to whom, and as what. */
+/** Responses that the proxy forwards, with a pattern for what the client must receive. */
 export const oddResponses: [
   name: string,
   bytes: string,

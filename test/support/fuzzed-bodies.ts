@@ -1,9 +1,9 @@
-// Makes JSON bodies of a form's data, and near misses of them, from a seed. Names and strings are built from the pieces
-// that parsers and databases disagree on.
+// Generates JSON bodies of a form's data, and bodies that are almost valid, from a seed. Names and strings consist of
+// pieces that parsers and databases treat differently.
 
 export interface FuzzedBody {
   bytes: Buffer;
-  /** The text of the member `data`, unless bytes were changed afterwards. */
+  /** The text of the member `data`; undefined if bytes were changed afterwards. */
   data: string | undefined;
 }
 
@@ -15,12 +15,12 @@ const numbers = '0 -0 1 12 1.0 -2.50 1e5 1E-3 0.30000000000000004 1e300 1e-999 9
 const wrongNumbers = '9007199254740993 123456789012345678901 1e999 1e-99999 01 - 1. +1 .5 0x1 NaN'.split(' ');
 const spaces = ['', '', '', '', ' ', '\n', '\r\n\t'];
 
-/** The same seed makes the same bodies. */
+/** The same seed gives the same bodies. */
 export function createBodyFuzzer(seed: number): () => FuzzedBody {
   const random = randomFrom(seed);
   const below = (limit: number) => Math.floor(random() * limit);
   const oneOf = <T>(list: readonly T[]): T => list[below(list.length)] as T;
-  // With pieces that are refused in every name, few bodies would be accepted.
+  // Most names leave out the last three pieces, which are always refused; otherwise few bodies would be accepted.
   const most = namePieces.length - 3;
   const piece = (list: readonly string[]) => (random() < 0.9 ? namePieces[below(most)] : oneOf(list));
   const quoted = (list: readonly string[]) => {
@@ -50,7 +50,7 @@ export function createBodyFuzzer(seed: number): () => FuzzedBody {
   };
 }
 
-/** With one byte replaced, one taken out, or a part repeated. */
+/** Replaces one byte, removes one byte, or repeats a part. */
 function changed(bytes: Buffer, below: (limit: number) => number): Buffer {
   const place = below(bytes.length);
   const kind = below(3);
@@ -59,7 +59,7 @@ function changed(bytes: Buffer, below: (limit: number) => number): Buffer {
   return Buffer.concat([bytes.subarray(0, place), bytes.subarray(below(place + 1))]);
 }
 
-/** Numbers from 0 to 1 (mulberry32). */
+/** Random numbers from 0 to 1 (Mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {

@@ -1,6 +1,6 @@
-// Starts the one Postgres that a whole test run shares, and tells the tests where it is. Durability is off: its files
-// are thrown away with the run. With TEST_POSTGRES_URL (an administrator's, of a server for tests) another one is used.
-// Fills the compile cache of the limited workers.
+// Starts the Postgres server that a test run shares, and provides its URL to the tests. Durability is off, because its
+// files are deleted after the run. TEST_POSTGRES_URL names another server for tests, with an administrator's
+// credentials. Also fills the compile cache of the limited workers.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -33,7 +33,10 @@ export async function setup(project: TestProject): Promise<void> {
   await Promise.all([providePostgres(project), compileWorkers(project)]);
 }
 
-/** Limited workers may only read the compile cache. Without a parent, each of these ends once it is loaded. */
+/**
+ * Fills the compile cache, which limited workers may only read. Each script ends after loading, because it runs without
+ * a parent process.
+ */
 async function compileWorkers({ config }: TestProject): Promise<void> {
   const scripts = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
   const root = join(import.meta.dirname, '../..');
@@ -45,7 +48,7 @@ async function providePostgres(project: TestProject): Promise<void> {
   const given = process.env.TEST_POSTGRES_URL;
   if (given) return project.provide('postgresUrl', given);
   const folder = await mkdtemp(join(tmpdir(), 'formgate-test-'));
-  // Root's Postgres runs as another account, which has to get in.
+  // If this process runs as root, Postgres runs as another account, which needs access to the folder.
   await chmod(folder, 0o755);
   const directory = join(folder, 'postgres');
   const postgres = await startPostgres({ directory, password: randomBytes(16).toString('hex'), settings });

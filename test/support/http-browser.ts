@@ -1,7 +1,7 @@
-// A browser without a screen, for a test of what happens between pages: it keeps cookies by host and path, follows
-// redirects one at a time, and sends the forms it is shown. It runs no scripts.
+// A browser without a screen, for tests of what happens between pages. It keeps cookies by host and path, follows
+// redirects one at a time, and submits forms. It runs no scripts.
 export interface View {
-  /** Where it ended up. */
+  /** The final URL, after redirects. */
   url: URL;
   status: number;
   text: string;
@@ -9,11 +9,11 @@ export interface View {
 }
 
 export interface HttpBrowser {
-  /** Follows redirects until a page, or until `stopAt` says that an address is not to be fetched. */
+  /** Follows redirects up to a page, or up to an address that `stopAt` matches, which it does not fetch. */
   open(url: string | URL): Promise<View>;
-  /** Sends the form of the page with these fields, hidden ones included, and follows where it leads. */
+  /** Submits the page's form with these fields and its hidden ones, and follows redirects. */
   submit(view: View, fields: Record<string, string>): Promise<View>;
-  /** Names of the cookies that would be sent to this address. */
+  /** Returns the names of the cookies that would be sent to this address. */
   cookies(url: string | URL): string[];
 }
 
@@ -26,7 +26,7 @@ interface Cookie {
 
 const mostRedirects = 20;
 
-/** `stopAt`: an address at which to stop without asking for it, such as a client's callback that nothing serves. */
+/** `stopAt` matches addresses not to fetch, such as a client's callback that nothing serves. */
 export function createHttpBrowser(options: { stopAt?: (url: URL) => boolean } = {}): HttpBrowser {
   let jar: Cookie[] = [];
   const cookiesFor = (url: URL) =>

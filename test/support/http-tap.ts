@@ -1,5 +1,5 @@
-// Stands between a real client and a real HTTP service, passes every call on as it is and remembers what was said. It can
-// be shut, as a service that is stopped, and opened again. It knows no contract; it breaks nothing by itself.
+// A proxy between a real client and a real HTTP service that forwards every call unchanged and records it. A test can
+// shut it, like a service that is stopped, and open it again. It knows no contract and causes no other faults.
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -15,9 +15,9 @@ export interface Exchange {
 
 export interface HttpTap {
   url: string;
-  /** Calls that were answered, in the order of their answers. */
+  /** Completed calls, in the order of their responses. */
   exchanges: Exchange[];
-  /** Nobody listens any more; connections that stand are cut. */
+  /** Stops listening and closes open connections. */
   shut(): Promise<void>;
   open(): Promise<void>;
   close(): Promise<void>;

@@ -1,12 +1,12 @@
-// Loaded into a process by `--import`, before its main, for tests that kill it: Node writes its compile cache as a process
-// ends well, so one that has listened for a moment writes it here. It changes nothing else.
+// Loaded into a process with `--import`, before its main, for tests that kill the process. Node writes its compile
+// cache only at a normal exit; this file writes it shortly after the process starts to listen.
 import { Server } from 'node:http';
 import { flushCompileCache } from 'node:module';
 import { isMainThread } from 'node:worker_threads';
 
 type Listen = (...values: unknown[]) => unknown;
 
-// Worker threads load this too.
+// Worker threads load this file too.
 if (isMainThread) {
   const listen = Server.prototype.listen as Listen;
   Server.prototype.listen = function (this: Server, ...values: unknown[]) {

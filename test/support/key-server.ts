@@ -1,4 +1,4 @@
-// The keys of realms behind a real HTTP server on loopback, to sign tokens of any kind with and to take away.
+// Publishes the keys of realms over real HTTP on loopback. A test can sign any token with them, and withdraw them.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -20,13 +20,13 @@ export interface KeyServer {
   /** `http://127.0.0.1:<port>/auth` */
   url: string;
   issuer(realm: string): string;
-  /** Paths asked for so far. */
+  /** Paths requested so far. */
   asked: string[];
-  /** Makes a key and publishes it for the realm. */
+  /** Creates a key and publishes it for the realm. */
   addKey(realm: string, alg?: string): Promise<RealmKey>;
-  /** Publishes these keys for the realm, and no others. */
+  /** Publishes exactly these keys for the realm. */
   publish(realm: string, keys: JWK[]): void;
-  /** What the endpoint does: answers, fails with 500, answers something else, or hangs up. */
+  /** What the endpoint does: respond, fail with 500, respond with HTML, or close the connection. */
   mode: 'up' | 'failing' | 'garbage' | 'hanging up';
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export async function startKeyServer(): Promise<KeyServer> {
   return keyServer;
 }
 
-/** Signs claims as they are. */
+/** Signs claims without checking them. */
 export function signToken(
   key: RealmKey,
   claims: JWTPayload,

@@ -1,18 +1,20 @@
-// Fails a test file that leaves a connection, a server, a timer or a child process open. The files of a worker share one
-// process, so each is compared with what was open when it began.
+// Fails a test file that leaves a connection, a server, a timer or a child process open. The files of a worker share
+// one process, so each file is compared with what was open when it began.
 import { ChildProcess } from 'node:child_process';
 import { Server, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, type RunnerTask } from 'vitest';
 
-/** Milliseconds for sockets and processes that were told to close, and for timers that fire once. */
+/** Milliseconds for closing sockets and processes to finish, and for one-shot timers to fire. */
 const patience = 20_000;
-/** Set on `process` once a test has failed in this worker: what it left open would be blamed on the next files. */
+/**
+ * Set on `process` once a test has failed in this worker, because leaks of that test would be blamed on the next files.
+ */
 const disturbed = Symbol.for('formgate: a test failed in this worker');
 
 let kindsBefore: Map<string, number>;
 let handlesBefore: WeakSet<object>;
-/** Unset if no test ran, as after a failed beforeAll. */
+/** Undefined if no test ran, as after a failed beforeAll. */
 let file: RunnerTask | undefined;
 beforeAll(() => {
   kindsBefore = openKinds();
@@ -44,14 +46,15 @@ function leakedKinds(): string[] {
   });
 }
 
-/** What keeps the process alive, by kind; Node names the kinds after its internal classes. */
+/** Counts the resources that keep the process alive, by kind. Node names the kinds after its internal classes. */
 function openKinds(): Map<string, number> {
-  // The pipes of a child process count with it; the others are this worker's own output, opened when it is first used.
+  // Ignores pipes. Those of a child process are counted with the process; the others are this worker's own output,
+  // which is opened at its first use.
   const kinds = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap');
   return new Map([...new Set(kinds)].map((kind) => [kind, kinds.filter((each) => each === kind).length]));
 }
 
-/** Undocumented, and the only way to addresses and process ids. */
+/** Uses an undocumented function, because nothing else gives addresses and process ids. */
 function openHandles(): object[] {
   return (process as unknown as { _getActiveHandles(): object[] })._getActiveHandles();
 }

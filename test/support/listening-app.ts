@@ -1,4 +1,4 @@
-// An app of src/service on a port of its own, with its log and its metrics to look into.
+// Starts an app of src/service on its own port, and gives access to its log and metrics.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHttpApp, type HttpAppOptions, type Route } from '../../src/service/http/http-app.ts';
@@ -9,7 +9,7 @@ export interface ListeningApp extends CapturedLog {
   url: string;
   port: number;
   metrics: Metrics;
-  /** The request lines so far; waits until there are `count` of them. */
+  /** Returns the request log lines so far; waits until there are `count` of them. */
   requestLines(count: number): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
 }

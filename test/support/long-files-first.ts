@@ -1,8 +1,8 @@
-// Starts the test files that take longest first, so that no worker is left alone with one of them at the end of a run.
-// Without results of an earlier run, as in CI, vitest starts the largest files first.
+// Starts the longest test files first, so that no worker is left with one of them at the end of a run. Without the
+// results of an earlier run, as in CI, vitest would start the largest files first.
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Those of 20 s and more. Files that compute much and files that wait much alternate. */
+/** Files that take 20 s or more. Files that mostly compute alternate with files that mostly wait. */
 const longFiles = [
   'test/adversary/adversary.test.ts',
   'src/token-handler/sessions/reader.test.ts',

@@ -1,5 +1,5 @@
-// A mail server that keeps who was written to, the subject and the Message-ID of every message, however many there are,
-// and that can be shut and opened again. It keeps no text.
+// A mail server that keeps the recipient, subject and Message-ID of every message, but no text, and that can be shut
+// and opened again.
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
@@ -11,10 +11,10 @@ export interface CountedMail {
 }
 
 export interface MailCounter {
-  /** For SMTP_URL. */
+  /** Value for SMTP_URL. */
   url: string;
   mails: CountedMail[];
-  /** Refuses connections, and cuts those that stand. */
+  /** Refuses connections and closes open ones. */
   shut(): Promise<void>;
   open(): Promise<void>;
   close(): Promise<void>;

@@ -1,22 +1,22 @@
-// A real SMTP server for a test, and a way to wait for what it gets.
+// A real SMTP server for a test, which can wait for a message.
 import { openMailbox } from '../../dev/mailbox/mailbox.ts';
 import type { Message } from '../../dev/mailbox/message.ts';
 import { systemClock } from '../../src/service/clock.ts';
 
 export interface TestMailbox {
-  /** SMTP, on 127.0.0.1. */
+  /** SMTP port on 127.0.0.1. */
   port: number;
   /** `smtp://127.0.0.1:<port>` */
   url: string;
   /** Newest first. */
   messages(): readonly Message[];
-  /** The newest message that matches, waiting up to `timeoutMs` (60 s) for one to arrive. */
+  /** Returns the newest message that matches; waits up to `timeoutMs` (60 s) for one to arrive. */
   waitFor(predicate: (message: Message) => boolean, timeoutMs?: number): Promise<Message>;
   clear(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** On a free port, or on `port`, such as that of a mailbox closed before: how a test takes mail down and up again. */
+/** Listens on a free port, or on `port`. To simulate an outage, close a mailbox and start another on the same port. */
 export async function startTestMailbox(options: { port?: number } = {}): Promise<TestMailbox> {
   const mailbox = await openMailbox({ clock: systemClock, ...options });
   return {

@@ -1,4 +1,4 @@
-// Bodies that no JSON route may take: what is broken as a whole, and values that are refused wherever they stand.
+// Bodies that every JSON route must refuse: malformed bodies, and values that are refused at any place in a body.
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 export interface BadBody {
@@ -18,7 +18,10 @@ const ofType = (kind: string, type: string, body: BadBody['body'] = '{}'): BadBo
 });
 const broken = (kind: string, body: BadBody['body']): BadBody => ({ kind, body, status: 400 });
 
-/** Broken as a whole: the pointer of the first error is the whole body's. `limit`: largest body in bytes. */
+/**
+ * Bodies that are malformed as a whole, so that the pointer of the first error is the root. `limit` is the largest body
+ * allowed, in bytes.
+ */
 export function malformedBodies(limit: number): BadBody[] {
   const bomb = Buffer.alloc(20 * limit, '1');
   return [
@@ -63,7 +66,7 @@ export function malformedBodies(limit: number): BadBody[] {
   ];
 }
 
-/** JSON texts of values that are refused wherever in a body they stand, and where below the value the fault is. */
+/** JSON texts of values that are refused at any place in a body, with the pointer from the value to the fault. */
 export const forbiddenValues: [kind: string, json: string, below: string][] = [
   ['an escaped NUL', '"a\\u0000b"', ''],
   ['an escaped NUL in a name', '{"a\\u0000b":1}', '/a\0b'],

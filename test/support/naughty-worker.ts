@@ -1,4 +1,4 @@
-// A limited worker whose jobs do what hostile code could: loop, grow, crash, and reach for what they must not have.
+// A limited worker whose jobs do what hostile code could do: loop, exhaust memory, crash, or access what is forbidden.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { connect } from 'node:net';
@@ -29,7 +29,7 @@ const deeds = {
     for (;;) answered += 0;
   },
   backtrack: () => /^(a+)+$/.test(`${'a'.repeat(60)}!`),
-  // Each is one allocation beyond the limit: in a thread it would end the whole process.
+  // `text` and `map` each make one allocation beyond the limit, which in a thread would end the whole process.
   text: () => ({ ['x'.repeat(2 ** 28)]: 1 }),
   map: () => {
     const map = new Map<number, number>();

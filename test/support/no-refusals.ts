@@ -1,4 +1,4 @@
-// Stores no refusals: each sync of core clients tries everything.
+// Remembers no refusals, so each sync of core clients tries everything.
 import type { Refusals } from '../../reconciler/core-clients/refusals.ts';
 
 export const noRefusals = async (): Promise<Refusals> => ({

@@ -1,5 +1,5 @@
-// A dispatcher on a given database, whose services all stand at one address, with the platform's real clients. Run as a
-// program (DATABASE_URL, SINK_URL, PACE as JSON) it is a dispatcher that can be killed.
+// A dispatcher on a given database, with the platform's real clients; all services have the same address. Run as a
+// program (DATABASE_URL, SINK_URL, PACE as JSON), it is a dispatcher that a test can kill.
 import pg from 'pg';
 import pino from 'pino';
 import { createDelivery, type DefinitionSource } from '../../src/forms/outbox/delivery.ts';
@@ -31,7 +31,7 @@ export interface TestDispatcher extends Dispatcher {
   metrics: Metrics;
 }
 
-/** Quick waits, so that what takes seconds in a cluster takes milliseconds here. */
+/** Short pauses: milliseconds where a cluster waits seconds. */
 export const quick: Partial<DispatcherPace> = {
   poll: { min: 5, max: 20 },
   retry: { service: { first: 20, cap: 100 }, row: { first: 20, cap: 100 } },
@@ -79,7 +79,7 @@ export function startTestDispatcher(options: TestDispatcherOptions): TestDispatc
     clock,
     log,
     callTimeout: 10_000,
-    // The only requests in this process are those to the sink.
+    // This process sends no requests but those to the sink.
     traffic: { isServing: () => false, close: () => undefined },
     pace: { ...quick, ...options.pace },
   });

@@ -1,5 +1,5 @@
-// What the outbox tests share: a database with forms and rows, and a local stand-in for the services at the far end that
-// keeps what it is sent. The stand-in answers over real HTTP, so the platform's real clients are what is tested.
+// Shared by the outbox tests: a database with forms and outbox rows, and a local stand-in for the receiving services
+// that keeps each request. It responds over real HTTP, so the tests use the platform's real clients.
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -24,7 +24,7 @@ export interface OutboxDatabase {
   addRow(formId: string, kind: OutboxKind, options?: { facts?: Partial<OutboxFacts>; at?: Date }): Promise<string>;
   removeForm(formId: string): Promise<void>;
   undelivered(): Promise<number>;
-  /** Ends every connection to the database and refuses new ones, as a stopped server does; until `restore`. */
+  /** Closes every connection to the database and refuses new ones, like a stopped server, until `restore`. */
   cut(): Promise<void>;
   restore(): Promise<void>;
   close(): Promise<void>;
@@ -91,9 +91,9 @@ export interface Received {
 export interface Sink {
   url: string;
   received: Received[];
-  /** Decides the answer to a request; the default takes everything, and gives each user id one subscriber. */
+  /** Sets how to respond to requests. By default, each request is accepted, and each user id gets one subscriber. */
   answer(decide: (request: Received) => { status: number; body?: unknown } | undefined | Promise<undefined>): void;
-  /** Refuses connections until `up`. */
+  /** Refuses connections until `up` is called. */
   down(): Promise<void>;
   up(): Promise<void>;
   close(): Promise<void>;

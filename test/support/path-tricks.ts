@@ -1,8 +1,8 @@
-// Paths that some server, framework or file system takes for a way out of the folder that they begin in. Collected from
-// advisories and lists for testers; each begins with a slash, so that it can follow a base path.
+// Paths that some server, framework or file system resolves to a place outside the folder in which they begin.
+// Collected from advisories and testers' lists. Each begins with a slash, so that it can follow a base path.
 const dots = ['.', '..'];
 
-/** One dot or two of them, written in as many ways as lenient decoders know. */
+/** One or two dots, in all the encodings that lenient decoders accept. */
 const writtenDots = [
   '%2e',
   '%2E',
@@ -37,7 +37,7 @@ const writtenDots = [
   '%ef%b9%92%ef%b9%92',
 ];
 
-/** What else may stand in a segment with dots and be dropped or cut off by its reader. */
+/** Dots with additions that some readers drop or cut off. */
 const dressedDots = [
   '..;',
   '..;x=1',
@@ -63,7 +63,7 @@ const dressedDots = [
   '..%e3%80%80',
   '..#',
   '..%23/..',
-  // An encoded query or fragment: readers that decode before they cut see a parent folder.
+  // An encoded query or fragment: readers that decode before they split see a parent folder.
   '..%3f',
   '..%3F',
   '..%3fx=1',
@@ -78,10 +78,10 @@ const dressedDots = [
   '..%ef%bc%83',
   '..%ef%bc%9b',
   '..%cd%be',
-  // A stream of a file of Windows.
+  // An alternate data stream of a Windows file.
   '..:',
   '..%3a:$INDEX_ALLOCATION',
-  // Dots that are dots only after a conversion, or with something invisible between them.
+  // Characters that become dots only after a conversion, or dots with invisible characters between them.
   '%e3%80%82%e3%80%82',
   '%ef%bd%a1.',
   '%c2%b7%c2%b7',
@@ -92,11 +92,11 @@ const dressedDots = [
   '%e2%85%9f..',
   '%ef%bc%852e%ef%bc%852e',
   '%252%c4%93%252%c4%93',
-  // Beside a percent sign that is no encoding to a strict decoder.
+  // Dots beside a percent sign that a strict decoder does not take for an encoding.
   '%25e3%2580%2582%c2%a5%25a%c3%a9',
 ];
 
-/** Characters that become a back slash, or a slash, in some code pages. They matter only beside dots. */
+/** Characters that some code pages convert to a backslash or a slash. They matter only beside dots. */
 const bestFitSeparators = [
   '%c2%a5',
   '%C2%A5',
@@ -108,7 +108,7 @@ const bestFitSeparators = [
   '%ef%bf%a6',
 ];
 
-/** Separators in other clothes. */
+/** Separators, encoded. */
 const separators = [
   '%2f',
   '%2F',

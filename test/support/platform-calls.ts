@@ -1,4 +1,5 @@
-// What a test needs around a platform client: connections, metrics, a readable log, a clock that it sets, short waits.
+// What a test needs to create a platform client: connections, metrics, a readable log, a clock that it can set, and
+// short waits.
 import type { Agent } from 'undici';
 import { type CacheTimes, cacheTimes } from '../../src/platform/cache.ts';
 import { createPlatformClient, type PlatformClient } from '../../src/platform/http-client.ts';
@@ -22,7 +23,7 @@ export interface PlatformCalls {
   };
   base: Metrics;
   captured: CapturedLog;
-  /** Moves the clock. */
+  /** Moves the clock forward. */
   advance(milliseconds: number): void;
   client(service: string, url: string): PlatformClient;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-// A platform server in a process of its own, for tests that kill it or cut its connections.
+// A platform server in a separate process, for tests that kill it or cut its connections.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -9,14 +9,14 @@ export interface PlatformProcess {
   metricsUrl: string;
   /** What it has logged so far. */
   output(): string;
-  /** SIGKILL, and waits for its end. */
+  /** Sends SIGKILL and waits for the process to end. */
   kill(): Promise<void>;
 }
 
 const main = join(import.meta.dirname, '../../src/platform-server/main.ts');
 const keepCompiled = import.meta.resolve('./keep-compiled.ts');
 
-/** `env` needs the addresses of the database, the access service and the mail server. */
+/** `env` must contain the addresses of the database, the identity provider and the mail server. */
 export async function startPlatformProcess(env: Record<string, string>): Promise<PlatformProcess> {
   const child = spawn(process.execPath, [`--import=${keepCompiled}`, main], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,5 +1,5 @@
-// A whole platform for a test: the access service, a mail server, and the platform server on a database of its own, all
-// in this process and wired to each other.
+// A whole platform for a test, all in this process: the identity provider, a mail server, and the platform server with
+// its own database.
 import pino from 'pino';
 import type { PlatformServerConfig } from '../../src/platform-server/config.ts';
 import { configSchema } from '../../src/platform-server/config.ts';
@@ -16,19 +16,19 @@ import { startTestMailbox, type TestMailbox } from './mailbox.ts';
 import { createTestDatabase } from './postgres.ts';
 
 export interface TestPlatform {
-  /** The platform server: every service's paths are below it. */
+  /** URL of the platform server; the paths of all services are below it. */
   url: string;
   metricsUrl: string;
-  /** What a process under test takes as DIRECTORY_URL. */
+  /** Value of DIRECTORY_URL for a process under test. */
   directoryUrl: string;
   databaseUrl: string;
-  /** The environment that the platform server was configured with. */
+  /** The platform server's environment. */
   env: Record<string, string>;
   access: TestAccess;
   mailbox: TestMailbox;
-  /** Realm `demo`. */
+  /** The tenant of the realm `demo`. */
   tenant: Tenant;
-  /** Realm `other`, with the same people and clients. */
+  /** The tenant of the realm `other`, which has the same people and clients. */
   otherTenant: Tenant;
   close(): Promise<void>;
 }
@@ -36,12 +36,12 @@ export interface TestPlatform {
 export interface TestPlatformOptions {
   clock?: Clock;
   log?: Logger;
-  /** Instead of ones of its own, which close with the platform. */
+  /** Used instead of a new one. The platform closes it. */
   access?: TestAccess;
   mailbox?: TestMailbox;
-  /** `host:port` of a way to Postgres that the test controls. */
+  /** `host:port` of a route to Postgres that the test controls. */
   databaseVia?: string;
-  /** Environment variables that differ. */
+  /** Environment variables that differ from the defaults. */
   env?: Record<string, string>;
 }
 
@@ -50,7 +50,7 @@ const tenantSeeds = [
   { id: '65f0c2a9e4b0a1d2c3f4a5b7', name: 'Other Town', realm: 'other', adminEmail: 'admin@other.example.com' },
 ];
 
-/** Paths of the APIs, as the directory's clients find them. */
+/** Paths of the APIs, by their names in the directory. */
 const apis = {
   'configuration-service:v2': '/configuration/v2',
   'tenant-service:v2': '/api/tenant/v2',
@@ -110,11 +110,13 @@ export interface Answered {
   status: number;
   headers: Headers;
   text: string;
-  /** The parsed body, undefined where it is no JSON. */
+  /** The parsed body; undefined if it is not JSON. */
   body: unknown;
 }
 
-/** A bearer with exactly these roles: service name to roles, each service in its audience; realm `core` unless told. */
+/**
+ * Issues a token with exactly these roles, by service; each service is in its audience. The realm is `core` by default.
+ */
 export function roleToken(
   access: TestAccess,
   roles: Record<string, string[]>,
@@ -131,7 +133,7 @@ export function roleToken(
   return access.foreignToken(claims, { realm: options.realm ?? 'core' });
 }
 
-/** One request, its answer read whole. `body` is sent as JSON unless it is a text. */
+/** Sends one request and reads the whole response. Sends `body` as JSON unless it is a string. */
 export async function call(
   url: string,
   options: { method?: string; token?: string | undefined; body?: unknown; headers?: Record<string, string> } = {},
@@ -170,7 +172,7 @@ function via(databaseUrl: string, host: string | undefined): string {
   return url.href;
 }
 
-/** The directory's entries name the port that the server got. */
+/** Runs once the server listens, because the directory's entries contain its port. */
 async function seed(databaseUrl: string, url: string, log: Logger): Promise<void> {
   const pool = createPool({ url: databaseUrl, size: 1, log, metrics: createMetrics() });
   try {

@@ -1,8 +1,8 @@
-// Forms that cannot be processed, made by SQL because no request may make them: content that Postgres stores and cannot
-// read, values at the end of their range, and rows that a constraint refuses to change.
+// Makes forms that cannot be processed, by SQL because no request can create them: content that Postgres stores and
+// cannot read, values at the end of their range, and rows that a trigger refuses to change.
 import type pg from 'pg';
 
-/** What is wrong with a form: each is set on forms that exist. */
+/** SET clauses that break an existing form, by what is wrong with it. */
 export const poisons: Record<string, string> = {
   'a NUL in data': String.raw`data = '{"q":1,"\u0000":"\u0000"}'`,
   'a NUL in the name of a file': String.raw`files = '{"a\u0000b":"urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a551"}'`,
@@ -20,7 +20,7 @@ export async function poison(pool: pg.Pool, formIds: readonly string[], assignme
   await pool.query(`UPDATE forms SET ${assignment} WHERE id = ANY ($1)`, [formIds]);
 }
 
-/** From here on, a statement that writes an outbox row of these forms fails with a data exception. */
+/** From now on, statements that write an outbox row for these forms fail with a data exception. */
 export async function refuseOutboxRows(pool: pg.Pool, formIds: readonly string[]): Promise<void> {
   await pool.query(`
     CREATE TABLE IF NOT EXISTS refused_forms (form_id uuid PRIMARY KEY);
@@ -35,7 +35,7 @@ export async function refuseOutboxRows(pool: pg.Pool, formIds: readonly string[]
   await pool.query('INSERT INTO refused_forms SELECT unnest($1::uuid[])', [formIds]);
 }
 
-/** From here on, a statement that changes these forms fails with a data exception. */
+/** From now on, statements that change these forms fail with a data exception. */
 export async function refuseFormChanges(pool: pg.Pool, formIds: readonly string[]): Promise<void> {
   await pool.query(`
     CREATE TABLE IF NOT EXISTS unchangeable (form_id uuid PRIMARY KEY);

@@ -1,4 +1,4 @@
-// The databases that tests get.
+// Tests the databases that `createTestDatabase` makes.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

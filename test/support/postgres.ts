@@ -1,5 +1,5 @@
-// A migrated database of its own for each test file, on the Postgres that global-setup started. Copies of a template
-// made once per set of migrations are what makes that quick.
+// Gives each test file its own migrated database, on the Postgres server that global-setup started. Databases are
+// copies of a template that is made once for each set of migrations, which is fast.
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,20 +12,20 @@ import { migrate } from '../../src/service/postgres/migrate.ts';
 
 export interface TestDatabase {
   url: string;
-  /** Removes the database, connections that are still open included. */
+  /** Removes the database, even if connections are still open. */
   drop(): Promise<void>;
 }
 
 const templateLock = 5_151_027;
 
-/** A new database, migrated with the files of `migrationsDirectory`; an empty one without it. */
+/** Creates a database with the migrations of `migrationsDirectory`, or an empty one without it. */
 export async function createTestDatabase(migrationsDirectory?: string): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const url = databaseUrl(name);
   await asAdministrator(async (client) => {
     const template =
       migrationsDirectory === undefined ? 'template1' : await ensureTemplate(client, migrationsDirectory);
-    // Copying files takes Postgres less time than copying by its log (decision 0027).
+    // For Postgres, copying files is faster than copying through its log (decision 0027).
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
     await copyRoleSettings(client, template, name);
   });
@@ -39,7 +39,10 @@ export async function createTestDatabase(migrationsDirectory?: string): Promise<
   };
 }
 
-/** A pool's end resolves before its connections have gone, and one that is cut off then is an error that nobody hears. */
+/**
+ * Waits until all connections have closed. A pool's `end` resolves earlier, and a connection that the server then cuts
+ * raises an error that nothing handles.
+ */
 async function untilLeft(client: pg.Client, name: string): Promise<void> {
   for (let tries = 0; tries < 40; tries += 1) {
     const { rowCount } = await client.query('SELECT FROM pg_stat_activity WHERE datname = $1', [name]);
@@ -48,7 +51,10 @@ async function untilLeft(client: pg.Client, name: string): Promise<void> {
   }
 }
 
-/** Settings of the role in a database, such as the time limits that `migrate` sets, are no part of a template. */
+/**
+ * Copies the role's settings in a database, such as the time limits that `migrate` sets, because templates do not
+ * include them.
+ */
 async function copyRoleSettings(client: pg.Client, template: string, name: string): Promise<void> {
   const { rows } = await client.query<{ sql: string }>(
     `SELECT format('ALTER ROLE %I IN DATABASE %I SET %I = %L', r.rolname, $2::text,
@@ -63,7 +69,7 @@ async function copyRoleSettings(client: pg.Client, template: string, name: strin
 
 const silentLog = pino({ level: 'silent' });
 
-/** Test files run in parallel processes; the first makes the template, the others wait for it. */
+/** Test files run in parallel processes: the first one makes the template while the others wait. */
 async function ensureTemplate(client: pg.Client, directory: string): Promise<string> {
   const name = `template_${await hashFiles(directory)}`;
   await client.query('SELECT pg_advisory_lock($1)', [templateLock]);
@@ -77,7 +83,7 @@ async function ensureTemplate(client: pg.Client, directory: string): Promise<str
     await client.query(`CREATE DATABASE ${name}`);
     const lockTimeout = directory === formMigrations.directory ? formMigrations.lockTimeout : undefined;
     await migrate({ url: databaseUrl(name), directory, lockTimeout, log: silentLog });
-    // Marked last, so that a template whose migration failed is made again.
+    // Marked as a template last, so that one whose migration failed is made again.
     await client.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
     return name;
   } finally {

@@ -1,17 +1,17 @@
-// HTTP as it goes over the wire, for requests that no client library would send.
+// HTTP at the byte level, for requests that no client library would send.
 import { connect } from 'node:net';
 
 export interface RawAnswer {
   status: number;
-  /** Lower-case names. */
+  /** Names in lower case. */
   headers: Map<string, string>;
   body: string;
   text: string;
 }
 
 /**
- * Writes `bytes` to a port on loopback and resolves with what comes back until the other side closes, or until a whole
- * answer with a Content-Length is here. `cut`: closes the sending half after writing.
+ * Writes `bytes` to a port on loopback. Resolves with the response once it is complete by its Content-Length, or once
+ * the other side closes. `cut` closes the sending side after writing.
  */
 export function sendRaw(port: number, bytes: string | Buffer, options: { cut?: boolean } = {}): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {

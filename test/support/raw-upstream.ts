@@ -1,15 +1,15 @@
-// A service behind a target that answers with whatever bytes a test gives it, whether HTTP allows them or not. It reads
-// requests well enough to count them.
+// An upstream that responds with exactly the bytes that a test sets, even if HTTP forbids them. It parses requests just
+// enough to count them.
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface RawUpstream {
   url: string;
-  /** The heads of the requests that came, in their order. */
+  /** The heads of the requests, in the order of arrival. */
   heads: string[];
-  /** What each request is answered with, piece by piece. Closes the connection after it where `close` is set. */
+  /** The response to each request, in pieces. With `close`, the connection is closed afterwards. */
   answer: { pieces: (string | Buffer)[]; close?: boolean };
-  /** Whether a connection was closed before its answer was written. */
+  /** True if a connection was closed before its response was written. */
   isCut: boolean;
   forget(): void;
   close(): Promise<void>;

@@ -1,5 +1,4 @@
-// The reconciler as a cluster runs it: a process of its own with an environment, or one run in this process whose clock
-// the test moves.
+// Runs the reconciler as a separate process, as a cluster does, or in this process with a clock that the test can move.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -11,7 +10,7 @@ import { testServiceSecret } from './access.ts';
 import { captureLog } from './captured-log.ts';
 import type { TestPlatform } from './platform.ts';
 
-/** What the reconciler of a test needs to know. */
+/** Returns the environment that the reconciler needs. */
 export function reconcilerEnv({ access, directoryUrl }: TestPlatform, databaseUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
@@ -22,7 +21,7 @@ export function reconcilerEnv({ access, directoryUrl }: TestPlatform, databaseUr
   };
 }
 
-/** One run in this process. */
+/** Runs the reconciler once in this process. */
 export function reconcileHere(
   env: Record<string, string>,
   {
@@ -42,7 +41,7 @@ export function reconcileHere(
 
 export interface ReconcilerProcess {
   kill(signal: NodeJS.Signals): void;
-  /** What it wrote so far. */
+  /** Its output so far. */
   output(): string;
   ended: Promise<{
     code: number | null;

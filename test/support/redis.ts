@@ -1,4 +1,4 @@
-// A real Redis for a test: the system's redis-server on a port of its own, with nothing on disk but what a test asks for.
+// Starts the system's redis-server on a free port. It writes to disk only if a test asks for it.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -10,18 +10,18 @@ import { findFreePort } from '../../dev/listen.ts';
 export interface TestRedis {
   url: string;
   port: number;
-  /** One command, by a connection of the test's own. */
+  /** Sends one command on the test's own connection. */
   command(...args: string[]): Promise<unknown>;
-  /** All that it holds, as a file on disk would have it: keys and values in clear, whatever encoding they have. */
+  /** Returns all keys and values as Redis writes them to disk, uncompressed. */
   dump(): Promise<string>;
-  /** Freezes the process: connections stay, and nothing answers. */
+  /** Freezes the process: connections stay open, but get no response. */
   pause(): void;
   resume(): void;
   close(): Promise<void>;
 }
 
 export interface TestRedisOptions {
-  /** Lines of redis.conf: `['--maxmemory', '1mb']`. */
+  /** Settings of redis.conf, as arguments: `['--maxmemory', '1mb']`. */
   args?: string[];
   mode?: 'server' | 'sentinel';
   port?: number;
@@ -37,7 +37,7 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   const port = options.port ?? (await findFreePort());
   if (options.mode === 'sentinel') await writeFile(join(folder, 'sentinel.conf'), '');
   const child = spawn('redis-server', argumentsOf(options, port, folder), { stdio: ['ignore', 'pipe', 'pipe'] });
-  // A worker that is ended in the middle of a test leaves no server behind.
+  // Kills the server if the worker is ended in the middle of a test.
   const kill = () => void child.kill('SIGKILL');
   process.once('exit', kill);
   await untilReady(child, port);
@@ -75,7 +75,7 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
 function argumentsOf(options: TestRedisOptions, port: number, folder: string): string[] {
   const { args = [], password, username, mode } = options;
   const common = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--daemonize', 'no'];
-  // A Sentinel writes what it learns into its file.
+  // Sentinel needs a configuration file, because it writes its state there.
   if (mode === 'sentinel') return [join(folder, 'sentinel.conf'), '--sentinel', ...common, ...args];
   const quiet = ['--save', '', '--appendonly', 'no', '--rdbcompression', 'no'];
   const secret = password !== undefined && username === undefined ? ['--requirepass', password] : [];

@@ -1,15 +1,18 @@
-// The register API in front of a configuration service: the platform server of this repository in this process, or a
-// real one that the environment names, so that the same suites run against either:
-//   REGISTER_SUITE_CONFIGURATION_URL  the API's base, such as https://configuration.example.org/configuration/v2
-//   REGISTER_SUITE_ACCESS_URL         its access service, such as https://access.example.org/auth
-//   REGISTER_SUITE_CLIENT_ID, REGISTER_SUITE_CLIENT_SECRET
-//                                     a service account in realm core with configured-service and configuration-admin
-//   REGISTER_SUITE_TENANT             URN of a tenant for the suites
-//   REGISTER_SUITE_OTHER_TENANT       URN of another one, which is only read
-//   REGISTER_SUITE_URN_PREFIX         if it is not urn:example
-// Callers of the API always come from an access service of the test's own. Registers get names that nobody else uses,
-// and `close` removes them. Files that run at once would all see the registers of one tenant:
-//   npx vitest run src/forms/registers --no-file-parallelism
+// The register API in front of a configuration service. It is this repository's platform server, or the real one that
+// these variables name, so that the same suites run against both:
+//
+// - REGISTER_SUITE_CONFIGURATION_URL: base URL of the API, such as https://configuration.example.org/configuration/v2
+// - REGISTER_SUITE_ACCESS_URL: its identity provider, such as https://access.example.org/auth
+// - REGISTER_SUITE_CLIENT_ID, REGISTER_SUITE_CLIENT_SECRET: a service account in realm core with configured-service and
+//   configuration-admin
+// - REGISTER_SUITE_TENANT: URN of a tenant for the suites
+// - REGISTER_SUITE_OTHER_TENANT: URN of another tenant, which is only read
+// - REGISTER_SUITE_URN_PREFIX: if it is not urn:example
+//
+// The tokens of the API's callers always come from the test's own identity provider. Registers get unique names, and
+// `close` removes them. Run the files one after another, because they share the registers of one tenant:
+//
+// npx vitest run src/forms/registers --no-file-parallelism
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
@@ -37,30 +40,30 @@ import { createTestDatabase } from './postgres.ts';
 import { type Revisions, revisionsOf } from './revisions.ts';
 
 export interface RegisterBackend {
-  /** Base of the configuration API. */
+  /** Base URL of the configuration API. */
   configurationUrl: string;
   /** Issues the tokens of the API's callers. */
   access: TestAccess;
   tenant: Tenant;
   otherTenant: Tenant;
-  /** By the service's own account, past the API: to look into what is stored, and to bring it about. */
+  /** Reads and writes the stored configuration directly, with the service's own account, without the register API. */
   configuration: Configuration;
-  /** By the same account: what only tests need. */
+  /** Calls that only tests need, with the same account. */
   revisions: Revisions;
-  /** Starts a replica of the API. All of them lock on one database, `lockUrl`. */
+  /** Starts a replica of the API. All replicas take their locks in one database, `lockUrl`. */
   start(options?: ReplicaOptions): Promise<Replica>;
   lockUrl: string;
-  /** A name that no other test has; it is removed in the end. */
+  /** Returns a unique name for a register, which `close` removes. */
   newName(): string;
   close(): Promise<void>;
 }
 
 export interface ReplicaOptions extends Partial<Omit<RegisterPolicyOptions & RegisterLockOptions, 'anonymousReads'>> {
-  /** Reads without a token that an address has in a window. */
+  /** Reads without a token that one address may make in a period. */
   anonymousReads?: { reads: number; seconds: number };
-  /** Instead of the real base: that of a proxy. */
+  /** Used instead of the real base URL, such as that of a proxy. */
   configurationUrl?: string;
-  /** Milliseconds for one call to the configuration service. */
+  /** Timeout of one call to the configuration service, in milliseconds. */
   timeoutMs?: number;
   clock?: Clock;
   trustedProxies?: number;
@@ -72,9 +75,12 @@ export interface Replica {
   routes: Route[];
   configuration: Configuration;
   pool: pg.Pool;
-  /** What its log says so far. */
+  /** The text of its log so far. */
   logText(): string;
-  /** A request below `/form/v1/registers`, by an administrator of the tenant unless told; `token: null` for none. */
+  /**
+   * Sends a request below `/form/v1/registers`, with the token of an administrator of the tenant by default. `token:
+   * null` sends none.
+   */
   request(
     method: string,
     path: string,
@@ -88,7 +94,7 @@ export interface ListedPage {
   page: { after: string | null; next: string | null; size: number };
 }
 
-/** The whole list of the tenant's registers, page by page. Throws for an answer that is no page. */
+/** Reads the whole list of the tenant's registers, page by page. Throws if a response is not a page. */
 export async function listPages(replica: Pick<Replica, 'request'>, top = 100): Promise<ListedPage[]> {
   const pages: ListedPage[] = [];
   for (let after = ''; ; ) {
@@ -101,7 +107,7 @@ export async function listPages(replica: Pick<Replica, 'request'>, top = 100): P
   }
 }
 
-/** Of the real platform that the environment names; undefined where there is none. */
+/** Returns the settings of the real platform that the environment names; undefined if it names none. */
 function realPlatform() {
   const { env } = process;
   const url = env.REGISTER_SUITE_CONFIGURATION_URL;
@@ -117,7 +123,7 @@ function realPlatform() {
   };
 }
 
-/** With a `urnPrefix`, always in front of a platform server of this process. */
+/** Uses the embedded platform server if `urnPrefix` is given. */
 export async function startRegisterBackend(options: { urnPrefix?: string } = {}): Promise<RegisterBackend> {
   const real = options.urnPrefix === undefined ? realPlatform() : undefined;
   const urnPrefix = options.urnPrefix ?? real?.urnPrefix ?? 'urn:example';
@@ -171,7 +177,7 @@ export async function startRegisterBackend(options: { urnPrefix?: string } = {})
     },
     async close() {
       await Promise.all([...replicas].map((replica) => replica.close()));
-      // A platform of our own goes as a whole.
+      // The embedded platform is thrown away with its database; a real one has to be cleaned up.
       if (!platform) await removeAll(own.configuration, [tenant, otherTenant], names);
       await own.close();
       await platform?.close();
@@ -181,7 +187,7 @@ export async function startRegisterBackend(options: { urnPrefix?: string } = {})
   };
 }
 
-/** Only what is there: definitions one after the other, as they are all in one document. */
+/** Removes only what exists. Definitions are removed one after another, because they are properties of one document. */
 async function removeAll(configuration: Configuration, tenants: Tenant[], names: string[]): Promise<void> {
   for (const { id: tenantId } of tenants.filter(({ id }) => id !== '')) {
     const { latest } = await configuration.read('platform', 'configuration-service', { tenantId });
@@ -220,7 +226,7 @@ function connectConfiguration(by: Account, options: ConnectionOptions): Connecti
   const { log } = captureLog();
   const metrics = createPlatformMetrics(createMetrics());
   const common = { agent, log, metrics, clock, timeoutMs, retryDelayMs: 2, circuitResetMs: 300 };
-  // Not the limit of the calls under test: a sign-in takes the time that it takes.
+  // Sign-ins do not use the short timeout of the calls under test.
   const account = createServiceAccount({ ...common, ...by, timeoutMs: 10_000 });
   const client = createPlatformClient({
     ...common,

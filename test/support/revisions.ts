@@ -1,4 +1,4 @@
-// Calls of the configuration service that tests need and no process makes: revisions, and a namespace page by page.
+// Calls of the configuration service that only tests need: revisions, and the pages of a namespace.
 import { z } from 'zod';
 import type { Owner } from '../../src/platform/configuration.ts';
 import {
@@ -11,13 +11,13 @@ import type { PlatformClient } from '../../src/platform/http-client.ts';
 import { pathOf } from '../../src/platform/url-path.ts';
 
 export interface Revisions {
-  /** Copies the latest revision to the next one. */
+  /** Copies the latest revision to a new one. */
   create(namespace: string, name: string, place: Owner): Promise<Revision>;
-  /** The configuration of one revision, undefined if there is none. */
+  /** Returns the configuration of one revision; undefined if there is none. */
   read(namespace: string, name: string, revision: number, place: Owner): Promise<unknown>;
-  /** Newest first, at most 100. */
+  /** Returns at most 100 revisions, newest first. */
   list(namespace: string, name: string, place: Owner): Promise<Revision[]>;
-  /** Every configuration of a namespace with its active revision, two at a time. */
+  /** Returns every configuration of a namespace with its active revision, in pages of two. */
   entries(namespace: string, place: Owner): Promise<ConfigurationEntry[]>;
 }
 

@@ -1,5 +1,5 @@
-// What one replica of the token handler has for sessions, without its HTTP: store, reader and refreshes, against a real
-// access service. Several of them on one Redis are several replicas.
+// The session code of one token handler replica, without its HTTP server: store, reader and refreshes, against a real
+// identity provider. Several of them on one Redis act as several replicas.
 import { createHmac, randomBytes } from 'node:crypto';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -32,18 +32,20 @@ export interface SessionReplica {
   sessions: Sessions;
   store: SessionStore;
   redis: Redis | undefined;
-  /** A live session of a person, with tokens of the access service unless told; answers its cookie. */
+  /**
+   * Opens a live session of a person and returns its cookie. The tokens come from the identity provider unless given.
+   */
   open(options?: OpenOptions): Promise<OpenedSession>;
-  /** Another session like this one, without a word to the access service. */
+  /** Opens another session like this one, without calling the identity provider. */
   reopen(like: Session, tokens: Omit<TokenSet, 'roles'>): Promise<OpenedSession>;
   read(cookie: string): Promise<LiveSession | undefined>;
-  /** What a call with this cookie would send on, `refused` with 401. */
+  /** Returns the access token that a call with this cookie would forward, or `refused` for 401. */
   call(cookie: string): Promise<string>;
   close(): Promise<void>;
 }
 
 export interface OpenOptions {
-  /** What differs of the access service's answer. */
+  /** Changes to the identity provider's response. */
   answer?: Partial<TokenResponse>;
   tokens?: Partial<TokenSet>;
   session?: Partial<Session>;
@@ -59,25 +61,25 @@ export interface OpenedSession {
 
 export interface SessionReplicaOptions {
   access: TestAccess;
-  /** Where the access service is called; its own address unless told. */
+  /** URL at which to call the identity provider; by default that of `access`. */
   accessUrl?: string;
   clock?: Clock;
   /** Without it, sessions are kept in memory. */
   redisUrl?: string;
   limits?: Partial<SessionLimits>;
   keyRing?: string;
-  /** Stands between the replica and its refreshes. */
+  /** Wraps the refresh function. */
   refresh?: (real: Refresh) => Refresh;
 }
 
-/** Presents a refresh token. */
+/** Redeems a refresh token. */
 export type Refresh = RelyingParty['refresh'];
 
 const replicaClient = { clientId: 'replica-client', secret: 'the secret of the replica client' };
 const replicaKeys = `first:${Buffer.alloc(32, 1).toString('base64')}`;
 const cookieName = 'formgate_session';
 
-/** Makes the client known to the realm `demo` that replicas refresh as. */
+/** Adds the client that replicas refresh as to the realm `demo`. */
 export function addReplicaClient(access: TestAccess): Promise<void> {
   return access.addClient('demo', { ...replicaClient, grants: ['password', 'refresh_token'] });
 }

@@ -1,4 +1,4 @@
-// A token handler with a registered client, and people who sign in to it over plain HTTP. The service's own address is
+// A token handler with a registered client, and people who sign in over plain HTTP. The token handler's own address is
 // the frontend's site.
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
@@ -15,45 +15,48 @@ import { startTestTokenHandler, type TestTokenHandler, type TestTokenHandlerOpti
 export interface SessionWorld {
   handler: TestTokenHandler;
   redis: TestRedis | undefined;
-  /** Of the site: where the token handler answers. */
+  /** Origin of the site, where the token handler listens. */
   site: string;
   clientId: string;
-  /** Address of an endpoint of the client: `auth`, `callback`, `logout`. */
+  /** Returns the address of an endpoint of the client: `auth`, `callback`, `logout`. */
   clientUrl(endpoint: string, query?: Record<string, string>, client?: { site?: string; clientId?: string }): string;
-  /** The address that starts a sign-in to the tenant `Demo`. */
+  /** Returns the address that starts a sign-in to the tenant `Demo`. */
   authUrl(query?: Record<string, string>, client?: { site?: string; clientId?: string }): string;
-  /** From the start to the callback, whose address it answers without asking for it. */
+  /** Goes through a sign-in up to the callback, and returns the callback's address without fetching it. */
   toCallback(browser: SiteBrowser, start?: string, email?: string): Promise<URL>;
-  /** From the start to where the sign-in ends. */
+  /** Goes through a whole sign-in. */
   signIn(browser?: SiteBrowser, options?: { start?: string; email?: string }): Promise<SignedInBrowser>;
   sessions(browser: SiteBrowser, headers?: Record<string, string>): Promise<Visit>;
-  /** What is stored of a session in Redis, opened. */
+  /** Reads a session from Redis, decrypted. */
   stored(handle: string): Promise<FoundSession>;
-  /** Stores the session's tokens without their ID token, as an older version left them. */
+  /** Stores the session's tokens without their ID token, as an older version would have. */
   dropIdToken(handle: string): Promise<void>;
-  /** Stores the session's tokens as if its access token, which is good as long as before, ended so soon. */
+  /**
+   * Makes the stored access token look as if it expires after `milliseconds`. The token itself stays valid as long as
+   * before.
+   */
   shortenToken(handle: string, milliseconds: number): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface SignedInBrowser {
   browser: SiteBrowser;
-  /** The answer of the callback. */
+  /** The response of the callback. */
   landed: Visit;
   csrf: string;
-  /** Public handle. */
+  /** Public handle of the session. */
   handle: string;
 }
 
 export interface SessionWorldOptions extends TestTokenHandlerOptions {
   store?: 'redis' | 'memory';
   client?: Record<string, unknown>;
-  /** Further frontends' sites that may be called back. */
+  /** Sites of other frontends that are allowed as callbacks. */
   sites?: string[];
 }
 
 export const cookieName = 'formgate_session';
-/** What the demo realm's people have as passwords. */
+/** The passwords of the demo realm's people. */
 const passwordOf = (email: string) => email.split('@', 1)[0] ?? '';
 
 export async function startSessionWorld(options: SessionWorldOptions = {}): Promise<SessionWorld> {
@@ -102,7 +105,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
       const begun = await browser.request(start);
       if (begun.status >= 400) throw new Error(`sign-in did not start: ${begun.status} ${begun.text}`);
       const form = await browser.follow(begun, isCallback);
-      // Whoever is signed in at the access service is asked nothing.
+      // The identity provider shows no form to a person who is signed in already.
       if (form.location) return form.location;
       const sent = await browser.submit(form, { username: email, password: passwordOf(email) });
       const { location } = await browser.follow(sent, isCallback);
@@ -119,7 +122,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
     },
     sessions: (browser, headers = {}) => browser.request(`${site}/token-handler/sessions`, { headers }),
     async stored(handle) {
-      // Its own connection may still be finding Redis again.
+      // The inspector's connection may still be reconnecting to Redis.
       for (let waited = 0; inspector && !(await inspector.redis.isReachable()) && waited < 10_000; waited += 50)
         await delay(50);
       const found = await inspector?.sessions.read(handle);
@@ -144,7 +147,7 @@ export async function startSessionWorld(options: SessionWorldOptions = {}): Prom
   return world;
 }
 
-/** Another replica's view of the same Redis. */
+/** Reads the same Redis as another replica would. */
 function createInspector({ url }: TestRedis, handler: TestTokenHandler) {
   const limits = { maxAge: handler.config.SESSION_MAX_AGE, idle: handler.config.SESSION_IDLE };
   const log = pino({ level: 'silent' });

@@ -1,10 +1,10 @@
-// A browser of a frontend's site for a test: it keeps cookies as browsers do (by host and path), makes one request at a
-// time, follows redirects when told to, and lets a test see and change everything. It runs no scripts.
+// A browser for tests of a frontend's site. It keeps cookies by host and path, makes one request at a time, follows
+// redirects only when told to, and lets a test read and change its state. It runs no scripts.
 export interface Visit {
   url: URL;
   status: number;
   headers: Headers;
-  /** Where it wants to go on, absolute. */
+  /** The redirect target, as an absolute URL. */
   location: URL | undefined;
   text: string;
   /** The `Set-Cookie` lines. */
@@ -16,14 +16,14 @@ export interface SiteBrowser {
     url: string | URL,
     init?: { method?: string; headers?: Record<string, string>; body?: URLSearchParams | string },
   ): Promise<Visit>;
-  /** Follows redirects until there is none, or one that `stopAt` names: that one is not asked for. */
+  /** Follows redirects until there are none, or up to an address that `stopAt` matches, which is not fetched. */
   follow(visit: Visit, stopAt?: (url: URL) => boolean): Promise<Visit>;
-  /** Sends the form of the page with these fields, hidden ones included. */
+  /** Submits the page's form with these fields and its hidden ones. */
   submit(visit: Visit, fields: Record<string, string>): Promise<Visit>;
   cookie(url: string | URL, name: string): string | undefined;
-  /** Plants a cookie, or with undefined removes it. */
+  /** Sets a cookie, or removes it if `value` is undefined. */
   setCookie(url: string | URL, name: string, value: string | undefined): void;
-  /** Another browser with the same cookies. */
+  /** Returns another browser with the same cookies. */
   copy(): SiteBrowser;
 }
 

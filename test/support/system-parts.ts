@@ -1,5 +1,6 @@
-// What a machine may lack: Redis and Chromium are no npm packages. Tests that need a missing one are left out, file by
-// file and with one line that says so. Continuous integration installs both, so there nothing is left out: it fails.
+// Programs that a machine may lack because npm does not install them: Redis and Chromium. Test files that need a
+// missing program are skipped, with one line that says so. In CI nothing is skipped, so a missing program fails the
+// run.
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -7,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 interface SystemPart {
   name: string;
   programs: string[];
-  /** The support file that starts it: whatever imports that needs the part. */
+  /** The support file that starts the program. Test files that import it need the program. */
   support: string;
   install: string;
 }
@@ -23,7 +24,9 @@ const parts: SystemPart[] = [
   },
 ];
 
-/** Test files, by path from the project's folder, that cannot run here. Prints a line for each missing part. */
+/**
+ * Returns the test files that cannot run here, by path from the project root. Prints a line for each missing program.
+ */
 export function leftOut(env: NodeJS.ProcessEnv = process.env): string[] {
   if (env.CI) return [];
   return parts.filter(isMissing).flatMap(({ name, support, install }) => {
@@ -40,7 +43,7 @@ function isMissing({ programs }: SystemPart): boolean {
   return programs.every((program) => spawnSync(program, ['--version'], { stdio: 'ignore' }).error !== undefined);
 }
 
-/** Directly or through other files under test/. */
+/** Returns the test files that import a file, directly or through other files under test/. */
 export function testsThatImport(support: string): string[] {
   const files = globSync('{src,reconciler,dev,test}/**/*.ts', { cwd: root, exclude: ['test/fixtures/**'] });
   const importers = new Map<string, string[]>();

@@ -1,5 +1,5 @@
-// A token handler whose client has targets, with a recording upstream behind them and somebody who has signed in. Requests
-// go out byte for byte as a test writes them.
+// A token handler whose client has targets, with a recording upstream and a person who has signed in. Requests are sent
+// byte for byte as a test writes them.
 
 import {
   type ClientRequest,
@@ -21,15 +21,15 @@ import { startUpstream, type Upstream } from './upstream.ts';
 export interface TargetWorld extends SessionWorld {
   upstream: Upstream;
   person: Person;
-  /** Signs somebody else in, or the same person again. */
+  /** Signs in another person, or the same person again. */
   enter(email?: string): Promise<Person>;
-  /** An entry of the directory, in the tenant's namespace. Seen at once. */
+  /** Saves an entry of the directory in the tenant's namespace. It takes effect before the promise resolves. */
   direct(service: string, url: string): Promise<void>;
-  /** Another replica, once it is ready. */
+  /** Starts another replica and waits until it is ready. */
   replica(env?: Record<string, string>): Promise<RunningService>;
-  /** To the target `api`, as the person, unless told. */
+  /** Sends a request, by default to the target `api` as `person`. */
   send(options?: Sending): Promise<Sent>;
-  /** The same, for a test that writes the body and reads the answer by itself. */
+  /** Like `send`, for a test that writes the body and reads the response itself. */
   start(options?: Sending): Started;
 }
 
@@ -42,17 +42,17 @@ export interface Person {
 
 export interface Sending {
   method?: string;
-  /** Behind the id of the target `api`, as it is. */
+  /** Path after the id of the target `api`, sent unchanged. */
   path?: string;
-  /** In place of all of the address. */
+  /** Used instead of the whole request target. */
   target?: string;
   headers?: OutgoingHttpHeaders;
   body?: string | Buffer;
-  /** Null: nobody. */
+  /** Null sends no session. */
   as?: Person | null;
-  /** Without the CSRF header. */
+  /** True to omit the CSRF header. */
   unprotected?: boolean;
-  /** Another replica. */
+  /** URL of another replica. */
   url?: string;
 }
 
@@ -67,13 +67,13 @@ export interface Sent {
   rawHeaders: string[];
   text: string;
   trailers: NodeJS.Dict<string>;
-  /** Last segment of a problem's type. */
+  /** Last segment of the problem's type. */
   problem: string | undefined;
 }
 
 const namespace = 'demo';
 export const targetUrn = (service: string) => `urn:example:${namespace}:${service}`;
-/** Under which the target `api` stands at the upstream. */
+/** The upstream path of the target `api`. */
 export const basePath = '/base/v1';
 
 export async function startTargetWorld(options: SessionWorldOptions = {}): Promise<TargetWorld> {
@@ -83,13 +83,13 @@ export async function startTargetWorld(options: SessionWorldOptions = {}): Promi
     upstream: targetUrn(service),
   }));
   targets.push({ id: 'My target_1', upstream: targetUrn('api:v1') });
-  // The platform server itself, at 127.0.0.1.
+  // The platform server itself, on 127.0.0.1.
   targets.push({ id: 'platform', upstream: 'urn:example:platform:directory-service:v2' });
   const sessions = await startSessionWorld({ ...options, client: { targets, ...options.client } });
   const directory = openDirectory(sessions.handler.platform.databaseUrl);
   const direct = async (service: string, url: string) => {
     await directory.save({ namespace, service, url });
-    // What was read before is served once more, while it is read again.
+    // An expired cache entry is served once more while it is being refreshed.
     await new Promise((resolve) => setTimeout(resolve, 60));
     await send(world, { target: `/token-handler/v1/targets/${service.split(':', 1)[0]}/warm-up` });
     await new Promise((resolve) => setTimeout(resolve, 60));
@@ -131,7 +131,7 @@ function openDirectory(databaseUrl: string) {
   return { save: createDirectoryStore(pool).save, close: () => pool.end() };
 }
 
-/** The headers with which a person's browser would call. */
+/** The headers that a person's browser would send. */
 function headersOf(person: Person | null, unprotected = false): OutgoingHttpHeaders {
   if (!person) return {};
   return { Cookie: person.cookie, ...(!unprotected && { 'X-XSRF-TOKEN': person.csrf }) };

@@ -1,6 +1,6 @@
-// Stands between a client and a server of any protocol. Shut, it is a server that is stopped: connections that stand are
-// cut, new ones are refused. Frozen, it is one that hangs: connections are taken, and nothing goes through. Stranded, only
-// the connections that stand hang, as after a firewall has forgotten them.
+// A TCP proxy that simulates outages. Shut: like a stopped server, it closes open connections and refuses new ones.
+// Frozen: it accepts connections but forwards nothing. Stranded: only the connections that are open at that moment
+// hang, as after a firewall has dropped its state.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface TcpGate {
@@ -8,7 +8,9 @@ export interface TcpGate {
   shut(): Promise<void>;
   freeze(): void;
   strand(): void;
-  /** Passes everything again: new connections to `port` where given, for a server that came back elsewhere. */
+  /**
+   * Forwards everything again. With `port`, new connections go to that port, for a server that was restarted elsewhere.
+   */
   open(port?: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,17 +1,17 @@
-// Stands before a real access service and does to refreshes what its test says; everything else it passes on. It
-// remembers which refresh tokens were presented.
+// A proxy in front of a real identity provider that treats refreshes as its test chooses and forwards everything else.
+// It records the refresh tokens that clients present.
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * - a number of milliseconds: passed on after that time
- * - `hang`: taken, and never answered; the access service never hears of it
- * - `reset`: the connection breaks before an answer; the access service never hears of it
- * - `lost answer`: the access service did what was asked, and the connection breaks before its answer
- * - `half an answer`: the same, with half of the answer
- * - `status`: that answer; the access service never hears of it
+ * - a number: forwards the request after this many milliseconds
+ * - `hang`: never responds; the identity provider never receives the request
+ * - `reset`: the connection breaks before a response; the identity provider never receives the request
+ * - `lost answer`: the identity provider processes the request, but the connection breaks before its response
+ * - `half an answer`: the same, with half of the response
+ * - `status`: a response with this status; the identity provider never receives the request
  */
 export type RefreshFate =
   | number
@@ -24,16 +24,19 @@ export type RefreshFate =
 export interface TokenDoor {
   /** `http://127.0.0.1:<port>/auth` */
   url: string;
-  /** Refresh tokens in the order in which they came. */
+  /** Refresh tokens, in the order of arrival. */
   presented: string[];
-  /** From the next refresh on. */
+  /** Takes effect from the next refresh on. */
   set(fate: RefreshFate): void;
-  /** Lets something happen after each code was redeemed, before its answer is passed on. It is told that answer. */
+  /**
+   * Sets a function that runs after each code was redeemed and before the response is forwarded. It receives that
+   * response.
+   */
   afterCodes(happens: (answer: string) => Promise<void>): void;
   close(): Promise<void>;
 }
 
-/** `accessUrl` ends in `/auth`. */
+/** `accessUrl` must end in `/auth`. */
 export async function startTokenDoor(accessUrl: string): Promise<TokenDoor> {
   const target = new URL(accessUrl).origin;
   const presented: string[] = [];

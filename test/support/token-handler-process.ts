@@ -1,5 +1,5 @@
-// A token handler in a process of its own, started as production starts it: for tests and benches that measure a process,
-// or kill one.
+// A token handler in a separate process, started as in production, for tests and benches that measure or kill the
+// process.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open, readFile } from 'node:fs/promises';
@@ -11,27 +11,27 @@ export interface TokenHandlerProcess {
   url: string;
   metricsUrl: string;
   child: ChildProcess;
-  /** Of the process as a whole, as Linux counts it. */
+  /** Resident memory of the process, as Linux counts it. */
   residentBytes(): Promise<number>;
-  /** Of the heap, what is in use once its garbage is collected. */
+  /** Bytes of the heap in use after a garbage collection. */
   liveHeapBytes(): Promise<number>;
   metric(name: string): Promise<number>;
-  /** SIGTERM, and waits for its end. */
+  /** Sends SIGTERM and waits for the process to end. */
   stop(): Promise<void>;
 }
 
 export interface TokenHandlerProcessOptions {
-  /** All of its configuration but its ports. */
+  /** Its whole configuration except the ports. */
   env: Record<string, string>;
-  /** Where its log goes; nowhere without it. */
+  /** File for its log; without it, the log is discarded. */
   logFile?: string;
   nodeFlags?: string[];
 }
 
 const project = join(import.meta.dirname, '../..');
-// Decision 0013
+// The Node flags of decision 0013.
 export const productionFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
-// Node itself has no way to be told from outside to collect its garbage.
+// Runs the garbage collector on SIGUSR2, because Node offers no way to trigger it from outside.
 export const collector = ['--expose-gc', '--import', 'data:text/javascript,process.on("SIGUSR2",()=>globalThis.gc())'];
 
 export async function startTokenHandlerProcess(options: TokenHandlerProcessOptions): Promise<TokenHandlerProcess> {
@@ -78,7 +78,7 @@ async function launch({ env, logFile, nodeFlags = [] }: TokenHandlerProcessOptio
     stdio: ['ignore', log?.fd ?? 'ignore', 'inherit'],
   });
   await log?.close();
-  // A worker that is ended in the middle of a test leaves no process behind.
+  // Kills the process if the worker is ended in the middle of a test.
   const kill = () => void child.kill('SIGKILL');
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));

@@ -1,5 +1,5 @@
-// A whole token handler for a test: a platform with a real access service, a database of its own, and the service in
-// this process, wired as its main would.
+// A whole token handler for a test: a platform with a real identity provider, a database, and the service in this
+// process, composed as its main would.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tenant } from '../../src/service/auth/identity.ts';
@@ -15,31 +15,33 @@ import { type CapturedLog, captureLog } from './captured-log.ts';
 import { type Answered, call, roleToken, startTestPlatform, type TestPlatform } from './platform.ts';
 import { createTestDatabase } from './postgres.ts';
 
-/** The initial access token of the embedded access service's realms. */
+/** The initial access token of the embedded identity provider's realms. */
 export const registrationToken = 'demo-registration-token';
 
 export interface TestTokenHandler {
   platform: TestPlatform;
-  /** Realm `demo`. */
+  /** The tenant of the realm `demo`. */
   tenant: Tenant;
-  /** Of the service, without path. */
+  /** Base URL of the service, without a path. */
   url: string;
   metricsUrl: string;
   databaseUrl: string;
   config: TokenHandlerConfig;
   env: Record<string, string>;
   log: CapturedLog;
-  /** Bearer of a token-handler-admin of a realm; `demo` unless told. */
+  /** Returns a token of a token-handler-admin in a realm; `demo` by default. */
   adminToken(realm?: string): Promise<string>;
-  /** One request below /token-handler/v1. */
+  /** Sends one request below /token-handler/v1. */
   api(path: string, options?: Parameters<typeof call>[1]): Promise<Answered>;
-  /** Replaces clients of the tenant, or of core, in the configuration, and waits until the service knows. */
+  /**
+   * Replaces the clients of the tenant, or of core, in the configuration, and waits until the service has read them.
+   */
   configure(clients: Record<string, unknown>, place?: { core: true } | { tenant: Tenant }): Promise<void>;
-  /** Registers a configured client by the endpoint. */
+  /** Registers a configured client through the API. */
   register(clientId: string, options?: { authCallbackUrl?: string; realm?: string }): Promise<Answered>;
-  /** Rows of its database. */
+  /** Queries the token handler's database. */
   rows<Row extends object>(sql: string, parameters?: unknown[]): Promise<Row[]>;
-  /** Another replica on the same database. */
+  /** Starts another replica on the same database. */
   startReplica(options?: ReplicaOptions): Promise<RunningService>;
   close(): Promise<void>;
 }
@@ -53,14 +55,17 @@ export interface ReplicaOptions {
 }
 
 export interface TestTokenHandlerOptions extends ReplicaOptions {
-  /** Instead of one of its own, which closes with the token handler. */
+  /** Used instead of a new platform. The token handler closes it. */
   platform?: TestPlatform;
-  /** Where the token handler reaches the access service and the directory, such as a proxy that breaks calls. */
+  /**
+   * Addresses at which the token handler calls the identity provider and the directory, such as a proxy that breaks
+   * calls.
+   */
   accessUrl?: string;
   directoryUrl?: string;
-  /** `DIR_…` overrides of the directory, such as a proxy that breaks calls to one service. */
+  /** `DIR_…` addresses that override the directory, such as a proxy that breaks calls to one service. */
   directory?: Record<string, string>;
-  /** URL of a Redis for the sessions; in memory without it. */
+  /** URL of a Redis for the sessions; without it, they are kept in memory. */
   redis?: string;
 }
 
@@ -81,7 +86,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     DATABASE_URL: database.url,
     DIRECTORY_URL: options.directoryUrl ?? platform.directoryUrl,
     CLIENT_SECRET: testServiceSecret(access.urns.service('token-handler')),
-    // What a test configures should be seen soon.
+    // A short lifetime, so that the service soon reads what a test configures.
     PLATFORM_CACHE_TTL: 'PT0.05S',
     KEY_RING: `test:${randomBytes(32).toString('base64')}`,
     DRAIN_DEADLINE: 'PT2S',
@@ -121,7 +126,7 @@ export async function startTestTokenHandler(options: TestTokenHandlerOptions = {
     adminToken,
     async configure(clients, place = { tenant }) {
       await configure(platform, clients, place);
-      // What was read before is served once more, while it is read again.
+      // An expired cache entry is served once more while it is being refreshed.
       await sleep(60);
       const token = await adminToken('tenant' in place ? place.tenant.realm : undefined);
       await api('/clients', { token });

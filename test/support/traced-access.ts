@@ -1,14 +1,14 @@
-// A real access service that tells which registered clients it has at the moment, so that a test can see orphans.
+// A real identity provider that lists its registered clients, so that a test can find orphans.
 import { createMemoryEntityStore, type EntityStore } from '../../dev/access/entity-store.ts';
 import { systemClock } from '../../src/service/clock.ts';
 import { startTestAccess, type TestAccess } from './access.ts';
 
 export interface TracedAccess extends TestAccess {
-  /** Ids of the clients that were registered and not deleted. */
+  /** Returns the ids of the clients that are registered and not deleted. */
   registeredClients(): string[];
   /** Deletes a registered client of the realm `demo`, as its administrator would in the console. */
   removeClient(clientId: string): Promise<void>;
-  /** Whether the token endpoint of the realm `demo` takes this client's secret. */
+  /** True if the token endpoint of the realm `demo` accepts this client's secret. */
   accepts(clientId: string, secret: string): Promise<boolean>;
 }
 
@@ -28,7 +28,7 @@ export async function startTracedAccess(): Promise<TracedAccess> {
         headers: { authorization: `Basic ${credentials}` },
         body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'nonsense' }),
       });
-      // 400 for the refresh token, 401 for the client.
+      // 400 rejects the refresh token; 401 would reject the client.
       return status === 400;
     },
   };

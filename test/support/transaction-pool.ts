@@ -1,18 +1,18 @@
-// Stands before Postgres as a PgBouncer that pools transactions does: each transaction of a client runs on the server
-// connection that is free at that moment, the longest unused first, so that nothing a session keeps is there next time.
-// It refuses the startup parameters that PgBouncer refuses. Who connects is not asked for a password.
+// A proxy in front of Postgres that pools transactions as PgBouncer does. Each transaction runs on the free server
+// connection that has been idle longest, so session state does not carry over from one to the next. It refuses the
+// startup parameters that PgBouncer refuses, and asks clients for no password.
 import { once } from 'node:events';
 import { createServer, Socket } from 'node:net';
 import pg from 'pg';
 
 export interface TransactionPool {
-  /** `127.0.0.1:<port>`, in place of the host of a connection string. */
+  /** `127.0.0.1:<port>`, to replace the host of a connection string. */
   host: string;
-  /** Text of every statement so far. */
+  /** The text of every statement so far. */
   statements: string[];
   /** Names of prepared statements that outlive their transaction. */
   prepared: string[];
-  /** How often a client got another server connection than it had for the transaction before. */
+  /** How often a transaction ran on another server connection than the client's previous one. */
   switches(): number;
   close(): Promise<void>;
 }
@@ -25,15 +25,15 @@ interface ServerConnection {
 interface ClientConnection {
   socket: Socket;
   server: ServerConnection | undefined;
-  /** The one that it had last. */
+  /** The previous server connection. */
   last?: ServerConnection;
-  /** What it has said while it waits for a server connection. */
+  /** Messages received while the client waits for a server connection. */
   waiting: Buffer[];
-  /** Answers that it is still to get. */
+  /** Number of responses that the client still expects. */
   outstanding: number;
 }
 
-/** `size` server connections for each database, at most. */
+/** Opens at most `size` server connections for each database. */
 export async function startTransactionPool(upstream: string, size = 4): Promise<TransactionPool> {
   const pools = new Map<string, ReturnType<typeof createServers>>();
   const sockets = new Set<Socket>();
@@ -72,7 +72,7 @@ function databaseOf(upstream: string, database: string): string {
 
 const allowedParameters = new Set(['user', 'database', 'client_encoding', 'application_name', 'datestyle', 'timezone']);
 
-/** Answers the startup of a client; the database that it names, or undefined where it was refused. */
+/** Responds to a client's startup. Returns the database that it names, or undefined if it was refused. */
 async function readStartup(socket: Socket): Promise<string | undefined> {
   for (;;) {
     const [packet] = (await once(socket, 'data')) as [Buffer];
@@ -137,7 +137,7 @@ function createServers(
     openIfWanted();
   }
 
-  /** Whoever waits must not wait for a connection that has gone. */
+  /** Waiting clients are disconnected if the server cannot be reached. */
   function openIfWanted(): void {
     if (isClosed || queue.length === 0 || all.size + opening >= size) return;
     opening += 1;
@@ -154,7 +154,7 @@ function createServers(
     } finally {
       opening -= 1;
     }
-    // From here on the connection is ours: the library has only signed in.
+    // From here on this file reads the socket; the library was only needed to sign in.
     socket.removeAllListeners();
     const server: ServerConnection = { socket, client: undefined };
     all.add(server);
@@ -163,7 +163,7 @@ function createServers(
       'data',
       createReader((type, packet) => {
         const { client } = server;
-        // What the server says to nobody, such as a notification, is lost.
+        // Drops messages that no client is assigned to receive, such as notifications.
         if (!client) return;
         client.socket.write(packet);
         if (type !== 'Z') return;
@@ -209,7 +209,7 @@ function createServers(
   };
 }
 
-/** Cuts a stream into the protocol's messages: a type, a length, a content. */
+/** Splits a stream into the protocol's messages: a type, a length, a content. */
 function createReader(handle: (type: string, packet: Buffer) => void): (chunk: Buffer) => void {
   let rest = Buffer.alloc(0);
   return (chunk) => {

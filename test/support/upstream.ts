@@ -1,5 +1,5 @@
-// A service behind a target: a real HTTP server that remembers byte for byte what it was asked, answers as a test tells it
-// to, and speaks enough of the WebSocket protocol to echo. It trusts nobody and refuses nothing.
+// An upstream of a target: a real HTTP server that records each request byte for byte, responds as a test sets it, and
+// echoes WebSocket messages. It accepts every request.
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -7,15 +7,15 @@ import type { Duplex } from 'node:stream';
 
 export interface SeenRequest {
   method: string;
-  /** As it stood in the request line. */
+  /** As in the request line. */
   target: string;
   headers: IncomingMessage['headers'];
-  /** Names and values by turns, as they came. */
+  /** Names and values alternating, in the order received. */
   rawHeaders: string[];
-  /** Of bodies up to 1 MiB. */
+  /** Kept only for bodies of up to 1 MiB. */
   body: string;
   bodyBytes: number;
-  /** Whether the body came to its end. */
+  /** True if the whole body was received. */
   isComplete: boolean;
 }
 
@@ -24,17 +24,17 @@ export type Answer = (request: IncomingMessage, response: ServerResponse) => voi
 export interface Upstream {
   url: string;
   port: number;
-  /** In the order in which they came; a body is there once it has been read. */
+  /** Requests in the order of arrival. The body is complete only once it has been read. */
   seen: SeenRequest[];
-  /** Takes the place of `answerWhenRead`. */
+  /** How to respond; by default `answerWhenRead`. */
   answer: Answer;
-  /** What an upgraded connection is answered with, in place of an echo. */
+  /** Handles an upgraded connection; by default, it echoes. */
   onUpgrade: ((request: IncomingMessage, socket: Duplex) => void) | undefined;
-  /** Open connections. */
+  /** Number of open connections. */
   connections(): number;
   /** Waits until `count` requests have been seen, or fails after 5 s. */
   waitFor(count: number): Promise<SeenRequest[]>;
-  /** The latest; fails where there is none. */
+  /** Returns the latest request; throws if there is none. */
   last(): SeenRequest;
   forget(): void;
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export interface Upstream {
 
 const keptBody = 1_048_576;
 
-/** An empty 200, after the whole body. */
+/** Responds with an empty 200 after the whole body was received. */
 export const answerWhenRead: Answer = (request, response) => {
   request.once('end', () => response.end());
 };
@@ -134,7 +134,7 @@ export function acceptWebSocket(request: IncomingMessage, socket: Duplex, header
   socket.write(`${lines.join('\r\n')}\r\n\r\n`);
 }
 
-/** Sends back texts of up to 125 bytes; answers a close. */
+/** Echoes texts of up to 125 bytes, and responds to a close frame. */
 function echo(request: IncomingMessage, socket: Duplex): void {
   acceptWebSocket(request, socket);
   socket.on('data', (frame: Buffer) => {

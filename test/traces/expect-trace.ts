@@ -9,9 +9,12 @@ import { documentedModules, groupsOf, withTrace } from './trace-page.ts';
 const root = join(import.meta.dirname, '../..');
 const pagePath = join(root, 'docs/ARCHITECTURE.md');
 
-/** The most modules besides the shared ones, the most of src/service/http, and the most lines of each of these. */
+/**
+ * Limits of a trace: its modules outside of the shared ones and of src/service/http, its modules of src/service/http,
+ * and the lines of each of the latter.
+ */
 const most = { own: 6, http: 8, lines: 250 };
-/** They run by timers, whatever is requested. */
+/** Modules that timers run, independently of requests. */
 export const watchers = [
   'src/service/operations/event-loop-watch.ts',
   'src/service/postgres/pool-watch.ts',
@@ -20,8 +23,8 @@ export const watchers = [
 ];
 
 /**
- * The modules that run in at least two of three recordings of the same request. The first requests are not recorded: they
- * fill caches. The pauses let the log line of a request end before the next recording begins.
+ * Returns the modules that run in at least two of three recordings of the same request. The first two requests are not
+ * counted, because they fill caches. The pauses let the log line of a request end before the next recording begins.
  */
 export async function recordRequest(
   recording: Recording,
@@ -42,7 +45,7 @@ export async function recordRequest(
   return steady.filter((path) => !watchers.includes(path)).sort();
 }
 
-/** Compares with the page, or writes the page where the environment says so. */
+/** Compares the modules with the page, or first writes them to the page if FORMGATE_WRITE_TRACES is set. */
 export function expectTrace(name: string, modules: string[]): void {
   const page = readFileSync(pagePath, 'utf8');
   if (process.env.FORMGATE_WRITE_TRACES) writeFileSync(pagePath, withTrace(page, { name, modules }));

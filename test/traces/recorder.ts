@@ -21,7 +21,8 @@ function start(): string {
 }
 
 /**
- * The modules that ran since `start`, as a JSON array. The callbacks of an inspector session run synchronously here.
+ * Returns the modules that ran since `start`, as a JSON array. The callbacks of an inspector session run synchronously
+ * here.
  */
 function take(): string {
   let modules: string[] = [];
@@ -46,7 +47,7 @@ const server = createServer((socket) => {
   socket.on('error', () => undefined);
   socket.on('data', (command: Buffer) => socket.end(command.toString() === 'start' ? start() : take()));
 });
-// A child process inherits the name of the socket, and is not recorded.
+// A child process inherits TRACE_SOCKET. It cannot listen there, so it is not recorded.
 server.on('error', () => undefined);
 server.listen(process.env.TRACE_SOCKET);
 server.unref();

@@ -11,9 +11,11 @@ export interface Recording {
   /** Environment variables for the process that is recorded. */
   env: Record<string, string>;
   start(): Promise<void>;
-  /** The modules that ran functions since `start`, relative to the repository and sorted. */
+  /**
+   * Ends the recording. Returns the modules that ran functions since `start`, relative to the repository and sorted.
+   */
   take(): Promise<string[]>;
-  /** Removes the socket that an ended process has left. */
+  /** Removes the socket that an ended process left behind. */
   discard(): void;
 }
 
@@ -26,7 +28,7 @@ export function createRecording(): Recording {
         socket.write(command);
         return JSON.parse(await text(socket)) as string[];
       } catch (error) {
-        // The process may not listen yet.
+        // The process may not listen on the socket yet.
         if (attempt === 100) throw error;
         await sleep(50);
       }

@@ -18,10 +18,10 @@ const logFile = join(tmpdir(), `trace-${randomUUID()}.log`);
 const isRegistered = () => readFileSync(logFile, 'utf8').includes('registered at the platform');
 beforeAll(async () => {
   world = await startTargetWorld({ store: 'redis' });
-  // With the usual lifetime of caches.
+  // Use the default lifetime of caches.
   const { PLATFORM_CACHE_TTL: _, ...env } = world.handler.env;
   handler = await startTokenHandlerProcess({ env: { ...env, ...recording.env }, logFile });
-  // Otherwise calls of the registration are recorded.
+  // Wait for the registration at the platform, so that its calls are not recorded.
   for (let waited = 0; !isRegistered() && waited < 60_000; waited += 50) await sleep(50);
 });
 afterAll(async () => {
@@ -31,7 +31,7 @@ afterAll(async () => {
   rmSync(logFile, { force: true });
 });
 
-/** Check by timers, whatever is requested. */
+/** Modules that timers run, independently of requests. */
 const timed = ['sessions/end-watch.ts', 'targets/streams.ts', 'targets/transfer-rate.ts'];
 const isRequested = (path: string) => !timed.some((name) => path.endsWith(name));
 

@@ -1,4 +1,4 @@
-// Reading and writing the section about traces.
+// Tests how the section about traces is read and written.
 import { expect, test } from 'vitest';
 import { documentedModules, withTrace } from './trace-page.ts';
 

@@ -9,7 +9,7 @@ export interface Trace {
 }
 
 export interface ModuleGroups {
-  /** Modules of the processes: those that a reader follows for this request. */
+  /** Modules of the processes, which a reader follows for this request. */
   own: string[];
   /** Modules of src/service/http, which are the same for every request. */
   http: string[];
@@ -28,18 +28,20 @@ export function groupsOf(modules: readonly string[]): ModuleGroups {
   };
 }
 
-/** The text below a heading of the third level, up to the next heading. Undefined if the heading does not exist. */
+/**
+ * Returns the text below a heading of the third level, up to the next heading; undefined if the heading does not exist.
+ */
 function textOf(page: string, name: string): string | undefined {
   const [, text] = page.split(`\n### ${name}\n`);
   return text?.split(/\n##/)[0];
 }
 
-/** The modules that the page lists for a trace, in its order. */
+/** Returns the modules that the page lists for a trace, in the page's order. */
 export function documentedModules(page: string, name: string): string[] {
   return [...(textOf(page, name) ?? '').matchAll(/`((?:src|reconciler)\/[\w/.-]+\.ts)`/g)].map(([, path = '']) => path);
 }
 
-/** The page with the modules of a trace replaced. Modules that stay keep their descriptions and their order. */
+/** Returns the page with the modules of a trace replaced. Modules that stay keep their descriptions and their order. */
 export function withTrace(page: string, { name, modules }: Trace): string {
   const text = textOf(page, name);
   if (text === undefined) throw new Error(`The page has no heading “### ${name}”`);

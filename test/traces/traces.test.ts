@@ -1,5 +1,6 @@
-// The traces in docs/ARCHITECTURE.md are the modules that take part in each request: recorded here in real processes with
-// a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes what was recorded.
+// The traces in docs/ARCHITECTURE.md list the modules that take part in each request. This test records them in real
+// processes with a real Postgres. After a change, FORMGATE_WRITE_TRACES=1 npx vitest run test/traces writes the
+// recorded modules to the page.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +10,7 @@ import { type ReconcilerProcess, reconcilerEnv, spawnReconciler } from '../suppo
 import { expectShort, expectTrace, recordRequest, watchers } from './expect-trace.ts';
 import { createRecording, type Recording } from './recording.ts';
 
-/** Delivers in the background while requests are served. It is part of the trace of a lock and its notice. */
+/** The dispatcher runs in the background during requests. Only the trace of a lock and its notice includes it. */
 const dispatcher = 'src/forms/outbox/';
 
 let world: FormWorld;
@@ -61,7 +62,7 @@ describe('ARCHITECTURE documents the modules of', () => {
   });
 
   it('a submit', async () => {
-    // Outbox rows that are never due, so that platform clients run only for requests and not for deliveries.
+    // Make outbox rows never due, so that platform clients run only for requests and not for deliveries.
     await world.pool.query(`CREATE FUNCTION postpone() RETURNS trigger LANGUAGE plpgsql
       AS $$ BEGIN NEW.not_before := 'infinity'; RETURN NEW; END $$;
       CREATE TRIGGER postponed BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION postpone()`);
@@ -99,7 +100,7 @@ async function recordLock(): Promise<string[]> {
   const delivered = await recording.take();
   expect((await run.ended).code, run.output()).toBe(0);
   recorded.discard();
-  // Logging depends on timers too.
+  // Modules of src/service/operations, such as the log, also run by timers.
   const isTimed = (path: string) => watchers.includes(path) || path.startsWith('src/service/operations/');
   return [...new Set([...locked, ...delivered])].filter((path) => !isTimed(path)).sort();
 }

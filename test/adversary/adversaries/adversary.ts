@@ -16,9 +16,11 @@ export interface Adversary {
   name: string;
   /** What it does, for --help. */
   about: string;
-  /** Which failures of honest users are documented while this adversary works. */
+  /** True for failures of honest users that are documented behaviour while this adversary works. */
   excuses?(failure: Failure): boolean;
-  /** Whether it uses the database itself, so that it cannot run with an adversary that cuts connections to it. */
+  /**
+   * True if the adversary uses the database, so that it cannot run together with one that cuts database connections.
+   */
   needsDatabase?: boolean;
   /** Milliseconds after its end in which honest users may still be affected; by default 300. */
   recovery?: number;

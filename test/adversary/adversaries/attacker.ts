@@ -15,7 +15,7 @@ export interface Order {
 export interface Report {
   id: number;
   complaints: string[];
-  /** Why the adversary failed. */
+  /** The error of the adversary; undefined if it did not fail. */
   failure: string | undefined;
 }
 

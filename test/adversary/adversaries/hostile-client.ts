@@ -1,5 +1,5 @@
-// How adversaries send requests: concurrently, slowly, aborted, or as raw bytes. Whatever the response, and if there is
-// none, nothing here throws.
+// How adversaries send requests: concurrently, slowly, aborted, or as raw bytes. No function here throws if there is no
+// response.
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -48,12 +48,12 @@ export async function send(
   }
 }
 
-/** Repeats `work` in `lanes` concurrent loops until the signal. */
+/** Repeats `work` in `lanes` concurrent loops until the signal is aborted. */
 export async function swarm(signal: AbortSignal, lanes: number, work: () => Promise<unknown>): Promise<void> {
   const lane = async () => {
     while (!signal.aborted) {
       await work().catch(() => undefined);
-      // All processes share this machine: an adversary is one client, and must not take all of the CPU.
+      // All processes share this machine. An adversary acts as one client, so it must not take all of the CPU.
       await delay(10);
     }
   };
@@ -64,7 +64,7 @@ export async function untilAborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await new Promise((done) => signal.addEventListener('abort', done, { once: true }));
 }
 
-/** A connection whose errors are ignored. */
+/** Opens a connection whose errors are ignored. */
 export function open(url: string): Socket {
   const { port } = new URL(url);
   return connect({ port: Number(port), host: '127.0.0.1' }).on('error', () => undefined);
@@ -91,7 +91,7 @@ export function anyReplica(addresses: Addresses, service: Service, random: Rando
   return random.pick(addresses.replicas[service]).url;
 }
 
-/** The head of a proxied request of a signed-in person, as text. */
+/** Returns the head of a proxied request of a signed-in person, as text. */
 export function targetHead(method: string, path: string, { cookie, csrf }: Person, lines: string[] = []): string {
   return [
     `${method} /token-handler/v1/targets/${path} HTTP/1.1`,

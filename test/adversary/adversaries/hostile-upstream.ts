@@ -1,4 +1,5 @@
-// An upstream that responds with broken framing and with disguised active content, and a person whose requests it gets.
+// An upstream that responds with broken framing and with disguised active content, and a person who sends requests to
+// it.
 import { createServer, type Socket } from 'node:net';
 import type { Adversary } from './adversary.ts';
 import { anyReplica, exchange, swarm, targetHead } from './hostile-client.ts';
@@ -73,7 +74,7 @@ export const hostileUpstream: Adversary = {
   },
 };
 
-/** Decision 0029: the token handler adds a sandbox to every document that could run scripts. */
+/** Checks that the token handler added a sandbox to a document that could run scripts (decision 0029). */
 function judge(text: string): string | undefined {
   const [head = ''] = text.split('\r\n\r\n', 1);
   if (!head.startsWith('HTTP/1.1 200') || !text.includes(script)) return undefined;

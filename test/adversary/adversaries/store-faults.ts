@@ -1,5 +1,5 @@
-// Faults of the shared stores: lost connections, an outage of Postgres, a restart of Redis. Meanwhile, requests that
-// need the store may get 503. Nothing is lost, and no one is signed out.
+// Faults of the shared stores: lost connections, an outage of Postgres, a restart of Redis. Requests that need the
+// store may get 503 during the fault. Nothing is lost, and no one is signed out.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '@redis/client';
 import pg from 'pg';
@@ -48,7 +48,7 @@ export const databaseOutage: Adversary = {
 export const redisRestarts: Adversary = {
   name: 'redis-restarts',
   about: 'Redis is shut down and restarted',
-  // A stream may end while it is unknown whether its session is still alive. The browser opens it again.
+  // A stream may end while the token handler cannot check whether its session is alive. The browser then reconnects.
   excuses: (failure) => isStoreFault(failure) || (failure.kind === 'events' && !failure.isWrong),
   recovery,
   async run({ addresses, random, signal }) {

@@ -9,8 +9,8 @@ import type { Adversary } from './adversary.ts';
 import { anyReplica, exchange, open, send, swarm, targetHead, untilAborted } from './hostile-client.ts';
 
 /**
- * Characters that best-fit mappings turn into backslashes, and an encoded ? or # after dots: lenient servers leave the
- * base.
+ * Paths that leave the base path on lenient servers: characters that best-fit mappings turn into backslashes, and an
+ * encoded ? or # after dots.
  */
 const escapes = ['/..%c2%a5', '/..%e2%82%a9', '/..%e2%83%a5', '/..%3f', '/..%23', '/a/..%3F/x', '/..%C2%A5x'];
 
@@ -107,7 +107,7 @@ export const downloadsAfterLogout: Adversary = {
   about: 'a download of known length that continues after the logout',
   async run({ addresses, complain }) {
     const site = addresses.fronts['token-handler'];
-    // A person of its own, whose share of the connections no other adversary uses.
+    // A separate person, so that no other adversary uses this person's share of the connections.
     const person = await signIn(site, 'erin@example.com');
     const socket = open(site);
     let received = 0;
@@ -129,7 +129,7 @@ export const downloadsAfterLogout: Adversary = {
     // Data that is already in buffers may still arrive.
     isSlow = false;
     const loggedOut = Date.now();
-    // Even if the adversary should stop earlier: the product has its own time limit.
+    // Wait even if the signal is aborted earlier, because the product has its own time limit.
     while (!socket.destroyed && Date.now() - loggedOut < longestAfterLogout) await delay(50);
     if (!socket.destroyed && head.startsWith('HTTP/1.1 200'))
       complain(`a download continued for ${longestAfterLogout / 1_000} s after the logout`);
@@ -138,7 +138,7 @@ export const downloadsAfterLogout: Adversary = {
   },
 };
 
-/** The response of the honest upstream; undefined if the request did not reach it. */
+/** Returns the response of the honest upstream; undefined if the request did not reach it. */
 function seenBy(text: string): Seen | undefined {
   if (!text.startsWith('HTTP/1.1 200')) return undefined;
   const json = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);

@@ -58,7 +58,7 @@ async function work(around: Surroundings, { send }: Sender, { email }: Person): 
 /** Milliseconds; much longer than the time between two events. */
 const longestSilence = 5_000;
 
-/** An event stream, which is opened again when it ends. An end that no one caused is a failure. */
+/** Keeps an event stream open: reconnects when it ends. An end that nothing explains is a failure. */
 async function watchEvents(around: Surroundings, { email }: Person, headers: Record<string, string>): Promise<void> {
   const { recorder, signal, world } = around;
   const url = `${world.addresses.fronts['token-handler']}/token-handler/v1/targets/api/events`;

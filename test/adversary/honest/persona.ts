@@ -13,7 +13,7 @@ export interface Surroundings {
   signal: AbortSignal;
 }
 
-/** Runs rounds until the signal. Failed steps have already been recorded. */
+/** Repeats the round until the signal is aborted. Failed steps have already been recorded. */
 export async function live(around: Surroundings, round: () => Promise<void>): Promise<void> {
   while (!around.signal.aborted) {
     await round().catch(() => delay(250));

@@ -10,7 +10,10 @@ export interface Addresses {
   replicas: Record<Service, { url: string; metricsUrl: string }[]>;
   databases: { forms: string; tokenHandler: string; platform: string; administrator: string; names: string[] };
   redisPort: number;
-  /** Tokens of the realm `demo`, whose tenant is honest, and of `other`, whose administrator is an adversary. */
+  /**
+   * The honest tenant has the realm `demo`. The hostile tenant has the realm `other`, and its administrator is an
+   * adversary.
+   */
   tenants: { honest: Tenant; hostile: Tenant };
   tokens: {
     intake: string;

@@ -37,7 +37,7 @@ export interface Replica {
   pid(): number | undefined;
   ready(): Promise<boolean>;
   footprint(): Promise<Footprint>;
-  /** SIGTERM, and SIGKILL after 8 s. */
+  /** Sends SIGTERM, and SIGKILL after 8 s. */
   stop(): Promise<void>;
 }
 
