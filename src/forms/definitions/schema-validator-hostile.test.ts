@@ -1,4 +1,5 @@
-// Hostile schemas must not block the event loop, delay other tenants, exhaust the process, or be run again and again.
+// Checks that hostile schemas do not block the event loop, delay other tenants or exhaust the process, and that they
+// are suspended.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -41,13 +42,13 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
 }
 
 const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
-/** RE2 has no look-ahead, so the native engine runs this pattern. */
+/** A pattern for the native engine, because RE2 does not support look-ahead. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 const trap = { a: `${'a'.repeat(60)}!` };
 const honest = { required: ['name'] };
 const outcome = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
 
-/** Runs the work and returns the longest time in milliseconds for which the event loop was blocked. */
+/** Runs `work` and returns the longest time in milliseconds for which it blocked the event loop. */
 async function longestBlock(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
@@ -81,7 +82,7 @@ describe('a tenant with a hostile schema', () => {
       await validate(honest, {}, { tenantId: 'honest' });
       times.push(performance.now() - started);
     }
-    // Most of them, as the machine may be busy for a moment.
+    // Ignores the slowest attempt, because the machine may be busy for a moment.
     expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(1_000);
     const problems = await Promise.all(hostile);
     expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
