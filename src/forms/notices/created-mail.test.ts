@@ -1,5 +1,5 @@
-// The mail about a created draft: callers cannot flood an address with it, or put their own text into it. Over HTTP, with the
-// real notification service and real mail.
+// The mail about a created draft. Tests that callers can neither flood an address with it nor put their own text into
+// it, over HTTP with the real notification service and real mail.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -31,7 +31,10 @@ async function submit(id: string): Promise<void> {
 const mails = (address: string, subject: RegExp) =>
   forms.platform.mailbox.messages().filter((mail) => mail.to.includes(address) && subject.test(mail.subject));
 
-/** Subjects of the mails about created drafts, once all of these drafts' events were accepted and a later mail has come. */
+/**
+ * Waits until the events of all these drafts were accepted and a later mail has arrived. Returns the number of mails
+ * about created drafts.
+ */
 async function createdMails(address: string, ids: string[]): Promise<number> {
   const accepted = async () => {
     const sql = `SELECT count(*)::int FROM outbox WHERE kind = 'form-created' AND accepted IS NOT NULL AND form_id = ANY($1)`;
