@@ -36,7 +36,7 @@ export interface ExpiryOutcome {
   /** Messages about failures of the infrastructure. */
   failures: string[];
   oldestOverdue: Date | undefined;
-  /** Locked forms whose deletion is more than a day overdue; undefined if not measured. */
+  /** Number of locked forms whose deletion is more than a day overdue; undefined if they were not counted. */
   overdueDeletions: number | undefined;
   /** Number of items that this run quarantined, plus those that others quarantined since the previous run. */
   quarantined: number;

@@ -46,8 +46,8 @@ function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptio
 }
 
 /**
- * Retries the only form of the scan, between two dry runs. Changes it only if both find the same form; otherwise the
- * next run retries it.
+ * Retries the only form of the scan. If this fails again, quarantines the form, but only if a dry run before and a dry
+ * run after the attempt find the same form. Otherwise the next run retries it.
  */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);
