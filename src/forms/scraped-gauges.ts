@@ -24,7 +24,7 @@ export interface ScrapedGaugesOptions<T> {
 
 export function registerScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
   let reading: Promise<T | undefined> | undefined;
-  // The registry collects all gauges together, so they share one reading.
+  // A scrape collects all gauges together, so they share one reading.
   const share = () => {
     reading ??= read()
       .catch(() => undefined)

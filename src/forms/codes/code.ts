@@ -62,8 +62,8 @@ export function sendWait(sent: readonly Date[], now: Date): number {
 
 /**
  * Returns the milliseconds until a code may be tried; 0 means now. `attempts` contains the wrong and the unfinished
- * attempts of the last hour. An unfinished attempt counts until it is abandoned or settled. An abandoned attempt counts
- * as wrong for the hour, because its code may have been wrong.
+ * attempts of the last hour. An unfinished attempt counts for a minute, unless its check ends earlier. After that
+ * minute it is abandoned, and counts as wrong for the rest of the hour, because its code may have been wrong.
  */
 export function attemptWait(attempts: readonly { attempted: Date; wrong: boolean }[], now: Date): number {
   const ends = attempts.map(({ attempted, wrong }) => {

@@ -64,7 +64,7 @@ describe('a used code', () => {
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
     forms.advance(30 * minute);
     expect((await read(id, code)).status).toBe(403);
-    // A call would have used up the code, so the notification service was not called.
+    // A call would have used up the code. It is still stored, so the notification service was not called.
     expect((await keptCode(id)).digest).toEqual(digest);
   });
 });

@@ -33,7 +33,7 @@ export type AttemptReservation =
   | { outcome: 'session' }
   /** Another account has used the code, or its read session is over. */
   | { outcome: 'used' }
-  /** The same account is checking the same code now. */
+  /** The same account is checking the same code in another request. */
   | { outcome: 'underway' }
   | { outcome: 'spent'; waitMs: number };
 

@@ -28,7 +28,7 @@ const jsonSchema = z.union([z.looseObject({}), z.boolean()]);
 const definitionSchema = z.looseObject({
   name: z.string().optional(),
   description: z.string().nullish(),
-  /** Whether intake applications may create forms for applicants without an account. */
+  /** True if intake applications may create forms for applicants without an account. */
   anonymousApply: flag(false),
   applicantRoles: roles,
   assessorRoles: roles,

@@ -118,7 +118,7 @@ describe('a tenant with a hostile schema', () => {
   });
 });
 
-/** Schemas that explode in time or memory, each with data that triggers it. */
+/** Schemas that take exponential time or memory, each with data that triggers this. */
 const hostile = fc.oneof(
   fc.constantFrom('^(?!b)(a+)+$', '^(?=(a|a)*$)b', '^((a+)\\2?)+$').map((pattern) => ({
     schema: { additionalProperties: { pattern } },
@@ -160,7 +160,7 @@ describe('generated hostile schemas', () => {
     const { validate } = start({ jobMs: 300, waitMs: 10_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // This process parses and sends large data, but must not validate it.
+    // This process parses and sends the large data. It must not validate it, which would block the event loop.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

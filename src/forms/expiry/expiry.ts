@@ -6,7 +6,7 @@ export interface Retention {
   warnBefore: number;
   /** From the applicant's last access to the lock. */
   lockAfter: number;
-  /** From the lock to the deletion. */
+  /** From the lock of the form to its deletion. */
   deleteAfter: number;
 }
 

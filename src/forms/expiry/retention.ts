@@ -30,7 +30,7 @@ export interface RetentionReaderOptions {
   defaults: Retention;
 }
 
-/** Concurrent reads. */
+/** Maximum number of concurrent reads. */
 const width = 8;
 
 export function createRetentionReader({ configuration, defaults }: RetentionReaderOptions) {

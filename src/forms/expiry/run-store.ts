@@ -9,7 +9,7 @@ export interface RunRecord {
   finished: Date;
   /** `stopped` means that the run was asked to end early. */
   outcome: 'succeeded' | 'failed' | 'stopped';
-  /** Whether each step succeeded; null if the run skipped it. */
+  /** True if the expiry or the sync of core clients succeeded; null if the run skipped it. */
   expirySucceeded: boolean | null;
   clientsSucceeded: boolean | null;
   /** Number of forms or rows by outcome. */
@@ -18,7 +18,7 @@ export interface RunRecord {
   conditions: Record<string, number> | null;
   /** The time at which the most overdue draft should have been locked. */
   oldestOverdue: Date | null;
-  /** Locked forms whose deletion is more than a day overdue; null if the run did not measure it. */
+  /** Number of locked forms whose deletion is more than a day overdue; null if the run did not count them. */
   overdueDeletions: number | null;
 }
 

@@ -47,7 +47,7 @@ export interface Batch {
   warned: number;
   locked: number;
   deleted: number;
-  /** Locked forms that are due but whose notice the event service has not accepted. */
+  /** Number of locked forms that are due, but whose notice the event service has not accepted. */
   waiting: number;
   /** The deleted forms whose lock notice the event service did not accept. */
   unnotified: UnnotifiedForm[];

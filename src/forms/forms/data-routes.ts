@@ -195,8 +195,8 @@ function stale(): Problem {
 }
 
 /**
- * The Problem for a missing member. Without a session, the response may contain only what the caller sent, so nothing
- * is merged.
+ * The Problem for a missing member. Without a session both members are required, because the response may contain only
+ * what the caller sent.
  */
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';

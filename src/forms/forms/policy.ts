@@ -78,8 +78,8 @@ function rolesOf(
 
 /**
  * True if the caller created the form. Subjects are unique only within their issuer. An intake application does not
- * count as the creator of a form of an anonymous applicant: it needs the applicant's code. For a deleted form the
- * creator is unknown, so any signed-in person may have been it.
+ * count as the creator of a form of an anonymous applicant: it needs the applicant's code. The creator of a deleted
+ * form is unknown, so any signed-in person counts as its creator.
  */
 function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;

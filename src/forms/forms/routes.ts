@@ -60,7 +60,7 @@ export interface FormRoutesOptions {
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
   clock: Clock;
-  /** Called after a commit that wrote to the outbox. */
+  /** Called after each commit that wrote to the outbox. */
   changed(): void;
 }
 

@@ -107,7 +107,7 @@ export interface FailureLog {
   ended(subject: string): void;
 }
 
-/** Consecutive failures of a subject. Times in milliseconds since 1970. */
+/** A series of consecutive failures of a subject. Times are in milliseconds since 1970. */
 interface Burst {
   began: number;
   logged: number;

@@ -16,8 +16,8 @@ export interface Actor {
  *
  * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before form-created | `noticeSuppressed` if the mail of form-created is; acceptance adds `subscriberId` |
- * | form-created | create | `actor`, and `noticeSuppressed` if its mail is |
+ * | subscribe | create, before form-created | `noticeSuppressed` as in form-created; acceptance adds `subscriberId` |
+ * | form-created | create | `actor`, and `noticeSuppressed` if its mail is suppressed |
  * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |

@@ -123,11 +123,11 @@ async function withReplica<T>(
 
 /** Milliseconds; longer than listing the largest tenant takes on a busy machine. */
 const hangMs = 2_000;
-/** Statuses with which the configuration service may refuse a request. */
+/** True for statuses with which the configuration service may reject a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
-/** The numbers of the calls that a fault breaks, from 1. */
+/** Returns the numbers of the calls that a fault breaks. The first call has the number 1. */
 function chosenCalls(calls: number, nthFault: number): number[] {
   const all = Array.from({ length: calls }, (_, index) => index + 1);
   return process.env.REGISTER_FAULTS === 'all' ? all : all.filter((at) => (at + nthFault) % 3 === 0);

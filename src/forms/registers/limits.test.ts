@@ -22,7 +22,7 @@ beforeAll(async () => {
   place = { tenantId: backend.tenant.id };
 });
 
-// On a real platform, removing a thousand registers one by one takes long.
+// A real platform takes long to remove a thousand registers one by one.
 afterAll(() => backend.close(), 600_000);
 
 const home = ['platform', 'configuration-service'] as const;

@@ -38,7 +38,7 @@ export interface RegisterLockOptions {
  */
 export type HoldRegister = <T>(tenantId: string, name: string, work: (lock: RegisterLock) => Promise<T>) => Promise<T>;
 
-/** Concurrent changes of registers in one process, each on its own connection. */
+/** Maximum number of concurrent changes of registers in one process. Each uses its own connection. */
 export const registerConnections = 6;
 /** Label of the register pool in the metrics. */
 export const registerPoolName = 'registers';

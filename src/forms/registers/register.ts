@@ -17,7 +17,7 @@ export interface Register {
   entries: readonly unknown[];
 }
 
-/** The tenant's entry `data-register:<name>` among the configuration definitions. */
+/** The entry `data-register:<name>` in the tenant's document of configuration definitions. */
 export interface Definition {
   /** False if the schema is not an array schema. Such a definition defines no register. */
   hasArraySchema: boolean;

@@ -1,5 +1,5 @@
-// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few calls
-// as the contract allows; changes.ts decides their order. Only reads for anonymous callers are cached.
+// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few
+// calls as the contract allows. changes.ts decides the order of the calls. Only `readOpen` uses a cache.
 import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
