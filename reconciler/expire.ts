@@ -49,10 +49,7 @@ const policiesAtOnce = 200;
  * least half of the database. This limits the pause, because a long batch spends part of its time waiting for locks.
  */
 const longestPause = 250;
-/**
- * Maximum number of changes per second. A steady rate leaves capacity for peaks. The dispatcher of one pod delivers
- * fewer.
- */
+/** Maximum number of changes per second. The steady rate leaves capacity for peaks. One dispatcher delivers fewer. */
 const mostChanges = 2_000;
 /** Purge batches are this many times larger than form batches, because their rows are small. */
 const purgedForEach = 10;

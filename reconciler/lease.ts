@@ -21,10 +21,7 @@ export class LeaseLostError extends Error {
  */
 export interface Writer {
   dryRun: boolean;
-  /**
-   * Runs a transaction, and retries failures of the infrastructure. Rejects with LeaseLostError if another run has
-   * taken the lease.
-   */
+  /** Retries failures of the infrastructure. Rejects with LeaseLostError if another run has taken the lease. */
   transact<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
 

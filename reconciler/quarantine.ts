@@ -33,10 +33,7 @@ export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retrie
   return { retried: tried + (await writer.transact(countRetries)), quarantined };
 }
 
-/**
- * Removes settled entries, after the stages. Returns the number of outbox rows that were quarantined since the last
- * run; 0 in a dry run.
- */
+/** Removes settled entries. Returns how many outbox rows were quarantined since the last run; 0 in a dry run. */
 export async function tidyAndCount({ writer }: Pick<QuarantineUpkeep, 'writer'>): Promise<number> {
   if (writer.dryRun) return 0;
   await writer.transact(tidyQuarantine);

@@ -6,8 +6,7 @@ import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@ku
 import { retryDelay } from '../../src/service/retry.ts';
 
 /**
- * `timeout`: no complete response within the time limit. `refused`: a 4xx without its own kind. `failed`: a 5xx, or an
- * invalid response.
+ * `timeout`: no complete response in time. `refused`: a 4xx without its own kind. `failed`: 5xx or an invalid response.
  */
 export type ClusterErrorKind = keyof typeof explanations;
 
@@ -34,10 +33,7 @@ const byStatus: Record<number, ClusterErrorKind> = {
   429: 'busy',
 };
 
-/**
- * A failed call. The message names the call and the failure, and can be logged: it contains no token, address or
- * object.
- */
+/** A failed call. The message is fit for logs: it names the call and the failure, but no token, address or object. */
 export class ClusterError extends Error {
   readonly kind: ClusterErrorKind;
   /** Seconds from the Retry-After header. */
@@ -64,10 +60,7 @@ function statusError(status: number, what: string, retryAfter: string | undefine
 }
 
 export interface ClusterCalls {
-  /**
-   * Performs a request, which must be idempotent, because it may be retried. `what` names it in errors. Throws
-   * ClusterError.
-   */
+  /** Performs an idempotent request, which may be retried. `what` names it in errors. Throws ClusterError. */
   call<T>(what: string, request: (options: CallOptions) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -146,10 +139,7 @@ function codeOf(error: unknown): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/**
- * Loads the files that KUBECONFIG names or, without it, the Pod's service account. Throws ClusterError, which never
- * quotes the files.
- */
+/** Loads the files of KUBECONFIG, else the Pod's service account. Throws ClusterError, which never quotes the files. */
 export function loadKubeConfig(
   { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,

@@ -101,8 +101,7 @@ interface Listing {
 }
 
 /**
- * Lists all resources. Starts again if the list expires between two pages (410), so that a partial list is never
- * returned.
+ * Lists all resources. Starts again if the list expires between two pages (410), so it never returns a partial list.
  */
 async function listAll(listing: Listing): Promise<CoreClientResource[]> {
   for (let restarts = 0; ; restarts += 1) {

@@ -19,16 +19,10 @@ export interface Refusal {
 
 /** The refusals of one sync. */
 export interface Refusals {
-  /**
-   * True if the item was refused in an earlier sync and must not be tried again. It then also counts as refused in this
-   * sync.
-   */
+  /** True if an earlier sync recorded this refusal. The item must then not be tried, and counts as refused. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
-  /**
-   * Quarantines new refusals, and removes the entries of items that are no longer refused. Returns the number of new
-   * refusals.
-   */
+  /** Quarantines new refusals, and removes the entries of settled ones. Returns the number of new refusals. */
   settle(): Promise<number>;
 }
 

@@ -93,10 +93,7 @@ const page = z.object({
   items: z.array(resource),
 });
 
-/**
- * Parses one page of a list, and omits resources that are being deleted. Returns undefined if the response is not a
- * list.
- */
+/** Parses one page of a list, without resources that are being deleted. Undefined if the response is not a list. */
 export function parsePage(
   response: unknown,
 ): { resources: CoreClientResource[]; next: string | undefined } | undefined {
