@@ -188,10 +188,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
 
 type RequestPool = ReturnType<typeof shareRequestPool>;
 
-/**
- * Shares the request pool so that one locked form, or one tenant with slow statements, leaves connections to the others
- * (decision 0032).
- */
+/** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */
 function shareRequestPool({ config, pools, metrics }: Base) {
   const details = {
     busy: 'Too many requests for this form or of this tenant are running.',

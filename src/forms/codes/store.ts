@@ -40,10 +40,7 @@ export type AttemptReservation =
 export type CodeStore = ReturnType<typeof createCodeStore>;
 
 export function createCodeStore(pool: SharedPool) {
-  /**
-   * Runs `work` while no other request, in any replica, counts or reserves attempts or sends for this form or this
-   * address.
-   */
+  /** Runs `work` while no other request, in any replica, counts or reserves for this form or this address. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
@@ -56,10 +53,7 @@ export function createCodeStore(pool: SharedPool) {
     reserveAttempt: (attempt: CodeAttempt): Promise<AttemptReservation> =>
       exclusively(attempt, (client) => reserveAttempt(client, attempt)),
 
-    /**
-     * Settles an attempt whose code was right, by opening a read session. Returns false if another account has used the
-     * code meanwhile.
-     */
+    /** Settles a right code by opening a read session. False if another account has used the code meanwhile. */
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
@@ -208,8 +202,7 @@ function before(moment: Date, milliseconds: number): Date {
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
 /**
- * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 the time before which unfinished attempts are
- * abandoned.
+ * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 when unfinished attempts become abandoned.
  */
 const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,

@@ -42,7 +42,7 @@ export function createVerification(options: VerificationOptions) {
 
   return {
     /**
-     * Resolves when the account has an open read session with the code. Throws `invalid-code`, `too-many-requests` or
+     * Resolves if the code has an open session for the account. Throws `invalid-code`, `too-many-requests`,
      * PlatformError.
      */
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {

@@ -48,10 +48,7 @@ export function compileSchema(schema: unknown, { allErrors }: { allErrors: boole
   return ajv.compile(schema);
 }
 
-/**
- * Returns the invalid fields, as pointers that begin with `/data`. For a missing or unexpected member, the pointer
- * names that member.
- */
+/** Returns the invalid fields below `/data`. For a missing or unexpected member, the pointer names that member. */
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
   for (const error of errors ?? []) {

@@ -24,10 +24,7 @@ interface CompiledSchema {
 /** Milliseconds for collecting errors after the first. */
 const collectMs = 500;
 
-/**
- * Caches compiled schemas. `maxSize` limits the total length of their JSON text; compiled, they take about 20 times as
- * much memory.
- */
+/** `maxSize` limits the length of the schemas' JSON text. Compiled, they take about 20 times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | { unusable: string }>({ max: 100, maxSize: 1_000_000 });
 
 serveJobs<SchemaJob, SchemaResult>((job, tools) => {

@@ -40,10 +40,7 @@ page AS MATERIALIZED (
   ORDER BY page.position DESC, page.at DESC, page.id DESC LIMIT 1
 )`;
 
-/**
- * Checks the status again when the row is locked. The concatenation rules out partial indexes, so rows are looked up by
- * id.
- */
+/** Checks the status when the row is locked. The concatenation rules out partial indexes: rows are looked up by id. */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
 /** True if the form is not quarantined for the stage, or was released from quarantine. */
@@ -103,10 +100,7 @@ WITH ${lockPage}, due AS MATERIALIZED (
 )
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
-/**
- * $8: the times at which forms that are locked now will be deleted. The event has no actor, because the expiry causes
- * it.
- */
+/** $8: when forms that are locked now will be deleted. The event has no actor, because the expiry causes it. */
 export const lockSql = lockStatement(full);
 
 /** Like {@link lockSql}, for one form: $9. */
@@ -128,7 +122,7 @@ const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
 /**
- * $8: the times from which on forms are not locked yet. $9 and $10: milliseconds from access to lock and from lock to
+ * $8: times from which on forms are not locked yet. $9, $10: milliseconds from access to lock and from lock to
  * deletion.
  */
 export const warnSql = `
@@ -224,10 +218,7 @@ const pairs = (status: ExpiringStatus) => `(
     SELECT n.* FROM pairs p CROSS JOIN LATERAL (${firstPair(status, afterPair)}) n
   ) SELECT tenant_id, definition_id FROM pairs)`;
 
-/**
- * Finds the definitions of forms that may expire. Skips through the index with one lookup for each definition, not one
- * for each form.
- */
+/** Finds the definitions of forms that may expire, with one index lookup for each definition, not one for each form. */
 export const definitionsSql = `
 SELECT tenant_id AS "tenantId", definition_id AS "definitionId"
 FROM (${expiringStatuses.map(pairs).join(' UNION ')}) AS found

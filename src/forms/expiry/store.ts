@@ -158,10 +158,7 @@ export const expiryStore = {
   async definitions(db: Queryable): Promise<DefinitionKey[]> {
     return (await db.query<DefinitionKey>(definitionsSql)).rows;
   },
-  /**
-   * Processes one batch. Call it in a transaction. Pass at most a few hundred policies, because each batch sends all of
-   * them.
-   */
+  /** Processes one batch in a transaction. Pass at most a few hundred policies: each batch sends all of them. */
   async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
     const { sql, look } = stageSql[stage];
     await db.query(planSql);

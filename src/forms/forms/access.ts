@@ -65,10 +65,7 @@ export function createFormAccess(options: {
       return { form, role: decide(action, caller, form, definition) };
     },
 
-    /**
-     * Returns the definition that validates the form's data. Throws `conflict` if the definition is no longer
-     * configured.
-     */
+    /** Returns the definition that validates the form's data. Throws `conflict` if it is no longer configured. */
     async definitionOf({ tenantId, definitionId }: Form): Promise<FormDefinition> {
       const definition = await definitions.find(tenantId, definitionId, { permission: false });
       if (definition) return definition;

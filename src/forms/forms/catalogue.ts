@@ -24,10 +24,7 @@ export const statuses = {
 interface StatusEntry {
   description: string;
   expiry?: {
-    /**
-     * The column that the retention period counts from. Releasing a held form sets it to now, which restarts the
-     * period.
-     */
+    /** The column that the retention period counts from. Releasing a held form sets it to now. */
     since: 'last_accessed' | 'locked';
     description: string;
   };

@@ -34,8 +34,7 @@ function lastHour(moment: string): string {
 }
 
 /**
- * SQL that is true if an address got no code in the last minute, and fewer than five mails (codes and `others`) in the
- * last hour.
+ * True if an address got no code in the last minute, and fewer than five mails (codes and `others`) in the last hour.
  */
 function codesLeft(hash: string, others: string): string {
   return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)

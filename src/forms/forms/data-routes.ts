@@ -161,10 +161,7 @@ async function save(
   throw keepsChanging();
 }
 
-/**
- * Returns the problems for which a submit would be rejected. Runs before the save, so that a failure here saves
- * nothing.
- */
+/** Returns the problems for which a submit would be rejected. Runs before the save: if it fails, nothing is saved. */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,
   formRequest: FormRequest,

@@ -70,10 +70,7 @@ export function createDataStore(pool: SharedPool) {
   }
 
   return {
-    /**
-     * Reads a form of an anonymous applicant that is not locked, in the read session that this code opened for this
-     * account.
-     */
+    /** Reads an unlocked form of an anonymous applicant, in the session that this code opened for this account. */
     readInSession: ({ codeHash, issuer, subject, ...access }: Access & Account & { codeHash: Buffer }) =>
       query<FormDataText>(access, readInSessionSql, [codeHash, issuer, subject]),
 

@@ -75,8 +75,7 @@ export function addressAsProblem(text: string): string | undefined {
 }
 
 /**
- * Returns the applicant in the stored form. Email addresses are in lower case, because the notification service
- * compares them exactly.
+ * Returns the stored form of an applicant. Emails are in lower case, because the notification service compares exactly.
  */
 export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({

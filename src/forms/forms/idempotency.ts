@@ -31,10 +31,7 @@ export interface IdempotencyRecord extends IdempotencyClaim {
   response: { id: string };
 }
 
-/**
- * Creates the claim of a request. `key` is the header's value. Throws 400 unless it is 1 to 255 printable ASCII
- * characters.
- */
+/** `key` is the header's value. Throws 400 unless `key` has 1 to 255 printable ASCII characters. */
 export function createClaim(
   secret: string,
   key: string,

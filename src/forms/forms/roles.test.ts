@@ -33,10 +33,7 @@ const actions = {
 
 type Action = keyof typeof actions;
 
-/**
- * The expected responses for the form statuses Draft, Locked, Submitted and Archived, in this order. Other callers get
- * 403.
- */
+/** The expected responses by status of the form: Draft, Locked, Submitted, Archived. Other callers get 403. */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   'read one': {
     'anonymous intake': [200, 200, 200, 200],
@@ -98,10 +95,7 @@ async function makeForm(kind: Kind, status: Status): Promise<string> {
   return id;
 }
 
-/**
- * Returns the shared form of a kind and a status. Requests that change nothing use it, and so show that it stays
- * unchanged.
- */
+/** Returns the shared form of a kind and a status. All requests that should change nothing use the same form. */
 function sameForm(kind: Kind, status: Status): Promise<string> {
   const key = `${kind} ${status}`;
   const form = made.get(key) ?? makeForm(kind, status);

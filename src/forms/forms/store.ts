@@ -122,10 +122,7 @@ export function createFormStore(pool: SharedPool) {
       return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
     },
 
-    /**
-     * Holds or releases a form. Returns undefined if it does not exist. A release restarts the retention period of the
-     * status.
-     */
+    /** Returns undefined if the form does not exist. Releasing it restarts the retention period of its status. */
     async setHeld({ held, now, ...key }: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined> {
       return (await pool.query<Form>(claimOf(key), holdSql, [key.formId, key.tenantId, now, held])).rows[0];
     },

@@ -31,10 +31,7 @@ async function submit(id: string): Promise<void> {
 const mails = (address: string, subject: RegExp) =>
   forms.platform.mailbox.messages().filter((mail) => mail.to.includes(address) && subject.test(mail.subject));
 
-/**
- * Waits until the events of all these drafts were accepted and a later mail has arrived. Returns the number of mails
- * about created drafts.
- */
+/** Counts mails about created drafts, after these drafts' events were accepted and a later mail has arrived. */
 async function createdMails(address: string, ids: string[]): Promise<number> {
   const accepted = async () => {
     const sql = `SELECT count(*)::int FROM outbox WHERE kind = 'form-created' AND accepted IS NOT NULL AND form_id = ANY($1)`;

@@ -34,10 +34,7 @@ import type { FileService } from './files.ts';
 import type { OutboxRow } from './outbox.ts';
 
 export interface DefinitionSource {
-  /**
-   * Returns undefined if the definition is not configured. Throws Problem `definition-invalid`, or the platform
-   * client's error.
-   */
+  /** Undefined if it is not configured. Throws Problem `definition-invalid`, or the platform client's error. */
   find(tenantId: string, id: string, options: { permission: boolean }): Promise<EventDefinition | undefined>;
 }
 

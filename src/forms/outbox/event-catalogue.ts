@@ -103,10 +103,7 @@ export type EventKind = keyof typeof events;
 
 export const eventKinds = Object.keys(events) as EventKind[];
 
-/**
- * The kinds of rows: events, and calls to the notification and file services. `remove-files` occurs only if
- * DELETE_FILES is on.
- */
+/** Events, and calls to the notification and file services. `remove-files` is used only if DELETE_FILES is on. */
 export type OutboxKind = EventKind | 'subscribe' | 'remove-subscriber' | 'remove-files';
 
 /** All kinds, in the order in which rows of a form may follow each other. */

@@ -11,8 +11,7 @@ import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
 /**
- * `service`: the service failed, timed out or rejected our credentials. `row`: the service refuses this row, or the row
- * cannot be rendered.
+ * `service`: it failed, timed out or rejected our credentials. `row`: the service refuses the row, or rendering fails.
  */
 export type FailureSide = 'service' | 'row';
 

@@ -8,10 +8,7 @@ import { type OutboxKind, outboxKinds } from './event-catalogue.ts';
 import type { Backlog, OutboxStore } from './store.ts';
 
 export interface OutboxMetrics {
-  /**
-   * Counts a delivery. `failed` means that the service caused the failure, `rejected` that the row did. `duration` is
-   * in milliseconds.
-   */
+  /** `failed`: the service caused the failure. `rejected`: the row caused it. `duration` is in milliseconds. */
   delivered(kind: OutboxKind, outcome: Delivered['outcome'] | 'failed' | 'rejected', duration: number): void;
 }
 

@@ -48,10 +48,7 @@ export const planSql = ['sort', 'bitmapscan', 'seqscan', 'hashjoin', 'mergejoin'
   .concat('SET LOCAL jit = off;')
   .join('');
 
-/**
- * True if the row is not accepted. Written so that Postgres does not use the partial index but looks up the row by its
- * key.
- */
+/** True if the row is not accepted. Keeps Postgres from using the partial index: the row is looked up by its key. */
 export const isOpen = (row: string) => `coalesce(${row}.accepted, 'infinity') = 'infinity'`;
 
 export const timestampSql = (date: Date) => `${escapeLiteral(date.toISOString())}::timestamptz`;
@@ -90,8 +87,7 @@ SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql
 ORDER BY rank`;
 
 /**
- * Selects the removal of a subscriber whose form was deleted during `subscribe`, unless a pending form-deleted will
- * remove it.
+ * Selects the removal of a subscriber whose form was deleted during `subscribe`, unless form-deleted is still pending.
  */
 const orphanSql = `
   UNION ALL

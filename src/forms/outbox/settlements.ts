@@ -41,10 +41,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
   let flushing: Promise<void> | undefined;
   let stopping = false;
 
-  /**
-   * Settles a batch. It can be repeated, because every statement changes only rows that still have the claim or are not
-   * accepted.
-   */
+  /** Can be repeated, because every statement changes only rows that still have the claim or are not accepted. */
   async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
     const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...(await accept(accepted))];
@@ -55,10 +52,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
     return { accepted: accepted.length };
   }
 
-  /**
-   * Records accepted rows. If Postgres refuses the batch, halves it until each refused row is alone. Returns the
-   * refused rows.
-   */
+  /** Records accepted rows. If Postgres refuses the batch, halves it to find the refused rows, and returns them. */
   async function accept(batch: readonly Extract<Outcome, { kind: 'accepted' }>[]) {
     const refused: ({ row: ClaimedRow } & QuarantineCause)[] = [];
     try {

@@ -12,8 +12,7 @@ type Content = Pick<Register, 'description' | 'entries'>;
 
 export function createRegisterChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
   /**
-   * Runs `work` under the register's lock. `step` returns the context of the next call, or throws if the deadline has
-   * passed.
+   * Runs `work` under the register's lock. `step` returns the context of the next call, or throws if it is too late.
    */
   function withLock<T>(
     name: string,
@@ -23,10 +22,7 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
     return hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
   }
 
-  /**
-   * Writes the entries and publishes them: if an older revision is pinned, the pin moves to the new one. Returns the
-   * written entries.
-   */
+  /** Writes the entries and publishes them: a pin on an older revision moves to the new one. */
   async function publish(name: string, entries: readonly unknown[], { active }: Parts, step: () => CallContext) {
     const written = await store.writeEntries(name, entries, step());
     if (active && active.revision !== written.revision) await store.pin(name, written.revision, step());

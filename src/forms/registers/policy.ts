@@ -29,10 +29,7 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
     },
   };
   return {
-    /**
-     * Also accepts tokens issued for the configuration service, because a caller with only configuration-admin has no
-     * other token.
-     */
+    /** Also accepts tokens for the configuration service: a caller with only configuration-admin has no other token. */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
     tenant: callTenant(tenants),
@@ -54,10 +51,7 @@ export function isManager(caller: Caller | undefined, urns: Urns): boolean {
   return caller !== undefined && managerRoles(urns).some((role) => caller.roles.has(role));
 }
 
-/**
- * Returns the same refusal for a closed register, a missing register and a missing tenant, so that it does not disclose
- * which of them applies.
- */
+/** The same refusal for a closed register, a missing one and a missing tenant, so that callers cannot distinguish them. */
 export function refuseRead(caller: Caller | undefined): Problem {
   if (caller) return new Problem('forbidden', 'The register is not open to callers without a role.');
   return new Problem('unauthenticated', 'The register is not open to callers without a token.', {

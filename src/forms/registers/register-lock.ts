@@ -9,10 +9,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
 export interface RegisterLock {
-  /**
-   * Keeps other changes of the tenant from writing definitions until this change ends. All definitions are in one
-   * document.
-   */
+  /** Keeps other changes of the tenant from writing the document of all definitions until this change ends. */
   lockDefinitions(): Promise<void>;
   /**
    * Returns the milliseconds that the next step may take. Call it before each step. Throws Problem `dependency-failed`

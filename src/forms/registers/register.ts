@@ -50,8 +50,7 @@ export function registerOf(name: string, parts: Parts): Register | undefined {
 }
 
 /**
- * Returns the entries that forms use: from the active revision or, without one, from the latest. Undefined if they are
- * not an array.
+ * Returns the entries that forms use: of the active revision, else of the latest. Undefined if they are not an array.
  */
 export function entriesOf({ latest, active }: Parts): readonly unknown[] | undefined {
   const configuration = (active ?? latest)?.configuration;
@@ -111,8 +110,7 @@ const named = { string: 'a string', object: 'an object' };
 const maxProblems = 20;
 
 /**
- * Lists the reasons to reject entries: they must be all strings or all objects, without reserved members, and within
- * the limits.
+ * Lists why entries are rejected: they must be all strings or all objects, without reserved members, within the limits.
  */
 export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
   if (entries.length > maxEntries) return [{ path: [], detail: `must have at most ${maxEntries} items` }];

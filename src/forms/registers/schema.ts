@@ -84,10 +84,7 @@ const tenantId = z
 
 export const tenantQuery = z.object({ tenantId });
 
-/**
- * Encodes the last name of a page as the cursor of the next one. It stays valid while registers are created and
- * deleted.
- */
+/** Encodes the last name of a page. The cursor stays valid while registers are created and deleted. */
 export function encodeCursor(lastName: string): string {
   return Buffer.from(JSON.stringify([lastName])).toString('base64url');
 }

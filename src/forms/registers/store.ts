@@ -24,10 +24,7 @@ export interface CallContext {
   timeoutMs?: number | undefined;
 }
 
-/**
- * Throws every failure as a Problem: `invalid-request` if the configuration service rejects the call, else
- * `dependency-failed`.
- */
+/** Throws every failure as a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
 /** Names the configuration that contains all definitions of a tenant. */
