@@ -1,4 +1,4 @@
-// The configuration of the reconciler, from its environment.
+// The configuration of the reconciler, read from the environment.
 import { z } from 'zod';
 import { platformFields } from '../src/platform/platform-fields.ts';
 import { flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../src/service/operations/config.ts';

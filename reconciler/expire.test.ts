@@ -1,4 +1,5 @@
-// What a run does to drafts and locked forms, to the millisecond, with a real database and a clock that the test moves.
+// Checks, to the millisecond, what a run does to drafts and locked forms, with a real database and a clock that the
+// tests advance.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { day, type ExpiryWorld, startExpiryWorld, tenant } from '../test/support/expiry.ts';
 
@@ -147,7 +148,7 @@ describe('a locked form', () => {
     expect(await world.form(id)).toBeUndefined();
     for (const table of ['used_codes', 'idempotency_keys', 'code_sends'])
       expect((await world.pool.query(`SELECT FROM ${table} WHERE form_id = $1`, [id])).rowCount).toBe(0);
-    // The deletion does not reset the address's limit of codes.
+    // The deletion does not reset the budget of codes for the address.
     expect((await world.pool.query('SELECT FROM code_sends WHERE address_hash = $1', [hash])).rowCount).toBe(1);
   });
 

@@ -1,6 +1,6 @@
-// The expiry of one run: reads the retention periods of each definition, processes the three stages, and purges. Retries a
-// batch that fails because of the infrastructure, quarantines a form that makes its batch fail, and skips and logs a
-// definition that cannot be read.
+// The expiry of one run: reads the retention periods of each definition, processes the three stages, and purges
+// outdated rows. It retries a batch that fails because of the infrastructure, quarantines a form that makes its batch
+// fail, and skips and logs a definition that cannot be read.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Policy, Retention } from '../src/forms/expiry/expiry.ts';
@@ -20,42 +20,44 @@ export interface ExpiryOptions {
   pool: pg.Pool;
   store: ExpiryStore;
   readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions>;
-  /** Used to measure how overdue the forms of unreadable definitions are. */
+  /** Retention periods with which to measure how overdue the forms of unreadable definitions are. */
   defaults: Retention;
   batchSize: number;
   clock: Clock;
   log: Logger;
-  /** Aborted to end the run after the current batch. */
+  /** When aborted, the run ends after the current batch. */
   signal: AbortSignal;
   progress: Progress;
 }
 
 export interface ExpiryOutcome {
-  /** Forms and rows by outcome. */
+  /** Number of forms or rows by outcome. */
   counts: Record<string, number>;
-  /** Failures of the infrastructure. */
+  /** Messages about failures of the infrastructure. */
   failures: string[];
   oldestOverdue: Date | undefined;
-  /** Locked forms whose deletion is more than a day overdue; undefined if not measured. */
+  /** Number of locked forms whose deletion is more than a day overdue; undefined if they were not counted. */
   overdueDeletions: number | undefined;
-  /** Items quarantined by this run, or since the previous run by others. */
+  /** Number of items that this run quarantined, plus those that others quarantined since the previous run. */
   quarantined: number;
 }
 
-/** Definitions per statement. */
+/** Number of definitions per statement. */
 const policiesAtOnce = 200;
 /**
- * Milliseconds. The run pauses after each batch for as long as the batch took, so that interactive requests keep at least
- * half of the database. Part of a long batch is waiting for locks, so the pause has this limit.
+ * Milliseconds. After each batch, the run pauses for as long as the batch took, so that interactive requests keep at
+ * least half of the database. This limits the pause, because a long batch spends part of its time waiting for locks.
  */
 const longestPause = 250;
-/** Changes per second, at most: a steady rate that leaves capacity for peaks. One pod's dispatcher delivers fewer. */
+/** Maximum number of changes per second. The steady rate leaves capacity for peaks. One dispatcher delivers fewer. */
 const mostChanges = 2_000;
-/** Purge batches are this many times larger than form batches: their rows are small. */
+/** Purge batches are this many times larger than form batches, because their rows are small. */
 const purgedForEach = 10;
 const day = 86_400_000;
 
-/** Rejects with LeaseLostError, and if the database keeps failing. Then `outcome` contains what was done. */
+/**
+ * Rejects with LeaseLostError, or with the error if the database keeps failing. Then `outcome` contains what was done.
+ */
 export async function expire(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { writer, store, signal } = options;
   const { retried, quarantined } = await releaseForRetry(options);
@@ -120,17 +122,17 @@ async function walk(stage: Stage, all: readonly Policy[], options: ExpiryOptions
     for (const chunk of inChunks(policies)) sum += await store.count(pool, stage, chunk, clock());
     return sum;
   };
-  // Only for the progress, so a failure is ignored.
+  // The total is only for the progress, so a failure is ignored.
   progress.begin(stage, await total().catch(() => undefined));
   for (const chunk of inChunks(policies)) {
     const unchanged = await walkChunk(stage, chunk, options, outcome);
-    // Retry the rows that others had locked.
+    // Retries the forms that other transactions had locked.
     if (stage === 'lock' && unchanged > 0) await walkChunk(stage, chunk, options, outcome);
   }
   progress.end();
 }
 
-/** Pauses after `work` while there is more to do. `changed` returns how many rows were written. */
+/** Pauses after `work` if there is more to do. `changed` returns the number of written rows. */
 async function withPause<T extends { next: unknown }>(
   { signal, writer }: ExpiryOptions,
   changed: (result: T) => number,
@@ -145,7 +147,7 @@ async function withPause<T extends { next: unknown }>(
   return result;
 }
 
-/** Returns how many forms were scanned and not changed. */
+/** Returns the number of forms that were scanned but not changed. */
 async function walkChunk(stage: Stage, chunk: readonly Policy[], options: ExpiryOptions, outcome: ExpiryOutcome) {
   const { batchSize: limit, signal, progress } = options;
   const changed = (batch: IsolatedBatch) => batch[changedBy[stage]];
@@ -179,7 +181,7 @@ function count(stage: Stage, batch: IsolatedBatch, { log, writer }: ExpiryOption
     );
 }
 
-/** Continues with the other tables if Postgres refuses to delete rows of one. */
+/** Purges each table. If Postgres refuses to delete rows of a table, continues with the others. */
 async function purgeAll(options: ExpiryOptions, outcome: ExpiryOutcome): Promise<void> {
   const { progress, log } = options;
   outcome.counts.purged = 0;

@@ -1,6 +1,6 @@
-// Processes a batch of forms even if one of them makes the statement fail: halves the batch until that form is alone.
-// That form is locked or deleted without its outbox row; if this fails too, it is quarantined. Failures of the
-// infrastructure are thrown, and quarantine no form.
+// Processes a batch of forms even if one form makes the statement fail: halves the batch until that form is alone. That
+// form is locked or deleted without its outbox row. If this fails too, the form is quarantined. Failures of the
+// infrastructure are thrown and never quarantine a form.
 import type { Batch, ExpiryStore, Position, Stage } from '../src/forms/expiry/store.ts';
 import { noticeEntry } from '../src/forms/quarantine/notices.ts';
 import type { Clock } from '../src/service/clock.ts';
@@ -20,14 +20,14 @@ export interface IsolatedBatch extends Batch {
   quarantined: number;
 }
 
-/** The forms of a stage after a position. */
+/** The next `limit` forms of a stage, after a position. */
 interface Scan {
   stage: Stage;
   position: Position;
   limit: number;
 }
 
-/** Rejects with failures that no row caused. */
+/** Processes a batch. Rejects with failures that no row caused. */
 export async function takeIsolated(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   try {
     return { ...(await take(scan, options)), quarantined: 0 };
@@ -45,7 +45,10 @@ function take({ stage, ...scan }: Scan, { writer, store, clock }: IsolationOptio
   return writer.transact((client) => store.batch(client, stage, { ...scan, now: clock(), dryRun }));
 }
 
-/** Retries the one form, between two dry runs that must find the same form; otherwise the next run retries it. */
+/**
+ * Retries the only form of the scan. If this fails again, quarantines the form, but only if a dry run before and a dry
+ * run after the attempt find the same form. Otherwise the next run retries it.
+ */
 async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedBatch> {
   const before = await take(scan, options, true);
   const formId = before.next?.after?.id;
@@ -67,8 +70,8 @@ async function takeOne(scan: Scan, options: IsolationOptions): Promise<IsolatedB
 const untouched: Omit<Batch, 'next'> = { walked: 1, warned: 0, locked: 0, deleted: 0, waiting: 0, unnotified: [] };
 
 /**
- * Processes the form without its outbox row, and quarantines that row, in one transaction. Undefined if the form itself
- * cannot be changed.
+ * Processes the form without its outbox row and quarantines that row, in one transaction. Returns undefined if the form
+ * itself cannot be changed.
  */
 async function takeBare(
   { stage, position }: Scan,

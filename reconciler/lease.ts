@@ -1,6 +1,6 @@
-// Admits one run at a time, and runs its transactions. A run acquires the lease by increasing its generation. Each of its
-// transactions locks the row of the lease and checks the generation, so that a run that lost the lease writes nothing,
-// however late it resumes. A run that died loses the lease when it expires.
+// The lease of a run, and its transactions. A run acquires the lease by increasing its generation. Each transaction of
+// the run locks the row of the lease and checks the generation, so that a run that lost the lease writes nothing,
+// however late it resumes. If a run dies, its lease expires.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Clock } from '../src/service/clock.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '../src/service/operations/log.ts';
 import { databaseProblem, withTransaction } from '../src/service/postgres/postgres.ts';
 import { databaseRefusal } from '../src/service/quarantine/quarantine.ts';
 
-/** Another run holds the lease now. */
+/** Another run has taken the lease. */
 export class LeaseLostError extends Error {
   constructor() {
     super('Another run has taken the lease.');
@@ -16,7 +16,9 @@ export class LeaseLostError extends Error {
   }
 }
 
-/** The transactions of a run. They commit only while it holds the lease; those of a dry run cannot write. */
+/**
+ * The transactions of a run. They commit only while the run holds the lease. Transactions of a dry run cannot write.
+ */
 export interface Writer {
   dryRun: boolean;
   /** Retries failures of the infrastructure. Rejects with LeaseLostError if another run has taken the lease. */
@@ -24,19 +26,19 @@ export interface Writer {
 }
 
 export interface Lease extends Pick<Writer, 'transact'> {
-  /** A bigint, as text. */
+  /** The generation of the lease; a bigint, as text. */
   readonly generation: string;
-  /** Extends the lease. Rejects with LeaseLostError. */
+  /** Extends the lease. Rejects with LeaseLostError if another run has taken it. */
   renew(): Promise<void>;
-  /** Ends the lease in a transaction, after `work`. Rejects with LeaseLostError. */
+  /** Runs `work` and ends the lease, in one transaction. Rejects with LeaseLostError. */
   release(work: (client: pg.PoolClient) => Promise<void>): Promise<void>;
-  /** Stops renewing the lease, which then expires. */
+  /** Stops renewing the lease, so that it expires. */
   abandon(): void;
 }
 
 export interface RetryOptions {
   log: Logger;
-  /** Aborted to end the retries. */
+  /** When aborted, failures are not retried any more. */
   signal: AbortSignal;
 }
 
@@ -44,8 +46,8 @@ export interface RetryOptions {
 const pauses = [200, 1_000, 3_000];
 
 /**
- * Retries after a failure of the infrastructure: a deadlock, a lock or statement timeout, a broken connection. A failure that
- * a row causes is not retried, because it would repeat.
+ * Retries `work` after a failure of the infrastructure: a deadlock, a lock or statement timeout, or a broken
+ * connection. Does not retry a failure that a row causes, because it would recur.
  */
 export async function retryFailures<T>({ log, signal }: RetryOptions, work: () => Promise<T>): Promise<T> {
   for (const pause of pauses) {
@@ -63,11 +65,12 @@ export async function retryFailures<T>({ log, signal }: RetryOptions, work: () =
 export interface LeaseOptions extends RetryOptions {
   pool: pg.Pool;
   clock: Clock;
-  /** Milliseconds from the last renewal until another run may take the lease. */
+  /** Milliseconds after the last renewal at which another run may take the lease. */
   duration: number;
 }
 
-// The table of the lease is called reconciler_turn. SKIP LOCKED: a locked row belongs to a run that is in a transaction.
+// The lease is stored in the table reconciler_turn. If its row is locked, another run is in a transaction and holds the
+// lease, so SKIP LOCKED finds no row.
 const acquireSql = `
 WITH free AS (
   SELECT only_row FROM reconciler_turn WHERE held_until IS NULL OR held_until <= $1 FOR UPDATE SKIP LOCKED
@@ -76,10 +79,10 @@ UPDATE reconciler_turn t SET generation = t.generation + 1, held_until = $2
 FROM free WHERE t.only_row = free.only_row
 RETURNING t.generation`;
 
-// A renewal that arrives late does not revive a released lease.
+// The condition keeps a late renewal from reviving a released lease.
 const renewSql = 'UPDATE reconciler_turn SET held_until = $2 WHERE generation = $1 AND held_until IS NOT NULL';
 
-/** Undefined when another run holds the lease. */
+/** Returns undefined if another run holds the lease. */
 export async function acquireLease(options: LeaseOptions): Promise<Lease | undefined> {
   const { pool, clock, duration } = options;
   const end = () => new Date(clock().getTime() + duration);
@@ -93,7 +96,8 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
   }
 
   const renew = () => hold(pool, end());
-  // While a run waits for the platform it has no transactions. After a failed renewal, the next transaction fails.
+  // Renews the lease while a run waits for the platform and has no transactions. Failed renewals are ignored here,
+  // because the next transaction checks the lease.
   const heartbeat = setInterval(() => void renew().catch(() => undefined), Math.max(duration / 3, 10));
   heartbeat.unref();
   return {
@@ -118,7 +122,7 @@ export async function acquireLease(options: LeaseOptions): Promise<Lease | undef
   };
 }
 
-/** The transactions of a dry run. */
+/** Returns the writer of a dry run, whose transactions are read-only. */
 export function readOnlyWriter({ pool, ...options }: RetryOptions & { pool: pg.Pool }): Writer {
   return {
     dryRun: true,

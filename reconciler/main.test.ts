@@ -1,4 +1,4 @@
-// The reconciler as a process: exit codes, what it prints, signals, and what it does without its dependencies.
+// Tests the reconciler as a process: exit codes, output, signals, and outages of its dependencies.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tenant as anyTenant } from '../test/support/expiry.ts';
 import { type FormWorld, startFormWorld } from '../test/support/form-world.ts';
@@ -14,7 +14,7 @@ afterAll(() => world.close());
 
 const timeout = 60_000;
 
-/** Drafts that were not opened for a month, of a configured definition. */
+/** Adds drafts of a configured definition that were not opened for a month. */
 async function addOverdue(count: number): Promise<void> {
   await world.pool.query(
     `INSERT INTO forms (id, tenant_id, definition_id, status, created, created_by, created_by_issuer,

@@ -1,4 +1,4 @@
-// The reconciler's process: one run, one summary, an exit code.
+// The entry point of the reconciler: performs one run, prints one summary, and exits with its code.
 import { parseConfig } from '../src/service/operations/config.ts';
 import { createLogger } from '../src/service/operations/log.ts';
 import { runMain } from '../src/service/operations/run-main.ts';
@@ -25,11 +25,11 @@ await runMain(name, async () => {
   if (args.help) return console.log(help);
   const config = parseConfig(configSchema);
   const isTerminal = process.stdout.isTTY && process.stderr.isTTY;
-  // On a terminal, progress and summary replace all log messages but warnings and errors.
+  // On a terminal, progress and summary replace the log messages below the level `warn`.
   const log = createLogger({ name, level: isTerminal && !process.env.LOG_LEVEL ? 'warn' : config.LOG_LEVEL });
   warnOfVariables(configSchema, process.env, log);
   const stop = new AbortController();
-  // SIGHUP: the terminal was closed.
+  // A closed terminal sends SIGHUP.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
   const result = await reconcile({
     config,

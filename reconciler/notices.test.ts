@@ -1,5 +1,5 @@
-// What an applicant who forgets a draft experiences: with form service, reconciler, outbox dispatcher, platform server and real
-// mail. The test moves the clocks of form service and reconciler.
+// Follows an applicant who forgets a draft, with form service, reconciler, outbox dispatcher, platform server and real
+// mail. The test advances the clocks of form service and reconciler.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dumpDatabase, placesOf } from '../test/support/database-dump.ts';
 import { draft, type FormReplica, type FormWorld, startFormWorld } from '../test/support/form-world.ts';
@@ -31,7 +31,7 @@ async function reconcileAfter(milliseconds: number) {
   return result;
 }
 
-/** Resolves when all due rows are delivered; the removal of a subscriber is due later. */
+/** Waits until all due rows are delivered. The removal of a subscriber is due later. */
 async function delivered(): Promise<void> {
   const due = 'SELECT count(*)::int AS count FROM outbox WHERE accepted IS NULL AND not_before <= $1';
   const count = async () => (await world.pool.query(due, [clock()])).rows[0].count;

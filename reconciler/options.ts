@@ -1,8 +1,8 @@
-// The arguments of `npm run reconcile`.
+// The command-line arguments of `npm run reconcile`.
 import { parseArgs } from 'node:util';
 
 export interface RunArguments {
-  /** Skips the other step. */
+  /** The only step to perform; undefined for both. */
   only: 'expire' | 'clients' | undefined;
   dryRun: boolean;
   allowPrune: boolean;
@@ -10,7 +10,7 @@ export interface RunArguments {
   help: boolean;
 }
 
-/** Invalid arguments: printed as one line, without a stack trace. */
+/** Invalid arguments. The message is printed as one line, without a stack trace. */
 export class UsageError extends Error {}
 
 export const help = `Makes one pass: sends warnings about unused drafts, locks and deletes them, purges outdated rows, and syncs core clients
@@ -29,7 +29,7 @@ Exit codes: 0 success, also if another run is active or this one was stopped; 1 
 2 invalid arguments; 3 items were quarantined by this run or since the previous one, and everything else was done.
 \`npm run quarantine -- list\` shows them. docs/configuration.md describes the environment.`;
 
-/** Throws UsageError. */
+/** Throws UsageError if the arguments are invalid. */
 export function parseRunArguments(args: string[]): RunArguments {
   const { only, ...flags } = parse(args);
   if (only !== undefined && only !== 'expire' && only !== 'clients')

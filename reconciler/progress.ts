@@ -1,9 +1,10 @@
-// Reports the progress of a run: one line that is overwritten on a terminal, elsewhere a log line every ten seconds.
+// Reports the progress of a run: on a terminal in one line that is overwritten, elsewhere in a log line every ten
+// seconds.
 import type { Clock } from '../src/service/clock.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 
 export interface Progress {
-  /** `total` if it is known. */
+  /** `total` is undefined if it is unknown. */
   begin(what: string, total: number | undefined): void;
   add(count: number): void;
   end(): void;
@@ -12,7 +13,7 @@ export interface Progress {
 export interface ProgressOptions {
   clock: Clock;
   log: Logger;
-  /** Writes to the terminal; undefined if there is none. */
+  /** Writes to the terminal. Undefined if the output is not a terminal. */
   terminal: ((text: string) => void) | undefined;
 }
 
@@ -22,7 +23,7 @@ const intervals = { terminal: 200, log: 10_000 };
 export interface Pace {
   done: number;
   total: number | undefined;
-  /** Per second, rounded. */
+  /** Items per second, rounded. */
   rate: number;
   secondsLeft: number | undefined;
 }
@@ -60,7 +61,7 @@ export function createProgress({ clock, log, terminal }: ProgressOptions): Progr
   };
 }
 
-/** `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left` */
+/** Formats a pace: `lock: 12,000 of 1,000,000, 3,400 a second, 4 min 51 s left`. */
 export function describePace(what: string, { done, total, rate, secondsLeft }: Pace): string {
   const number = (value: number) => value.toLocaleString('en');
   const shown = [

@@ -1,5 +1,5 @@
-// What a run does about the quarantine besides filling it: retries items once per new version of the product, removes
-// entries that are settled, and counts new ones.
+// Maintains the quarantine during a run: retries items once per new version of the product, removes settled entries,
+// and counts new ones.
 import type pg from 'pg';
 import { isNotice } from '../src/forms/quarantine/notices.ts';
 import {
@@ -18,13 +18,13 @@ export interface QuarantineUpkeep extends RetryOptions {
   writer: Writer;
 }
 
-/** Items that a run retries, and those of them that went straight back to quarantine. */
+/** The number of items that a run retries, and how many of these were quarantined again immediately. */
 export interface Retries {
   retried: number;
   quarantined: number;
 }
 
-/** Before the stages: releases items that another version quarantined. Retries unwritten outbox rows at once. */
+/** Releases items that another version quarantined, before the stages. Retries unwritten outbox rows immediately. */
 export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retries> {
   const { pool, clock, writer } = options;
   const quarantine = createFormsQuarantine({ pool: unsharedPool(pool), clock });
@@ -33,7 +33,7 @@ export async function releaseForRetry(options: QuarantineUpkeep): Promise<Retrie
   return { retried: tried + (await writer.transact(countRetries)), quarantined };
 }
 
-/** After the stages. Returns how many outbox rows were quarantined since the last run; 0 in a dry run. */
+/** Removes settled entries. Returns how many outbox rows were quarantined since the last run; 0 in a dry run. */
 export async function tidyAndCount({ writer }: Pick<QuarantineUpkeep, 'writer'>): Promise<number> {
   if (writer.dryRun) return 0;
   await writer.transact(tidyQuarantine);

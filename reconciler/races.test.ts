@@ -1,4 +1,5 @@
-// Concurrent changes by applicants, administrators and a run: each side wins or loses as a whole.
+// Concurrent changes by applicants, administrators and a run. Tests that each change takes effect completely or not at
+// all.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDataStore } from '../src/forms/forms/data-store.ts';
 import { createFormStore } from '../src/forms/forms/store.ts';
@@ -34,7 +35,7 @@ const unlock = (formId: string) =>
     operation: 'unlock',
   });
 
-/** Runs in small batches while `act` is called for each form, a few concurrently. */
+/** Runs the reconciler in small batches, and meanwhile calls `act` for each form, for a few forms concurrently. */
 async function whileRunning<T>(ids: readonly string[], act: (id: string) => Promise<T>): Promise<Map<string, T>> {
   const done = new Map<string, T>();
   const running = world.run({ batchSize: 3 });
@@ -112,7 +113,7 @@ describe('an unlock during a run', () => {
     for (const id of ids) {
       const won = unlocked.get(id) !== undefined;
       expect((await world.form(id))?.status).toBe(won ? 'Draft' : undefined);
-      // The run may purge the delivered form-locked of a form that is not Locked any more.
+      // The run may purge the delivered form-locked row of a form that is no longer Locked.
       const events = (await kinds(id)).filter((kind) => kind !== 'form-locked');
       expect(events).toEqual([won ? 'form-unlocked' : 'form-deleted']);
     }

@@ -1,4 +1,4 @@
-// A whole run: its record, failures, a stop, and dry runs.
+// Tests a whole run: its record, failures, an early stop, and dry runs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readRunHistory } from '../src/forms/expiry/run-store.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
@@ -18,7 +18,7 @@ afterAll(() => world.close());
 
 const allOf = (only?: 'expire' | 'clients', dryRun = false) => ({ only, dryRun, allowPrune: false });
 
-/** A sync that records its options. */
+/** Returns a sync that records its options. */
 function syncOf(outcome: Partial<Awaited<ReturnType<ClientSync['sync']>>> = {}) {
   const asked: Pick<SyncOptions, 'dryRun' | 'allowPrune'>[] = [];
   const clients: ClientSync = {
@@ -110,7 +110,7 @@ describe('behind a pooler that uses another connection for each transaction', ()
     const pool = createPool({ url: url.href, size: 2, log: world.log.log, metrics: createMetrics() });
     await world.run();
     const ids = await Promise.all(Array.from({ length: 9 }, () => world.add({ age: 16 * day })));
-    // From here on, both server connections are open and alternate.
+    // Opens both server connections, so that the following statements alternate between them.
     await Promise.all([1, 2].map(() => pool.query('SELECT pg_sleep(0.1)')));
     expect(await world.run({ pool, batchSize: 2 })).toMatchObject({ outcome: 'succeeded', counts: { locked: 9 } });
     for (const id of ids) expect(await world.form(id)).toMatchObject({ status: 'Locked' });
@@ -143,7 +143,7 @@ describe('a dry run', () => {
     expect(asked).toEqual([{ dryRun: true, allowPrune: false }]);
     expect(await dumpDatabase(world.pool)).toEqual(before);
     const { counts } = await world.run();
-    // The deleted form leaves a delivered outbox row that is no longer needed.
+    // The real run also purges a delivered outbox row that the deletion of its form made unnecessary.
     expect(counts).toMatchObject({ ...result.counts, purged: (result.counts.purged ?? 0) + 1 });
   });
 
@@ -177,7 +177,7 @@ describe('a failure', () => {
     expect(result).toMatchObject({ outcome: 'failed', failures: ['the expiry failed'] });
     expect(asked).toHaveLength(1);
     expect(exitCodeOf(result)).toBe(1);
-    // The lease was released.
+    // Succeeds only if the previous run released the lease.
     expect(await world.run()).toMatchObject({ outcome: 'succeeded' });
   });
 

@@ -1,5 +1,6 @@
-// One run: acquires the lease, expires drafts, syncs core clients, writes its record and releases the lease. A failed step
-// does not stop the others; the result names it. Decides nothing about single forms or clients.
+// Performs one run: acquires the lease, expires drafts, syncs core clients, writes its record and releases the lease.
+// If a step fails, the run continues with the others and the result lists the failure. Other modules decide about
+// single forms and clients.
 import { type RunRecord, writeRun } from '../src/forms/expiry/run-store.ts';
 import type { Logger } from '../src/service/operations/log.ts';
 import type { ClientSync } from './core-clients/sync.ts';
@@ -10,27 +11,27 @@ import type { RunArguments } from './options.ts';
 export interface RunOptions extends Omit<ExpiryOptions, 'writer'> {
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   clients: ClientSync;
-  /** Milliseconds that the lease of a run that died lasts. */
+  /** Milliseconds after which the lease of a run that died expires. */
   leaseDuration: number;
 }
 
 export interface RunResult {
   /**
-   * `skipped`: another run was active. `lost`: another run took the lease, because this one did not renew it in time.
-   * `stopped`: asked to end early. Only `failed` is a failure.
+   * `skipped`: another run was active. `lost`: another run took the lease, because this run did not renew it in time.
+   * `stopped`: the run was asked to end early. Only `failed` is a failure.
    */
   outcome: RunRecord['outcome'] | 'skipped' | 'lost';
   dryRun: boolean;
   milliseconds: number;
   counts: Record<string, number>;
-  /** Undefined when the run did not read resources. */
+  /** Undefined if the run did not read resources. */
   conditions: Record<string, number> | undefined;
   failures: string[];
-  /** Items that were quarantined since the last run, by this one or by others. */
+  /** Number of items that this run or others quarantined since the last run. */
   quarantined: number;
 }
 
-/** What a run has done so far. */
+/** The results of a run so far. */
 interface Work extends ExpiryOutcome {
   started: Date;
   conditions: Record<string, number> | undefined;
@@ -38,7 +39,7 @@ interface Work extends ExpiryOutcome {
   clientsSucceeded: boolean | null;
 }
 
-/** Does not reject when the database or the platform fails: the result says so. */
+/** Performs one run. Does not reject if the database or the platform fails; the result contains the failure. */
 export async function run(options: RunOptions): Promise<RunResult> {
   const { clock, log } = options;
   const work: Work = {
@@ -90,7 +91,7 @@ async function runExpiry(options: RunOptions, work: Work, writer: Writer): Promi
   return work.failures.length === 0 && !options.signal.aborted;
 }
 
-/** Returns null if the resources were not read. */
+/** Returns true if the sync succeeded, false if it failed, and null if the resources were not read. */
 async function syncClients(options: RunOptions, work: Work, { dryRun, renew }: LeaseHolder): Promise<boolean | null> {
   const { clients, log, signal } = options;
   const { allowPrune } = options.arguments;

@@ -1,5 +1,5 @@
-// Starts one run from its configuration. Builds everything that the run consists of, from top to bottom: platform clients,
-// database pool, draft expiry, and the sync of core clients.
+// Creates the objects of one run from its configuration (platform clients, database pool, draft expiry and the sync of
+// core clients), and performs the run.
 import { formMigrations } from '../src/forms/expiry/migrations.ts';
 import { createRetentionReader } from '../src/forms/expiry/retention.ts';
 import { expiryStore } from '../src/forms/expiry/store.ts';
@@ -22,24 +22,24 @@ export interface ReconcilerOptions {
   config: ReconcilerConfig;
   arguments: Pick<RunArguments, 'only' | 'dryRun' | 'allowPrune'>;
   log: Logger;
-  /** Holds the `DIR_…` overrides of the directory. */
+  /** Contains the `DIR_…` overrides of the directory. */
   env: NodeJS.ProcessEnv;
-  /** Aborted to end the run after the current batch. */
+  /** When aborted, the run ends after the current batch. */
   signal: AbortSignal;
-  /** Writes progress to the terminal, if there is one. */
+  /** Writes progress to the terminal. Undefined if the output is not a terminal. */
   terminal?: ((text: string) => void) | undefined;
   clock?: Clock;
 }
 
-/** Does one run and closes everything after it. Rejects when the database cannot be migrated, or with ConfigError. */
+/** Performs one run, then closes all connections. Rejects if the database cannot be migrated, and with ConfigError. */
 export async function reconcile(options: ReconcilerOptions): Promise<RunResult> {
   const { config, log, env, signal, clock = systemClock } = options;
   const metrics = createMetrics();
   const urns = createUrns(config.URN_PREFIX);
-  // The account is the form service's, unless CLIENT_ID names another.
+  // Uses the account of the form service, unless CLIENT_ID names another.
   const platform = createPlatform({ config, service: 'form-service', urns, metrics, log, clock, env });
   const { configuration } = platform;
-  // Two connections: one for batches, one to renew the lease.
+  // One connection is for batches, the other for renewing the lease.
   const pool = createPool({ url: config.DATABASE_URL, size: 2, log, metrics });
   const defaults = {
     warnBefore: config.WARN_BEFORE,

@@ -1,7 +1,9 @@
-// The summary line that a run ends with, and its exit code. Pure.
+// The summary line at the end of a run, and its exit code. Pure functions only.
 import type { RunResult } from './run.ts';
 
-/** 1 if the run failed, 3 if items were quarantined, 0 otherwise. With `acceptQuarantine`, 0 in place of 3. */
+/**
+ * Returns 1 if the run failed, 3 if items were quarantined, else 0. With `acceptQuarantine`, returns 0 instead of 3.
+ */
 export function exitCodeOf(
   { outcome, quarantined }: Pick<RunResult, 'outcome' | 'quarantined'>,
   { acceptQuarantine }: { acceptQuarantine: boolean } = { acceptQuarantine: false },
@@ -23,7 +25,9 @@ const words: [name: string, text: string][] = [
 ];
 const always = ['warned', 'locked', 'deleted'];
 
-/** `Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted; clients: 3 unchanged, Ready=True 3.` */
+/**
+ * Formats a result: `Succeeded in 12.3 s: 120 warned, 3,000 locked, 250 deleted; clients: 3 unchanged, Ready=True 3.`
+ */
 export function summarise(result: RunResult): string {
   const { outcome, milliseconds, failures, dryRun } = result;
   if (outcome === 'skipped') return 'Skipped: another run is active.';

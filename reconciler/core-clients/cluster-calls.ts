@@ -1,11 +1,13 @@
-// Calls the Kubernetes API server: with a time limit, with retries if a retry may succeed, and over shared connections.
+// Calls the Kubernetes API server with a time limit, over shared connections. Retries a call if a retry may succeed.
 // Every failure is a ClusterError.
 import { delimiter } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConfigurationOptions, KubeConfig, ObservableMiddleware } from '@kubernetes/client-node';
 import { retryDelay } from '../../src/service/retry.ts';
 
-/** `timeout`: no complete response within the time limit; `refused`: another 4xx; `failed`: 5xx, or an invalid response. */
+/**
+ * `timeout`: no complete response in time. `refused`: a 4xx without its own kind. `failed`: 5xx or an invalid response.
+ */
 export type ClusterErrorKind = keyof typeof explanations;
 
 const explanations = {
@@ -31,13 +33,13 @@ const byStatus: Record<number, ClusterErrorKind> = {
   429: 'busy',
 };
 
-/** Names the call and the failure. Its message is fit for logs: it contains no token, address or object. */
+/** A failed call. The message is fit for logs: it names the call and the failure, but no token, address or object. */
 export class ClusterError extends Error {
   readonly kind: ClusterErrorKind;
-  /** Seconds, from the Retry-After header. */
+  /** Seconds from the Retry-After header. */
   readonly retryAfter: number | undefined;
 
-  /** `what` in a few words: `list coreclients.formgate.dev`. */
+  /** `what` names the call in a few words: `list coreclients.formgate.dev`. */
   constructor(
     kind: ClusterErrorKind,
     what: string,
@@ -58,7 +60,7 @@ function statusError(status: number, what: string, retryAfter: string | undefine
 }
 
 export interface ClusterCalls {
-  /** `what` names the request in the error. The request must be idempotent, because it may be retried. Throws ClusterError. */
+  /** Performs an idempotent request, which may be retried. `what` names it in errors. Throws ClusterError. */
   call<T>(what: string, request: (options: CallOptions) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -68,16 +70,16 @@ type RequestContext = Parameters<ObservableMiddleware['pre']>[0];
 type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
 
 export interface ClusterCallsOptions {
-  /** The module, which is loaded only when it is needed because it is large (decision 0037). */
+  /** The Kubernetes client module. It is loaded only when needed, because it is large (decision 0037). */
   kubernetes: typeof import('@kubernetes/client-node');
   /** Milliseconds for one attempt. */
   timeout: number;
-  /** Longest wait in milliseconds before a retry; limits Retry-After too. */
+  /** Longest wait in milliseconds before a retry, even if Retry-After is longer. */
   longestWait?: number;
 }
 
 const retries = 3;
-/** Not after timeouts, because each retry could take the whole time limit again. */
+/** The failures that are retried. Timeouts are not, because each retry could take the whole time limit again. */
 const retried: ReadonlySet<ClusterErrorKind> = new Set(['busy', 'failed', 'unreachable']);
 
 export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
@@ -103,8 +105,8 @@ export function createClusterCalls(options: ClusterCallsOptions): ClusterCalls {
 }
 
 /**
- * Reuses the dispatcher of the first request for all. The library creates a dispatcher, and so a connection, for each
- * request; the unused ones never connect.
+ * Creates middleware that uses the dispatcher of the first request for all requests, to reuse its connections. The
+ * library creates a dispatcher for each request; the unused ones never connect.
  */
 function createConnections({ kubernetes, timeout }: ClusterCallsOptions) {
   let shared: Dispatcher | undefined;
@@ -124,20 +126,20 @@ function toClusterError(what: string, error: unknown, { kubernetes }: ClusterCal
   if (error instanceof ClusterError) return error;
   if (error instanceof kubernetes.ApiException) return statusError(error.code, what, error.headers['retry-after']);
   if (error instanceof Error && error.name === 'TimeoutError') return new ClusterError('timeout', what);
-  // fetch throws a TypeError whose cause holds the error code.
+  // fetch throws a TypeError whose cause has the error code.
   const code = codeOf(error instanceof TypeError ? error.cause : error);
   if (code !== undefined)
     return new ClusterError('unreachable', what, { why: `the API server cannot be reached, ${code}` });
   return new ClusterError('failed', what, { why: 'no valid response' });
 }
 
-/** Only the code, because messages of network errors hold addresses. */
+/** Returns only the error code, because messages of network errors contain addresses. */
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Loads the files of KUBECONFIG, else the Pod's service account. Throws ClusterError, which does not quote files. */
+/** Loads the files of KUBECONFIG, else the Pod's service account. Throws ClusterError, which never quotes the files. */
 export function loadKubeConfig(
   { KubeConfig: Loader }: Pick<typeof import('@kubernetes/client-node'), 'KubeConfig'>,
   kubeconfig: string | undefined,
@@ -147,7 +149,7 @@ export function loadKubeConfig(
     const [first, ...others] = (kubeconfig ?? '').split(delimiter).filter((path) => path !== '');
     if (first === undefined) config.loadFromCluster();
     else config.loadFromFile(first);
-    // As with kubectl, the first file with a current context decides.
+    // The first file with a current context determines the context, as with kubectl.
     for (const path of others)
       config.mergeConfig(loadKubeConfig({ KubeConfig: Loader }, path), Boolean(config.getCurrentContext()));
     if (!config.getCurrentCluster()) throw new Error('no current context');

@@ -1,5 +1,6 @@
-// The CoreClient resources of one namespace: reads them in pages, writes their status by server-side apply, and creates Events.
-// The cluster is that of KUBECONFIG, or that of the Pod. Needs only the Role in that namespace. Does not validate resources.
+// The CoreClient resources of one namespace: reads them in pages, writes their status by server-side apply, and creates
+// Events. KUBECONFIG selects the cluster; without it, the Pod's cluster is used. Requires only the Role in that
+// namespace. Does not validate resources.
 import { randomBytes } from 'node:crypto';
 import { accessSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -18,9 +19,9 @@ import type { ClientEvent } from './status.ts';
 
 export interface Cluster {
   readonly namespace: string;
-  /** Every resource of the namespace that is not being deleted. Throws ClusterError. */
+  /** Returns all resources of the namespace that are not being deleted. Throws ClusterError. */
   list(): Promise<CoreClientResource[]>;
-  /** `outdated`: the resource was changed, deleted or replaced since it was read. Throws ClusterError. */
+  /** Returns `outdated` if the resource was changed, deleted or replaced after it was read. Throws ClusterError. */
   applyStatus(resource: CoreClientResource, status: CoreClientStatus): Promise<'applied' | 'outdated'>;
   /** Throws ClusterError. */
   createEvent(resource: CoreClientResource, event: ClientEvent, time: Date): Promise<void>;
@@ -29,11 +30,11 @@ export interface Cluster {
 
 export interface ClusterOptions {
   env: NodeJS.ProcessEnv;
-  /** By default that of the Pod, or of the context. */
+  /** Defaults to the namespace of the Pod or of the kubeconfig context. */
   namespace?: string | undefined;
-  /** Milliseconds that one request may take. */
+  /** Milliseconds for one attempt of a request. */
   timeout: number;
-  /** Resources in one page of the list. */
+  /** Maximum number of resources on a page of the list. */
   pageSize?: number;
 }
 
@@ -41,10 +42,10 @@ const fieldManager = 'formgate-reconciler';
 const controller = `${apiGroup}/reconciler`;
 const resources = `${plural}.${apiGroup}`;
 const path = { group: apiGroup, version: apiVersion, plural };
-/** Without this file, a Pod has no access to the API server. */
+/** The token of the Pod's service account. Without this file, a Pod has no access to the API server. */
 const tokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Undefined without KUBECONFIG and without a service account. */
+/** Returns undefined without KUBECONFIG and without a service account. */
 export async function findCluster(options: ClusterOptions): Promise<Cluster | undefined> {
   const { KUBECONFIG, KUBERNETES_SERVICE_HOST } = options.env;
   if (!KUBECONFIG && !(KUBERNETES_SERVICE_HOST && isReadable(tokenFile))) return undefined;
@@ -99,7 +100,9 @@ interface Listing {
   pageSize: number;
 }
 
-/** Starts again if the list expires between two pages (410), because half a list must not count as the whole list. */
+/**
+ * Lists all resources. Starts again if the list expires between two pages (410), so it never returns a partial list.
+ */
 async function listAll(listing: Listing): Promise<CoreClientResource[]> {
   for (let restarts = 0; ; restarts += 1) {
     try {
@@ -144,7 +147,7 @@ async function createEvent(
   time: Date,
 ): Promise<void> {
   const body = {
-    // A name that is chosen here keeps a retry from creating a second Event. Names have at most 253 characters.
+    // The name is chosen here so that a retry does not create a second Event. Names have at most 253 characters.
     metadata: { name: `${name.slice(0, 200).replace(/[^a-z0-9]+$/, '')}.${randomBytes(8).toString('hex')}`, namespace },
     eventTime: new kubernetes.V1MicroTime(time),
     regarding: { apiVersion: `${apiGroup}/${apiVersion}`, kind, name, namespace, uid, resourceVersion },
@@ -160,7 +163,7 @@ async function createEvent(
       events.createNamespacedEvent({ namespace, body }, options),
     );
   } catch (error) {
-    // An earlier attempt created it, and its response was lost.
+    // A conflict means that an earlier attempt created the Event, and that its response was lost.
     if (!(error instanceof ClusterError && error.kind === 'conflict')) throw error;
   }
 }

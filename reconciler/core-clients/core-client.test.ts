@@ -1,4 +1,4 @@
-// From a CoreClient to its entry in the core configuration, as the token handler reads it.
+// Tests that a CoreClient becomes an entry of the core configuration that the token handler can read.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseClient } from '../../src/token-handler/clients/client.ts';

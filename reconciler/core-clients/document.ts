@@ -1,25 +1,26 @@
-// The core configuration of the token handler, and the record of which of its clients this reconciler owns. Writes name single
-// clients, so that concurrent changes by others are kept. Nothing is validated here.
+// The core configuration of the token handler, and the record of the clients in it that this reconciler owns. Each
+// write names the clients that it changes, so that concurrent changes of other clients are kept. Nothing is validated
+// here.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { type ClientEntry, clientsName, clientsNamespace } from '../../src/service/clients/client-rules.ts';
 
-/** The configuration with the record: `{<owner>: {clients: {<id>: {since}}}}`. */
+/** The name of the configuration that contains the record: `{<owner>: {clients: {<id>: {since}}}}`. */
 export const recordName = 'token-handler-core-clients';
 
 export interface CoreDocument {
-  /** Of the configuration; undefined if there is none yet. */
+  /** The revision of the core configuration. Undefined if it does not exist yet. */
   revision: number | undefined;
-  /** The property `clients`, by id. */
+  /** The members of the property `clients`, by client id. */
   clients: ReadonlyMap<string, unknown>;
-  /** Ids at the top level of the document, where the token handler reads clients too. */
+  /** Ids at the top level of the document, where the token handler also reads clients. */
   atTop: ReadonlySet<string>;
-  /** Ids of the owned clients, and since when (ISO 8601). */
+  /** The ids of the owned clients, each with the time since when it is owned (ISO 8601). */
   owned: ReadonlyMap<string, string>;
 }
 
 export interface ClientDocumentOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** Two owners never change each other's clients. */
+  /** The name under which owned clients are recorded. Different owners never change each other's clients. */
   owner: string;
 }
 
@@ -27,7 +28,7 @@ const core = { core: true } as const;
 
 export type ClientDocument = ReturnType<typeof createClientDocument>;
 
-/** Every method throws PlatformError; each write may be repeated. */
+/** Every method throws PlatformError. Writes can be repeated. */
 export function createClientDocument({ configuration, owner }: ClientDocumentOptions) {
   const update = (name: string, changes: Record<string, unknown>) =>
     configuration.update(clientsNamespace, name, changes, { ...core, idempotent: true });
@@ -47,9 +48,9 @@ export function createClientDocument({ configuration, owner }: ClientDocumentOpt
         owned: new Map([...owned].map(([id, entry]) => [id, String(membersOf(entry).get('since') ?? '')])),
       };
     },
-    /** Adds or replaces these clients. Returns the revision. */
+    /** Adds or replaces these clients. Returns the new revision. */
     async write(entries: readonly ClientEntry[]): Promise<number> {
-      // An UPDATE merges one level deep: the clients keep their other members, and each of these is replaced whole.
+      // UPDATE merges one level deep. Other clients are kept, and each of these clients is replaced as a whole.
       const clients = Object.fromEntries(entries.map((entry) => [entry.id, entry]));
       return (await update(clientsName, { clients })).revision;
     },

@@ -1,4 +1,4 @@
-// Which resource gets which client, and what is written, for all resources and configurations.
+// Tests for arbitrary resources and configurations which resource gets which client, and what is written.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { builderPreview } from '../../src/service/clients/client-rules.ts';

@@ -1,17 +1,17 @@
-// Decides which resource may have which client, and what to write. Pure. It never plans a change of a client that this
-// reconciler does not own.
+// Decides which resource gets which client, and what to write. Pure functions only. A plan never changes a client that
+// this reconciler does not own.
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import { type CoreClientRules, createCoreClientParser, hashEntry } from './core-client.ts';
 import type { CoreDocument } from './document.ts';
 import type { CoreClientResource } from './resource.ts';
 
-/** Why a resource is rejected; `reason` is that of its condition. */
+/** Why a resource is rejected. `reason` becomes the reason of its condition `Accepted`. */
 export interface Refusal {
   reason: 'Invalid' | 'Reserved' | 'Duplicate' | 'NotOwned';
   message: string;
 }
 
-/** The change of an accepted resource's client. `repaired`: others had changed or removed it. */
+/** The change of an accepted resource's client. `repaired` means that others had changed or removed the client. */
 export type Change = 'none' | 'created' | 'updated' | 'repaired';
 
 export type Verdict = { resource: CoreClientResource; clientId: string | undefined } & (
@@ -21,18 +21,20 @@ export type Verdict = { resource: CoreClientResource; clientId: string | undefin
 
 export interface Plan {
   verdicts: Verdict[];
-  /** The reserved client, if it must be written; `before` is its present state. */
+  /** Present if the reserved client must be written. `before` is its current state. */
   reserved: { before: unknown; after: ClientEntry } | undefined;
-  /** Owned clients without a resource, to be removed. */
+  /** Owned clients to remove, because no resource describes them. */
   prune: string[];
-  /** Owned clients without a resource that are kept, because removing them needs `allowPrune`. */
+  /** Owned clients that no resource describes, but that are kept because their removal requires `allowPrune`. */
   held: string[];
-  /** The owned clients, to be recorded before the writes; the object of the document if nothing changes. */
+  /**
+   * The owned clients, which are recorded before the writes. The same object as `document.owned` if nothing changes.
+   */
   claim: ReadonlyMap<string, string>;
 }
 
 export interface PlanOptions extends CoreClientRules {
-  /** The client that no resource may have: builder-preview, if there is a builder. */
+  /** The client that resources must not describe: builder-preview, if a builder is configured. */
   reserved: ClientEntry | undefined;
   allowPrune: boolean;
   now: Date;
@@ -60,7 +62,10 @@ export function planReserved({ clients }: CoreDocument, reserved: ClientEntry | 
   return hashEntry(before) === hashEntry(reserved) ? undefined : { before, after: reserved };
 }
 
-/** The oldest resource with an id wins, even while it is invalid, so that a newer one never takes over its client. */
+/**
+ * Decides on each resource. The oldest resource with a client id wins, even while it is invalid, so that a newer
+ * resource cannot take over the client.
+ */
 function judge(resources: readonly CoreClientResource[], document: CoreDocument, options: PlanOptions): Verdict[] {
   const parse = createCoreClientParser(options);
   const winners = new Map<string, CoreClientResource>();
@@ -102,12 +107,12 @@ function changeOf(document: CoreDocument, resource: CoreClientResource, id: stri
   const isThere = document.clients.has(id);
   const present = isThere ? hashEntry(document.clients.get(id)) : undefined;
   if (present === hash) return 'none';
-  // The entry that was last written for this resource is no longer there: others changed it.
+  // The entry that was last written for this resource is gone, because others changed or removed it.
   if (syncedHash !== undefined && document.owned.has(id) && present !== syncedHash) return 'repaired';
   return isThere ? 'updated' : 'created';
 }
 
-/** Clients stay owned until they are removed. A client that became reserved is no longer owned by a resource. */
+/** Determines the owned clients. A client stays owned until it is removed, or until it becomes the reserved client. */
 function planClaim(verdicts: Verdict[], { owned }: CoreDocument, { reserved, now }: PlanOptions): Plan['claim'] {
   const claim = new Map(owned);
   if (reserved) claim.delete(reserved.id);

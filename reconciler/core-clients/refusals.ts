@@ -1,5 +1,5 @@
-// Core clients that the configuration service refuses, and statuses that the API server refuses. They are quarantined, and not
-// tried again until the resource changes, the item is released, or a new version of the product runs.
+// Core clients that the configuration service refuses, and statuses that the API server refuses. They are quarantined.
+// They are retried when the resource changes, the item is released, or a new version of the product runs.
 import type pg from 'pg';
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -11,18 +11,18 @@ export interface Refusal {
   kind: 'core-client' | 'core-client-status';
   /** The client id or the resource's uid. */
   subject: string;
-  /** Of the content: changed content is tried again. */
+  /** Identifies the content. Changed content is tried again. */
   version: string;
-  /** `configuration 400` */
+  /** The service and its HTTP status, such as `configuration 400`. */
   detail: string;
 }
 
 /** The refusals of one sync. */
 export interface Refusals {
-  /** It was refused in an earlier sync, and is not to be tried. Counts as refused in this sync. */
+  /** True if an earlier sync recorded this refusal. The item must then not be tried, and counts as refused. */
   isKnown(what: Omit<Refusal, 'detail'>): boolean;
   add(refusal: Refusal): void;
-  /** Quarantines new refusals, and removes the entries of items that are no longer refused. Returns the number of new ones. */
+  /** Quarantines new refusals, and removes the entries of settled ones. Returns the number of new refusals. */
   settle(): Promise<number>;
 }
 

@@ -1,6 +1,6 @@
-// Reports the outcome to each resource: a status if it differs from the one in the cluster, and Events for transitions.
-// Never writes a status twice, and stops at the first failure of the API server. A status or an Event that the API server
-// rejects does not stop the others.
+// Reports the outcome to each resource: writes its status if that differs from the one in the cluster, and creates
+// Events for transitions. Never writes a status twice. Stops at the first failure of the API server, but continues if
+// the API server rejects a status or an Event.
 import type { Clock } from '../../src/service/clock.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -10,7 +10,7 @@ import type { Refusals } from './refusals.ts';
 import type { CoreClientStatus } from './resource.ts';
 import { eventsOf, isSameStatus, nextStatus, type SyncResult } from './status.ts';
 
-/** A resource, its next status, and whether that differs. */
+/** A decision on a resource, its next status, and whether that differs from its current status. */
 export interface Report {
   verdict: Verdict;
   status: CoreClientStatus;
@@ -32,7 +32,7 @@ export interface ReportOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Concurrent requests: enough for a thousand changes in seconds, without flooding the API server. */
+/** Maximum number of concurrent requests: a thousand changes take seconds, and the API server is not flooded. */
 const parallel = 8;
 
 export function makeReports(
@@ -46,7 +46,7 @@ export function makeReports(
   });
 }
 
-/** Number of resources by condition, such as `Ready=True`. */
+/** Counts resources by condition, such as `Ready=True`. */
 export function countConditions(reports: readonly Report[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { type, status } of reports.flatMap((report) => report.status.conditions))
@@ -54,7 +54,7 @@ export function countConditions(reports: readonly Report[]): Record<string, numb
   return counts;
 }
 
-/** Rejects if `renewLease` does, with the same reason. */
+/** Sends the reports. Rejects if `renewLease` does, with the same reason. */
 export async function sendReports(reports: readonly Report[], options: ReportOptions): Promise<SentReports> {
   const sent: SentReports = { statuses: 0, events: 0, failures: [] };
   const state = { statusFailed: false, eventFailed: false };
@@ -91,7 +91,7 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
       const isDone = await attempt('statusFailed', report, async () => {
         isOutdated = (await cluster.applyStatus(resource, status)) === 'outdated';
       });
-      // The resource no longer exists or has changed: the next sync reports its state.
+      // If the resource is outdated, it no longer exists or has changed. The next sync reports its state.
       if (!isDone || isOutdated) return;
       sent.statuses += 1;
     }
@@ -107,12 +107,12 @@ export async function sendReports(reports: readonly Report[], options: ReportOpt
   return sent;
 }
 
-/** A rejected status or Event is retried when the resource has changed. */
+/** Identifies the status of a resource. A refused status or Event is tried again when the resource has changed. */
 function statusOf({ verdict: { resource } }: Report) {
   return { kind: 'core-client-status', subject: resource.uid, version: String(resource.generation) } as const;
 }
 
-/** Waits for all, then rejects with the first failure, so that nothing continues in the background. */
+/** Waits for all promises, then rejects with the first failure, so that no work continues in the background. */
 async function allOf(work: Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected');
   if (failed) throw failed.reason;

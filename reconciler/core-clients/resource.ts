@@ -1,5 +1,5 @@
-// CoreClient resources, as the API server returns them. Parsing is tolerant: an invalid resource gets a condition later, and
-// does not fail the sync.
+// CoreClient resources in the format of the API server. Parsing is tolerant: an invalid resource does not fail the
+// sync, but later gets a condition.
 import { z } from 'zod';
 
 export const apiGroup = 'formgate.dev';
@@ -12,7 +12,7 @@ export interface Condition {
   type: 'Accepted' | 'Synced' | 'Ready';
   status: 'True' | 'False' | 'Unknown';
   observedGeneration: number;
-  /** ISO 8601, whole seconds */
+  /** ISO 8601 with whole seconds. */
   lastTransitionTime: string;
   reason: string;
   message: string;
@@ -21,9 +21,9 @@ export interface Condition {
 export interface CoreClientStatus {
   observedGeneration: number;
   clientId?: string;
-  /** The revision of the core configuration that the client was last written in. */
+  /** The revision of the core configuration in which the client was last written. */
   revision?: number;
-  /** SHA-256 of the entry that was last written, in hexadecimal digits. */
+  /** SHA-256 of the entry that was last written, in hexadecimal. */
   syncedHash?: string;
   conditions: Condition[];
 }
@@ -36,7 +36,7 @@ export interface CoreClientResource {
   created: string;
   resourceVersion: string;
   spec: unknown;
-  /** As the cluster has it, perhaps incomplete. */
+  /** The current status in the cluster, which may be incomplete. */
   status: Partial<CoreClientStatus>;
 }
 
@@ -93,7 +93,7 @@ const page = z.object({
   items: z.array(resource),
 });
 
-/** One page of a list, without resources that are being deleted; undefined if the response is not a list. */
+/** Parses one page of a list, without resources that are being deleted. Undefined if the response is not a list. */
 export function parsePage(
   response: unknown,
 ): { resources: CoreClientResource[]; next: string | undefined } | undefined {

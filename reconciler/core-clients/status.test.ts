@@ -1,4 +1,4 @@
-// The status of a resource, and the Events of its transitions.
+// Tests the status of a resource, and the Events for its transitions.
 import { describe, expect, it } from 'vitest';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Change, Verdict } from './plan.ts';

@@ -1,12 +1,12 @@
-// A resource's status after a sync, and the Events of its transitions. Pure. Messages contain no times or counts, so that a
-// status changes only if the outcome does.
+// Computes a resource's status after a sync, and the Events for its transitions. Pure functions only. Messages contain
+// no times or counts, so that a status changes only if the outcome changes.
 import { isDeepStrictEqual } from 'node:util';
 import type { Verdict } from './plan.ts';
 import type { Condition, CoreClientResource, CoreClientStatus } from './resource.ts';
 
-/** The outcome of an accepted resource's client. */
+/** The result of writing an accepted resource's client. */
 export type SyncResult =
-  /** `revision` is undefined if the client was up to date. */
+  /** `revision` is undefined if the client was already up to date. */
   | { kind: 'synced'; revision: number | undefined }
   /** The configuration service refused this client. */
   | { kind: 'refused' }
@@ -49,7 +49,9 @@ export function nextStatus(verdict: Verdict, result: SyncResult | undefined, now
   };
 }
 
-/** The fields of the last write stay valid while its client stays in the configuration. */
+/**
+ * The status fields of the last write. They are kept as long as the client that was written stays in the configuration.
+ */
 function keptFields({ resource, refusal }: Verdict): Pick<CoreClientStatus, 'revision' | 'syncedHash'> {
   const isKept = refusal === undefined || refusal.reason === 'Invalid';
   return isKept ? resource.status : {};
@@ -99,7 +101,7 @@ function conditionOf(status: Partial<CoreClientStatus>, type: Condition['type'])
   return status.conditions?.find((condition) => condition.type === type);
 }
 
-/** Whether the cluster already has this status. */
+/** True if the status in the cluster equals the next one. */
 export function isSameStatus(present: Partial<CoreClientStatus>, next: CoreClientStatus): boolean {
   return isDeepStrictEqual(comparable(present), comparable(next));
 }
@@ -110,7 +112,7 @@ function comparable(status: Partial<CoreClientStatus>) {
   return { observedGeneration, clientId, revision, syncedHash, byType, count: conditions.length };
 }
 
-/** The Events of the transitions from the status in the cluster to the next one, and of a repair. */
+/** Returns the Events for the transitions from the status in the cluster to the next one, and for a repair. */
 export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus): ClientEvent[] {
   const events: ClientEvent[] = [];
   const accepted = transition(resource.status, next, 'Accepted');
@@ -129,7 +131,7 @@ export function eventsOf({ resource, change }: Verdict, next: CoreClientStatus):
 }
 
 function textOf({ reason, message }: Condition) {
-  // An Event's note has at most 1,024 bytes.
+  // The note of an Event may have at most 1,024 bytes.
   return { reason, note: message.slice(0, 1_000) };
 }
 

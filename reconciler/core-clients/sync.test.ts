@@ -1,5 +1,5 @@
-// The sync without Kubernetes, with a real configuration service: it keeps builder-preview up to date. test/kubernetes tests it
-// with Kubernetes.
+// Tests the sync with a real configuration service and without Kubernetes: it keeps builder-preview up to date.
+// test/kubernetes tests the sync with Kubernetes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPlatform, type Platform } from '../../src/platform/platform.ts';
 import { createMetrics } from '../../src/service/operations/metrics.ts';

@@ -1,5 +1,5 @@
-// Writes the core clients that the CoreClient resources describe, and builder-preview, to the core configuration of the
-// token handler. Changes no client that it does not own. A run that lost its lease writes nothing more.
+// Writes builder-preview and the core clients that CoreClient resources describe to the core configuration of the token
+// handler. Does not change clients that it does not own. Stops writing when the run has lost its lease.
 import type { Configuration } from '../../src/platform/configuration.ts';
 import { PlatformError } from '../../src/platform/platform-error.ts';
 import { builderPreview, type ClientEntry } from '../../src/service/clients/client-rules.ts';
@@ -16,52 +16,52 @@ import type { CoreClientResource } from './resource.ts';
 import type { SyncResult } from './status.ts';
 import { type Written, writePlan } from './writes.ts';
 
-/** The result of one sync; with `dryRun`, what it would be. */
+/** The result of one sync. With `dryRun`, the result that it would have. */
 export interface ClientsOutcome {
   /** Number of clients by outcome. */
   counts: Record<string, number>;
   /** Number of resources by condition, such as `Ready=True`. */
   conditions: Record<string, number>;
-  /** Failures of the infrastructure, one short line each, for the log. A run with any has failed. */
+  /** Failures of the infrastructure, in one short line each. If there are any, the sync has failed. */
   failures: string[];
-  /** Number of clients and statuses that were quarantined; absent if none. */
+  /** Number of clients and statuses that were quarantined; absent if the quarantine was not updated. */
   quarantined?: number;
-  /** Why resources were not read. */
+  /** The reason why resources were not read. */
   skipped?: string;
 }
 
 export interface SyncOptions {
-  /** Logs what would change, and writes nothing. */
+  /** Logs the changes without writing them. */
   dryRun: boolean;
   /** Allows one sync to remove more than half of the owned clients. */
   allowPrune: boolean;
-  /** Called before every write. If it rejects, because the run has lost its lease, the sync rejects too. */
+  /** Called before every write. If it rejects because the run has lost its lease, the sync rejects too. */
   renewLease(): Promise<void>;
-  /** Aborted to end the sync early: the next one writes the missing statuses. */
+  /** When aborted, the sync ends early. The next sync writes the missing statuses. */
   signal?: AbortSignal | undefined;
 }
 
 export interface ClientSync {
-  /** Rejects only if `renewLease` does, with the same reason. */
+  /** Performs one sync. Rejects only if `renewLease` does, with the same reason. */
   sync(options: SyncOptions): Promise<ClientsOutcome>;
 }
 
 export interface ClientSyncOptions {
   configuration: Pick<Configuration, 'read' | 'update' | 'deleteProperty'>;
-  /** Called at each sync, which closes the result; undefined if no resources are to be read. */
+  /** Called in each sync, which closes the cluster afterwards. Undefined if resources must not be read. */
   findCluster: (() => Promise<Cluster | undefined>) | undefined;
   urns: Pick<Urns, 'prefix' | 'service'>;
-  /** Public URL of the builder without trailing slash; undefined if there is none. */
+  /** Public URL of the builder without a trailing slash. Undefined if no builder is configured. */
   builderUrl: string | undefined;
   allowInsecureRedirectUris: boolean;
-  /** The owner of these clients in the record of the core configuration; defaults to the cluster's namespace. */
+  /** The owner under which the clients are recorded in the core configuration. Defaults to the cluster's namespace. */
   owner?: string | undefined;
   openRefusals(): Promise<Refusals>;
   clock: Clock;
   log: Logger;
 }
 
-/** A running sync. */
+/** The state of a running sync. */
 interface Sync extends ClientSyncOptions, SyncOptions {
   outcome: ClientsOutcome;
   refusals: Refusals;
@@ -76,7 +76,8 @@ export function createClientSync(options: ClientSyncOptions): ClientSync {
       const reserved = builderUrl === undefined ? undefined : builderPreview(builderUrl, urns);
       const refusals = await options.openRefusals();
       await syncAll({ ...options, ...syncOptions, outcome, refusals, reserved });
-      // Entries of resources that were not read are kept.
+      // Settles only if resources were read. Otherwise it would remove the quarantine entries of resources that were
+      // not read.
       if (!syncOptions.dryRun && outcome.skipped === undefined && outcome.failures.length === 0)
         outcome.quarantined = await refusals.settle();
       return outcome;
@@ -102,7 +103,7 @@ async function syncAll(sync: Sync): Promise<void> {
   await syncReserved(sync);
 }
 
-/** Without the resources only builder-preview is synced: clients without a known resource are not removed. */
+/** Syncs only builder-preview, because the resources are unknown. Removes no clients. */
 async function syncReserved(sync: Sync): Promise<void> {
   if (!sync.reserved) return;
   const store = createClientDocument({ configuration: sync.configuration, owner: sync.owner ?? '' });
@@ -151,20 +152,20 @@ function fail({ outcome, log }: Sync, message: string): void {
   log.error(message);
 }
 
-/** The result of a dry run assumes that every write succeeds. */
+/** Returns the result for a resource's client. In a dry run, assumes that every write succeeds. */
 function resultOf(verdict: Verdict, { revision }: CoreDocument, written: Written | undefined): SyncResult | undefined {
   const { refusal, change, entry, hash, resource } = verdict;
   if (refusal) return undefined;
   if (change !== 'none')
     return written ? (written.results.get(entry.id) ?? { kind: 'failed' }) : syncedAt(revision ?? 0);
-  // The client is up to date. Its revision is in the status, unless the status was lost.
+  // The client is up to date. The status contains its revision, unless the status was lost.
   const isKnown = resource.status.syncedHash === hash && resource.status.revision !== undefined;
   return syncedAt(isKnown ? undefined : revision);
 }
 
 const syncedAt = (revision: number | undefined): SyncResult => ({ kind: 'synced', revision });
 
-/** Logs what is about to be written, and counts it. */
+/** Logs and counts the planned changes. */
 function announce({ outcome, dryRun, log, allowPrune }: Sync, { verdicts, reserved, prune, held }: Plan): void {
   const { counts } = outcome;
   counts.resources = verdicts.length;

@@ -1,6 +1,6 @@
-// Applies a plan at the configuration service, in an order that survives a crash between any two steps: a client is recorded
-// as ours before it is written, and its record is removed after the client. Stops at the first failure of the service. A
-// client that the service rejects does not stop the others.
+// Applies a plan at the configuration service, in an order that survives a crash between any two steps: a client is
+// recorded as owned before it is written, and its record is removed after the client. Stops at the first failure of the
+// service, but continues if the service rejects a client.
 import { PlatformError, serviceRefusal } from '../../src/platform/platform-error.ts';
 import type { ClientEntry } from '../../src/service/clients/client-rules.ts';
 import type { Logger } from '../../src/service/operations/log.ts';
@@ -11,7 +11,7 @@ import type { Refusals } from './refusals.ts';
 import type { SyncResult } from './status.ts';
 
 export interface Written {
-  /** By client id. A client that is missing here could not be written. */
+  /** The results by client id. A client without a result could not be written. */
   results: Map<string, SyncResult>;
   pruned: string[];
   failure: string | undefined;
@@ -25,10 +25,10 @@ export interface WriteOptions {
   log: Logger;
 }
 
-/** Largest update in bytes: many services accept no more than a megabyte. */
+/** Maximum size of an update in bytes. Many services accept at most one megabyte. */
 const updateLimit = 256 * 1_024;
 
-/** Rejects if `renewLease` does, with the same reason. */
+/** Applies the plan. Rejects if `renewLease` does, with the same reason. */
 export async function writePlan(plan: Plan, options: WriteOptions): Promise<Written> {
   const written: Written = { results: new Map(), pruned: [], failure: undefined };
   try {
@@ -73,10 +73,10 @@ async function writeInOrder(plan: Plan, options: WriteOptions, written: Written)
 const writeOf = (entry: ClientEntry) =>
   ({ kind: 'core-client', subject: entry.id, version: hashEntry(entry) }) as const;
 
-/** False if the service rejects the removal; the client stays ours. */
+/** Removes a client. Returns false if the service rejects the removal; then the client stays owned. */
 async function prune(id: string, { store, document, refusals, log }: WriteOptions): Promise<boolean> {
   const what = { kind: 'core-client', subject: id, version: 'removal' } as const;
-  // A recorded client that no longer exists needs no removal.
+  // A recorded client that does not exist needs no removal.
   if (!document.clients.has(id)) return true;
   if (refusals.isKnown(what)) return false;
   try {
@@ -91,7 +91,7 @@ async function prune(id: string, { store, document, refusals, log }: WriteOption
   return true;
 }
 
-/** One update. If the service rejects it, one for each client, so that only the rejected ones fail. */
+/** Writes the clients in one update or, if the service rejects it, in one each, so that only rejected clients fail. */
 async function writeSome(entries: ClientEntry[], options: WriteOptions, written: Written): Promise<void> {
   const { store, renewLease, refusals, log } = options;
   await renewLease();

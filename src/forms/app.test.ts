@@ -1,4 +1,4 @@
-// The form service as a whole: every route rejects invalid tokens, and the routes about the service itself.
+// Tests of the complete form service: every route rejects invalid tokens, and the routes about the service itself work.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';
 import { call } from '../../test/support/platform.ts';
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 const id = '0197f3a2-7c1e-7b4d-9a55-3f0c8e2d6b11';
-/** Every route with bearer authentication, with a valid body. */
+/** Every route that requires a bearer token, with a valid body. */
 const routes: [method: string, path: string, body?: unknown][] = [
   ['POST', ''],
   ['GET', ''],

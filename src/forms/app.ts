@@ -1,5 +1,5 @@
-// The form service's route table. Each route names its guards. The policy decides what a caller may do with one form, once
-// the form is read.
+// The form service's route table. Each route lists its guards. What a caller may do with one form is decided by the
+// policy, after the form is read.
 import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';

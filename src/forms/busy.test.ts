@@ -1,4 +1,4 @@
-// Locked rows and slow statements: other forms and other tenants are still served without delay.
+// Checks that locked rows and slow statements delay neither other forms nor other tenants.
 import { randomUUIDv7 } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -40,7 +40,7 @@ const save = (formId: string, token = forms.token('intake')) =>
 const drafts = (count: number) => Promise.all(Array.from({ length: count }, () => forms.draft()));
 const typeOf = ({ body }: Answered) => (body as { type: string }).type;
 
-/** Milliseconds; less than any wait for a lock or a connection. */
+/** Checks the response times. The limit, in milliseconds, is shorter than any wait for a lock or a connection. */
 async function expectSoon(requests: (() => Promise<Answered>)[]): Promise<void> {
   const times: number[] = [];
   for (const request of [...requests, ...requests, ...requests]) {
@@ -76,7 +76,7 @@ it('a save of a form whose row is locked is refused after about a second, and sa
   const begun = performance.now();
   const response = await save(formId);
   expect(performance.now() - begun).toBeGreaterThan(900);
-  // Other services wait 5 s.
+  // Less than the 5 s for which other services wait for a response.
   expect(performance.now() - begun).toBeLessThan(4_500);
   expect(response.body).toMatchObject({
     type: 'urn:formgate:problem:busy',

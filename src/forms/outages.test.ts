@@ -1,4 +1,4 @@
-// Outages of what the form service depends on: its responses, and its recovery without a restart.
+// Outages of the form service's dependencies: checks its responses, and its recovery without a restart.
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../test/support/fault-proxy.ts';
@@ -42,7 +42,7 @@ describe('while the notification service is away', () => {
       expect([502, 503, 504]).toContain(response.status);
       expect(response.headers.get('content-type')).toContain('application/problem+json');
       expect(await tries(id)).toBe(0);
-      // With half a response, the code was checked and is used up.
+      // After half a response, the notification service has checked and used up the code.
       await notifications.heal();
       if (fault === 'half an answer') return;
       await expect.poll(async () => (await read(id, code)).status).toBe(200);

@@ -1,4 +1,4 @@
-// What the form service registers, against the rules of the platform's services.
+// Checks the form service's registrations against the rules of the platform's services.
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';

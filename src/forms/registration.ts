@@ -1,5 +1,5 @@
-// What the form service registers at the platform: the schema of form definitions, its roles, its events and its
-// notification type. The platform client registers it in the background at startup.
+// The schema of form definitions, the roles, the events and the notification type that the form service registers at
+// the platform. The platform client registers them in the background at startup.
 import type { Registered } from '../platform/registration.ts';
 import { notificationType, notificationTypeId } from './notices/notification-type.ts';
 import { events, eventTypesOf } from './outbox/event-catalogue.ts';
@@ -8,9 +8,9 @@ const texts = { type: 'array', items: { type: 'string' } };
 const duration = { type: 'string', pattern: '^P(?=.)(\\d+W)?(\\d+D)?(T(?=.)(\\d+H)?(\\d+M)?(\\d+(\\.\\d+)?S)?)?$' };
 
 /**
- * A form definition (draft-07). It sets no defaults, because the configuration service would write them into the tenant's
- * configuration; readers fill in missing members, so only id and name are required. It allows unknown fields, because
- * definitions of the older platform have more.
+ * The schema of a form definition (draft-07). It has no defaults, because the configuration service would write them
+ * into the tenant's configuration. Formgate fills in missing members when it reads a definition, so only id and name
+ * are required. Unknown fields are allowed, because definitions from the older platform have additional fields.
  */
 export const definitionSchema = {
   type: 'object',
@@ -35,7 +35,9 @@ export const definitionSchema = {
   },
 } as const;
 
-/** Form definitions may be stored as properties of a single document, or as one document each (decision 0016). */
+/**
+ * A tenant may store form definitions as properties of a single document, or each in its own document (decision 0016).
+ */
 export const registered: Registered = {
   definitions: {
     'platform:form-service': {

@@ -1,5 +1,5 @@
-// Gauges whose values are read from the database at each scrape. Every pod exports the same values: aggregate with max, not
-// sum. They are absent while the database is unavailable.
+// Gauges whose values are read from the database at each scrape. Every pod exports the same values, so queries must
+// aggregate them with max, not sum. The gauges are absent while the database is unavailable.
 import prom from 'prom-client';
 
 export interface Sample {
@@ -16,15 +16,15 @@ export interface ScrapedGauge<T> {
 
 export interface ScrapedGaugesOptions<T> {
   registry: prom.Registry;
-  /** Undefined if there is nothing to export yet. */
+  /** Returns undefined if there is nothing to export yet. */
   read(): Promise<T | undefined>;
-  /** By name. */
+  /** The gauges by metric name. */
   gauges: Record<string, ScrapedGauge<T>>;
 }
 
 export function registerScrapedGauges<T>({ registry, read, gauges }: ScrapedGaugesOptions<T>): void {
   let reading: Promise<T | undefined> | undefined;
-  // The registry collects all gauges together, so they share one reading.
+  // A scrape collects all gauges together, so they share one reading.
   const share = () => {
     reading ??= read()
       .catch(() => undefined)
@@ -42,7 +42,7 @@ export function registerScrapedGauges<T>({ registry, read, gauges }: ScrapedGaug
       async collect() {
         const values = await share();
         this.reset();
-        // After a reset, a gauge without labels has the value 0.
+        // A reset sets a gauge without labels to 0. Remove that value.
         if (!label) this.remove();
         for (const sample of values === undefined ? [] : samples(values)) this.set(sample.labels, sample.value);
       },

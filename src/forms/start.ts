@@ -1,5 +1,5 @@
-// Starts a form service from its configuration. Builds, from top to bottom, platform clients, database pools, the outbox
-// dispatcher and the services of the routes. Then it listens.
+// Starts a form service from its configuration: creates the platform clients, the database pools, the outbox dispatcher
+// and the services of the routes, then listens.
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { bearer, callTenant, callTenantOrAll } from '../service/auth/bearer-guards.ts';
@@ -55,9 +55,9 @@ export interface StartOptions {
   /** Contains the `DIR_…` overrides of the directory. */
   env: NodeJS.ProcessEnv;
   clock?: Clock;
-  /** Overrides of the outbox dispatcher's times. */
+  /** Overrides the outbox dispatcher's intervals. */
   pace?: Partial<DispatcherPace>;
-  /** Overrides of the times of the checks before the first readiness. */
+  /** Overrides the intervals of the checks before the service is first ready. */
   startup?: Partial<StartupPace>;
 }
 
@@ -103,7 +103,7 @@ export async function startForms(options: StartOptions): Promise<RunningService>
   });
 }
 
-/** What the functions below build from. */
+/** The objects that the functions below use. */
 interface Base {
   config: FormsConfig;
   log: Logger;
@@ -118,7 +118,9 @@ interface Base {
 
 type Pools = ReturnType<typeof openPools>;
 
-/** Separate pools, so that many requests do not delay events, and long changes of registers do not delay requests. */
+/**
+ * Opens separate pools, so that many requests do not delay events, and long changes of registers do not delay requests.
+ */
 function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metrics'>) {
   const open = (name: string, size: number) => createPool({ url: config.DATABASE_URL, log, metrics, name, size });
   return {
@@ -128,7 +130,7 @@ function openPools({ config, log, metrics }: Pick<Base, 'config' | 'log' | 'metr
   };
 }
 
-/** Label of the metrics of the request pool. */
+/** Label of the request pool in the metrics. */
 const requestPoolName = 'requests';
 
 function startOutbox(base: Base, pace: Partial<DispatcherPace> | undefined): Dispatcher {
@@ -186,7 +188,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
 
 type RequestPool = ReturnType<typeof shareRequestPool>;
 
-/** One locked form, or one tenant with slow statements, leaves connections to the others (decision 0032). */
+/** Keeps one locked form, or one tenant with slow statements, from taking all connections (decision 0032). */
 function shareRequestPool({ config, pools, metrics }: Base) {
   const details = {
     busy: 'Too many requests for this form or of this tenant are running.',

@@ -1,4 +1,4 @@
-// The wait before another code may be tried or sent, as Retry-After reports it.
+// The wait before another code may be tried or sent, which Retry-After reports.
 import { describe, expect, it } from 'vitest';
 import { attemptWait, sendWait } from './code.ts';
 

@@ -1,28 +1,28 @@
-// Codes and their budgets: what is hashed and how, how many sends and how many wrong codes an hour allows. Pure. Codes and
-// addresses become HMACs before anything is stored.
+// Hashes codes and addresses, and computes when the budgets for sends and wrong codes allow the next one. Pure
+// functions only. Codes and addresses are stored only as HMACs.
 import { createHmac } from 'node:crypto';
 
 const minute = 60_000;
 export const hour = 60 * minute;
 
-/** Milliseconds for which a verified code keeps working for the account that used it. */
+/** Milliseconds after its verification for which a code keeps working for the account that used it. */
 export const readSession = 30 * minute;
-/** Milliseconds after which an unfinished attempt is assumed to belong to a process that died. */
+/** Milliseconds after which an unfinished attempt is considered abandoned, because its process probably died. */
 export const abandoned = minute;
-/** Wrong codes for a form, or for an address, in an hour. */
+/** Maximum number of wrong codes per form, and per address, in an hour. */
 export const wrongLimit = 5;
-/** Sends for a form, or for an address, in an hour. */
+/** Maximum number of sends per form, and per address, in an hour. */
 const sendLimit = 5;
 /** Milliseconds between two sends. */
 const sendPause = minute;
 
-/** An account: the subject is unique only for its issuer. */
+/** Identifies an account. Subjects are unique only within their issuer. */
 export interface Account {
   issuer: string;
   subject: string;
 }
 
-/** What a budget counts for. Hashes cannot be reversed without the server's key. */
+/** Identifies the budgets of a form and of an address. The hash cannot be reversed without the server's key. */
 export interface BudgetKeys {
   tenantId: string;
   formId: string;
@@ -34,14 +34,14 @@ export type CodeHashes = ReturnType<typeof createCodeHashes>;
 export function createCodeHashes(secret: string) {
   const hash = (...parts: string[]) => createHmac('sha256', secret).update(parts.join('\0')).digest();
   return {
-    /** Bound to the form: the same code has another hash for another form. */
+    /** Includes the form's id, so that the same code has different hashes for different forms. */
     code: (formId: string, code: string) => hash('code', formId, code),
-    /** Bound to the tenant: one tenant's applicants cannot use up another's budget. */
+    /** Includes the tenant, so that applicants of one tenant cannot use up the budget of another. */
     address: (tenantId: string, channel: string, address: string) => hash('address', tenantId, channel, address),
   };
 }
 
-/** Two advisory lock keys in a fixed order, so that no two requests deadlock. */
+/** Returns the two advisory lock keys in a fixed order, so that concurrent requests do not deadlock. */
 export function lockKeys({ formId, addressHash }: BudgetKeys): [string, string] {
   const form = BigInt.asIntN(64, BigInt(`0x${formId.replaceAll('-', '').slice(-16)}`));
   const address = addressHash.readBigInt64BE(0);
@@ -49,8 +49,8 @@ export function lockKeys({ formId, addressHash }: BudgetKeys): [string, string] 
 }
 
 /**
- * Milliseconds until another code may be sent, 0 for now. `sent` are the sends of the last hour, newest first, either for
- * the form or for the address.
+ * Returns the milliseconds until another code may be sent; 0 means now. `sent` contains the sends of the last hour,
+ * newest first, either for the form or for the address.
  */
 export function sendWait(sent: readonly Date[], now: Date): number {
   const [newest] = sent;
@@ -61,8 +61,9 @@ export function sendWait(sent: readonly Date[], now: Date): number {
 }
 
 /**
- * Milliseconds until a code may be tried, 0 for now. `attempts` are the wrong and the unfinished ones of the last hour. An
- * unfinished attempt may not count any more once its check ends; an abandoned one counts as wrong, because it may have been.
+ * Returns the milliseconds until a code may be tried; 0 means now. `attempts` contains the wrong and the unfinished
+ * attempts of the last hour. An unfinished attempt counts for a minute, unless its check ends earlier. After that
+ * minute it is abandoned, and counts as wrong for the rest of the hour, because its code may have been wrong.
  */
 export function attemptWait(attempts: readonly { attempted: Date; wrong: boolean }[], now: Date): number {
   const ends = attempts.map(({ attempted, wrong }) => {

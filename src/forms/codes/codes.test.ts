@@ -1,4 +1,4 @@
-// Codes, rule by rule, over HTTP: the mails, the platform server's notification service, and the budgets.
+// Tests the rules of codes over HTTP: the mails, the platform server's notification service, and the budgets.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { startTestMailbox, type TestMailbox } from '../../../test/support/mailbox.ts';
@@ -10,7 +10,7 @@ let forms: TestForms;
 beforeAll(async () => {
   forms = await startTestForms();
 });
-/** Replaces the mailbox, which a test has closed. */
+/** The mailbox that replaces the one that a test has closed. */
 let replaced: TestMailbox | undefined;
 afterAll(async () => {
   await forms.close();
@@ -359,7 +359,7 @@ describe('secrets', () => {
   });
 });
 
-/** Makes sent codes older: the platform server uses real time. */
+/** Backdates the sent codes, because the platform server uses real time. */
 async function expireCodes(): Promise<void> {
   const { default: pg } = await import('pg');
   const client = new pg.Client({ connectionString: forms.platform.databaseUrl });

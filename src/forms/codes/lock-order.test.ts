@@ -1,4 +1,4 @@
-// Concurrent operations on one form, on a real Postgres: none of them causes a deadlock.
+// Checks on a real Postgres that concurrent operations on one form do not deadlock.
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type pg from 'pg';
@@ -63,7 +63,7 @@ async function attempt(formId: string, address: string, isRight: boolean): Promi
   await (isRight ? codes.settleRight(reservation.id, one) : codes.settleWrong(reservation.id, one));
 }
 
-/** The SQLSTATE with which `work` failed. A deleted form does not count as a failure. */
+/** Returns the SQLSTATE with which `work` failed. A deleted form does not count as a failure. */
 async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(
     () => undefined,

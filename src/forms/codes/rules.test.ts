@@ -1,4 +1,4 @@
-// Rules of codes that apply with any implementation of the notification service, and the lifetime and channel of codes.
+// Rules of codes that hold with any implementation of the notification service, and the lifetime and channel of codes.
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import pg from 'pg';
@@ -10,7 +10,7 @@ const minute = 60_000;
 let forms: TestForms;
 let database: pg.Client;
 let notifications: Server;
-/** `traceparent` of each call to the notification service. */
+/** The `traceparent` of each call to the notification service. */
 const traces: unknown[] = [];
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ const send = (id: string, headers: Record<string, string> = {}) =>
 const read = (id: string, code: string, as: 'intake' | 'otherIntake' = 'intake') =>
   forms.ask('GET', `/${id}/data`, { as, headers: { 'x-form-code': code } });
 
-/** The code of a form as the notification service stores it. */
+/** Returns a form's code as the notification service stores it. */
 async function keptCode(id: string) {
   const { rows } = await forms.pool.query('SELECT subscriber_id FROM forms WHERE id = $1', [id]);
   const { subscriber_id: subscriber } = rows[0];
@@ -58,13 +58,13 @@ describe('a used code', () => {
     const code = await forms.code(id);
     const { subscriber, digest } = await keptCode(id);
     expect((await read(id, code)).status).toBe(200);
-    // A service that does not consume codes still stores this one.
+    // Restores the code, to imitate a notification service that does not consume codes.
     expect((await keptCode(id)).digest).toBeNull();
     await database.query('UPDATE codes SET digest = $2 WHERE subscriber_id = $1', [subscriber, digest]);
     expect((await read(id, code, 'otherIntake')).status).toBe(403);
     forms.advance(30 * minute);
     expect((await read(id, code)).status).toBe(403);
-    // The service was not called: it would have accepted the code and used it up.
+    // A call would have used up the code. It is still stored, so the notification service was not called.
     expect((await keptCode(id)).digest).toEqual(digest);
   });
 });

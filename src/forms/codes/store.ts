@@ -1,8 +1,9 @@
-// Stores the budgets of codes and the read sessions that codes open. An attempt or a send is reserved under a lock before
-// the notification service is called, so that concurrent requests cannot exceed a budget together. It stores hashes only.
+// Stores the budgets of codes and the read sessions that codes open. An attempt or a send is reserved under a lock
+// before the notification service is called, so that concurrent requests cannot together exceed a budget. Codes and
+// addresses are stored only as hashes.
 //
-// Order of locks: the advisory locks, then the form's row, then the rows of its codes. A delete takes the last two in the
-// same order, because Postgres removes the rows of codes after the form's row.
+// Locks are taken in this order: the advisory locks, the form's row, the rows of its codes. A delete of the form locks
+// the form's row before the rows of its codes as well, because Postgres deletes those rows by a foreign key.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import type { Claim } from '../../service/limits/fair-queue.ts';
@@ -30,16 +31,16 @@ export type AttemptReservation =
   | { outcome: 'reserved'; id: string }
   /** The code already has a read session for this account. */
   | { outcome: 'session' }
-  /** Another account used it, or its session is over. */
+  /** Another account has used the code, or its read session is over. */
   | { outcome: 'used' }
-  /** The same account is checking the same code now. */
+  /** The same account is checking the same code in another request. */
   | { outcome: 'underway' }
   | { outcome: 'spent'; waitMs: number };
 
 export type CodeStore = ReturnType<typeof createCodeStore>;
 
 export function createCodeStore(pool: SharedPool) {
-  /** Runs `work` while no other request counts or reserves for this form or this address, in any replica. */
+  /** Runs `work` while no other request, in any replica, counts or reserves for this form or this address. */
   function exclusively<T>(keys: BudgetKeys, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     return pool.transaction(claimOf(keys), async (client) => {
       for (const key of lockKeys(keys)) await client.query('SELECT pg_advisory_xact_lock($1)', [key]);
@@ -52,7 +53,7 @@ export function createCodeStore(pool: SharedPool) {
     reserveAttempt: (attempt: CodeAttempt): Promise<AttemptReservation> =>
       exclusively(attempt, (client) => reserveAttempt(client, attempt)),
 
-    /** The code was right: opens the session. False if another account has used the code since. */
+    /** Settles a right code by opening a read session. False if another account has used the code meanwhile. */
     settleRight(id: string, attempt: CodeAttempt): Promise<boolean> {
       const { formId, codeHash, issuer, subject, now } = attempt;
       const until = new Date(now.getTime() + readSession);
@@ -64,11 +65,14 @@ export function createCodeStore(pool: SharedPool) {
       });
     },
 
-    /** The code was wrong; the fifth ends the form's sessions. True if this account has opened a session since. */
+    /**
+     * Settles an attempt whose code was wrong. The fifth wrong code ends the form's read sessions. Returns true if this
+     * account has opened a session with the code meanwhile.
+     */
     settleWrong: (id: string, attempt: CodeAttempt): Promise<boolean> =>
       exclusively(attempt, (client) => settleWrong(client, id, attempt)),
 
-    /** It remained unknown whether the code was right. */
+    /** Removes an attempt whose check failed, so that it does not count. */
     async refundAttempt(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_attempts WHERE id = $1', [id]);
     },
@@ -83,16 +87,16 @@ export function createCodeStore(pool: SharedPool) {
       return rowCount === 1;
     },
 
-    /** The reservation's id, or the milliseconds to wait. */
+    /** Returns the reservation's id, or the milliseconds to wait. */
     reserveSend: (keys: BudgetKeys, now: Date): Promise<{ id: string } | { waitMs: number }> =>
       exclusively(keys, (client) => reserveSend(client, keys, now)),
 
-    /** The code was not sent. */
+    /** Removes the reservation of a code that was not sent. */
     async refundSend(id: string, keys: BudgetKeys): Promise<void> {
       await pool.query(claimOf(keys), 'DELETE FROM code_sends WHERE id = $1', [id]);
     },
 
-    /** Whether the notice about the created form was suppressed. Outbox rows are kept for days after their delivery. */
+    /** True if the notice about the created form was suppressed. Outbox rows are kept for days after their delivery. */
     async isNoticeSuppressed({ id, tenantId }: Form): Promise<boolean> {
       const sql = "SELECT FROM outbox WHERE form_id = $1 AND kind = 'subscribe' AND facts ? 'noticeSuppressed'";
       return (await pool.query(claimOf({ tenantId, formId: id }), sql, [id])).rowCount === 1;
@@ -149,7 +153,7 @@ async function settleWrong(client: pg.PoolClient, id: string, attempt: CodeAttem
     'SELECT count(*)::int AS wrong FROM code_attempts WHERE form_id = $1 AND wrong AND attempted > $2',
     [attempt.formId, before(attempt.now, hour)],
   );
-  // From now on the form's codes are void, also those that opened a session.
+  // From now on all codes of the form are void, including those with a read session.
   if ((rows[0]?.wrong ?? 0) >= wrongLimit)
     await client.query('UPDATE used_codes SET session_until = $2 WHERE form_id = $1 AND session_until > $2', [
       attempt.formId,
@@ -184,7 +188,7 @@ async function reserveSend(client: pg.PoolClient, { formId, addressHash }: Budge
   return { id: idOf(inserted) };
 }
 
-/** No row was inserted if the form was deleted after it was read. */
+/** Returns the id of the inserted row. Without a row, the form was deleted after it was read. */
 function idOf({ rows }: pg.QueryResult<{ id: string }>): string {
   if (!rows[0]) throw new Problem('gone', 'The form was deleted.');
   return rows[0].id;
@@ -194,10 +198,12 @@ function before(moment: Date, milliseconds: number): Date {
   return new Date(moment.getTime() - milliseconds);
 }
 
-/** Keeps the form from being deleted until the transaction ends; saves go on. */
+/** Prevents the deletion of the form until the transaction ends, without blocking saves. */
 const keepFormSql = 'SELECT FROM forms WHERE id = $1 FOR KEY SHARE';
 
-/** $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 before which an unfinished attempt is abandoned. */
+/**
+ * $1 form, $2 address, $3 an hour ago, $4 code, $5 issuer, $6 subject, $7 when unfinished attempts become abandoned.
+ */
 const attemptsSql = `
 SELECT attempted, wrong, coalesce(form_id = $1, false) AS of_form, address_hash = $2 AS of_address,
   coalesce(form_id = $1, false) AND NOT wrong AND code_hash = $4 AND issuer = $5 AND subject = $6 AND attempted > $7 AS same
@@ -220,7 +226,7 @@ UNION ALL
 SELECT issuer = $4 AND subject = $5 AND session_until > $7 FROM used_codes WHERE form_id = $2 AND code_hash = $3
 LIMIT 1`;
 
-/** Deletes rows that no budget counts any more, a few with each write. */
+/** Deletes a few rows that no budget counts any more. Runs with each write. */
 const sweepSql = (table: string, column: string) => `
 DELETE FROM ${table} WHERE id IN (
   SELECT id FROM ${table} WHERE ${column} <= $1 ORDER BY ${column} LIMIT 100 FOR UPDATE SKIP LOCKED)`;

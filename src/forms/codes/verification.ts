@@ -1,5 +1,5 @@
-// Sends and verifies codes at the notification service, within this service's budgets. A failure of that service never
-// counts as a wrong code. A used or an empty code is rejected without a call to that service.
+// Sends and verifies codes through the notification service, within Formgate's budgets. A failure of the notification
+// service does not count as a wrong code. Used and empty codes are rejected without calling it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -28,9 +28,9 @@ export interface VerificationOptions {
 
 export type Verification = ReturnType<typeof createVerification>;
 
-/** How often a request polls a concurrent check of the same code; in total longer than a check takes. */
+/** Maximum number of polls while a concurrent request checks the same code. Together they take longer than a check. */
 const mostPolls = 45;
-/** Milliseconds between two polls, doubled up to half a second. */
+/** Milliseconds between two polls: doubles from `first` up to `longest`. */
 const pause = { first: 25, longest: 500 };
 
 export function createVerification(options: VerificationOptions) {
@@ -42,7 +42,7 @@ export function createVerification(options: VerificationOptions) {
 
   return {
     /**
-     * Resolves when the code has an open session for the account. Throws `invalid-code`, `too-many-requests` or
+     * Resolves if the code has an open session for the account. Throws `invalid-code`, `too-many-requests`,
      * PlatformError.
      */
     async verify(request: CodeRequest & { account: Account; code: string }): Promise<void> {
@@ -105,7 +105,7 @@ async function check(
   { form, code, traceparent }: CodeRequest & { code: string },
   to: Channel,
 ): Promise<boolean> {
-  // Without a subscriber no code was ever sent.
+  // Without a subscriber, no code has been sent.
   if (!form.subscriberId) return false;
   try {
     const { tenantId, subscriberId } = form;
@@ -118,8 +118,9 @@ async function check(
 }
 
 /**
- * The id of the form's subscriber, also for a code that is sent before the dispatcher has created it. The form's URN is
- * the user id, so a form never gets two. If the form is deleted now, its `subscribe` row still removes the subscriber.
+ * Returns the id of the form's subscriber, and creates the subscriber if the dispatcher has not done so yet. The user
+ * id is the form's URN, so a form cannot get two subscribers. If the form is deleted meanwhile, its `subscribe` row
+ * still removes the subscriber.
  */
 async function ensureSubscriber(
   { store, notifications, urns }: VerificationOptions,
@@ -133,14 +134,14 @@ async function ensureSubscriber(
   return subscriberId;
 }
 
-/** Shown to the applicant. */
+/** The reason that the message with the code shows to the applicant. */
 const reason = 'Use this code to open your draft.';
 
 function invalidCode(): Problem {
   return new Problem('invalid-code', 'The code is wrong, expired or used.');
 }
 
-// RFC 9110 section 10.2.3: whole seconds, rounded up so that the client does not come too early.
+// Retry-After has whole seconds (RFC 9110 section 10.2.3), rounded up so that the client does not retry too early.
 function tooMany(detail: string, waitMs: number): Problem {
   const headers = { 'Retry-After': String(Math.max(1, Math.ceil(waitMs / 1000))) };
   return new Problem('too-many-requests', detail, { headers });

@@ -1,17 +1,17 @@
-// Parses a form definition as tenants configure it, and adds defaults. Pure. Unknown fields are ignored; an invalid one
-// makes the definition unusable, and the problem points to it.
+// Parses a form definition as tenants configure it, and adds defaults. Pure functions only. Unknown fields are ignored.
+// An invalid field makes the definition unusable, and the problem points to the field.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { fieldErrors, Problem } from '../../service/http/problem.ts';
 
-/** Ids as the configuration service allows them for names. */
+/** The configuration service allows the same characters and length in names. */
 export const definitionIdPattern = /^[a-zA-Z0-9-_ ]{1,50}$/;
 
 const roles = z
   .array(z.string())
   .nullish()
   .transform((list) => list ?? []);
-// In weeks, days, hours, minutes and seconds: the length of months and years depends on the calendar.
+// Months and years are not allowed, because their length depends on the calendar.
 const duration = z
   .string()
   .regex(
@@ -28,7 +28,7 @@ const jsonSchema = z.union([z.looseObject({}), z.boolean()]);
 const definitionSchema = z.looseObject({
   name: z.string().optional(),
   description: z.string().nullish(),
-  /** Whether intake applications may create forms for applicants without an account. */
+  /** True if intake applications may create forms for applicants without an account. */
   anonymousApply: flag(false),
   applicantRoles: roles,
   assessorRoles: roles,
@@ -43,11 +43,11 @@ const definitionSchema = z.looseObject({
     .nullish(),
 });
 
-/** A definition with defaults. Unknown fields are kept beside these. */
+/** A definition with its defaults. Also contains the unknown fields of the configured definition. */
 export interface FormDefinition extends z.output<typeof definitionSchema> {
   id: string;
   name: string;
-  /** Identifies the data schema by its content: a revision can be edited in place. */
+  /** Identifies the data schema by a hash of its content, because a revision can be edited in place. */
   schemaKey: string;
   /** The data schema as JSON text. */
   schemaText: string;

@@ -1,5 +1,6 @@
-// Compiles and applies the JSON Schemas of form definitions, draft 7 to 2020-12 by `$schema`. It fetches nothing: a
-// reference to another document is an error. Tenants write schemas, so it runs only in a limited worker.
+// Compiles and applies the JSON Schemas of form definitions. `$schema` selects the draft, from draft 6 to 2020-12.
+// Remote references are not fetched; they are errors. Tenants write the schemas, so this code must run only in a
+// limited worker.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -7,7 +8,7 @@ import formats from 'ajv-formats';
 import { type FieldError, jsonPointer } from '../../service/http/problem.ts';
 import { schemaPatterns } from '../../service/workers/linear-pattern.ts';
 
-/** Errors that are listed. `truncated` says that there are or may be more. */
+/** Maximum number of listed errors. `truncated` is true if there are or may be more. */
 const listedErrors = 20;
 
 export interface Findings {
@@ -20,7 +21,7 @@ const options: Options = {
   // Ajv would log unknown formats.
   logger: false,
   validateFormats: true,
-  // Patterns in the older syntax, such as `\_`, are common.
+  // Allows the older pattern syntax, such as `\_`, because many schemas use it.
   code: { regExp: schemaPatterns(false) },
 };
 
@@ -31,8 +32,9 @@ const drafts: [pattern: RegExp, create: (options: Options) => Ajv][] = [
 ];
 
 /**
- * Returns a function that stops at the first error unless `allErrors`, which may take more memory than there is. Throws
- * an Error that says what is wrong with the schema. Each schema has its own Ajv, so that schemas do not share `$id`s.
+ * Returns a function that stops at the first error, or collects all errors if `allErrors` is set. The list of all
+ * errors may exceed the memory limit. Throws an Error that explains what is wrong with the schema. Each schema has its
+ * own Ajv, so that the `$id`s of different schemas do not conflict.
  */
 export function compileSchema(schema: unknown, { allErrors }: { allErrors: boolean }): ValidateFunction {
   if (typeof schema === 'boolean') return new Ajv(options).compile(schema);
@@ -46,7 +48,7 @@ export function compileSchema(schema: unknown, { allErrors }: { allErrors: boole
   return ajv.compile(schema);
 }
 
-/** The invalid fields below `/data`. A missing or superfluous member has its own pointer. */
+/** Returns the invalid fields below `/data`. For a missing or unexpected member, the pointer names that member. */
 export function findingsOf(errors: readonly ErrorObject[] | null | undefined): Findings {
   const found = new Map<string, FieldError>();
   for (const error of errors ?? []) {

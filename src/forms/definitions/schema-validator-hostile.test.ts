@@ -1,4 +1,5 @@
-// Hostile schemas must not block the event loop, delay other tenants, exhaust the process, or be run again and again.
+// Checks that hostile schemas do not block the event loop, delay other tenants or exhaust the process, and that they
+// are suspended.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -41,13 +42,13 @@ function start(times: Partial<SchemaValidatorOptions> = {}): World {
 }
 
 const explosive = { properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
-/** RE2 has no look-ahead, so the native engine runs this pattern. */
+/** A pattern for the native engine, because RE2 does not support look-ahead. */
 const endless = { properties: { a: { pattern: '^(?=a)(a+)+$' } } };
 const trap = { a: `${'a'.repeat(60)}!` };
 const honest = { required: ['name'] };
 const outcome = (promise: Promise<unknown>) => promise.catch((error: unknown) => error);
 
-/** Runs the work and returns the longest time in milliseconds for which the event loop was blocked. */
+/** Runs `work` and returns the longest time in milliseconds for which it blocked the event loop. */
 async function longestBlock(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
@@ -81,7 +82,7 @@ describe('a tenant with a hostile schema', () => {
       await validate(honest, {}, { tenantId: 'honest' });
       times.push(performance.now() - started);
     }
-    // Most of them, as the machine may be busy for a moment.
+    // Ignores the slowest attempt, because the machine may be busy for a moment.
     expect(times.toSorted((one, other) => one - other)[3]).toBeLessThan(1_000);
     const problems = await Promise.all(hostile);
     expect(new Set(problems.map((problem) => (problem as { slug: string }).slug))).toEqual(
@@ -117,7 +118,7 @@ describe('a tenant with a hostile schema', () => {
   });
 });
 
-/** Schemas that explode in time or memory, each with data that triggers it. */
+/** Schemas that take exponential time or memory, each with data that triggers this. */
 const hostile = fc.oneof(
   fc.constantFrom('^(?!b)(a+)+$', '^(?=(a|a)*$)b', '^((a+)\\2?)+$').map((pattern) => ({
     schema: { additionalProperties: { pattern } },
@@ -159,7 +160,7 @@ describe('generated hostile schemas', () => {
     const { validate } = start({ jobMs: 300, waitMs: 10_000 });
     const cases = fc.sample(hostile, 12);
     await validate(honest, {});
-    // This process parses and sends large data, but must not validate it.
+    // This process parses and sends the large data. It must not validate it, which would block the event loop.
     const own = await longestBlock(async () => {
       for (const { schema, data } of cases)
         expect(parseDefinition('d', { dataSchema: schema }).schemaText + JSON.stringify(data)).toBeDefined();

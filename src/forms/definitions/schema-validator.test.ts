@@ -1,4 +1,5 @@
-// Validation in limited workers: the findings of honest and broken schemas. Hostile ones: schema-validator-hostile.test.ts.
+// Validation in limited workers: the findings of valid and broken schemas. schema-validator-hostile.test.ts tests
+// hostile schemas.
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { systemClock } from '../../service/clock.ts';
@@ -7,7 +8,7 @@ import { parseDefinition } from './definition.ts';
 import { createSchemaValidator } from './schema-validator.ts';
 
 const parts = { metrics: createMetrics(), log: captureLog().log, clock: systemClock };
-// Other tests may keep the machine busy.
+// Long limits, because other tests may keep the machine busy.
 const validator = createSchemaValidator({ ...parts, jobMs: 10_000, waitMs: 20_000 });
 afterAll(() => validator.close());
 

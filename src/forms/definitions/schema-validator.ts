@@ -1,5 +1,6 @@
-// Validates form data against a definition's data schema in workers with limits, shared fairly among tenants. A schema that
-// takes too much time or memory fails its own request; after three forms it is suspended, and the problem says until when.
+// Validates form data against a definition's data schema, in workers with limits that tenants share fairly. If a schema
+// takes too much time or memory, validation of that form fails. After three such forms, the schema is suspended, and
+// the problem says until when.
 import { LRUCache } from 'lru-cache';
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
@@ -17,7 +18,7 @@ export interface SchemaValidatorOptions {
   metrics: Metrics;
   log: Logger;
   clock: Clock;
-  /** Milliseconds for one validation, including compilation, and for the wait before it. */
+  /** Milliseconds for one validation, compilation included. */
   jobMs?: number;
   waitMs?: number;
   /** Milliseconds after which an idle worker ends. */
@@ -48,8 +49,9 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
 
   return {
     /**
-     * The invalid fields of a form's data (JSON text of `data`), at most 20. Throws Problem `definition-invalid` for a
-     * schema that is invalid or suspended, `busy` if too many validations wait or the wait is too long.
+     * Returns the invalid fields of a form's data, at most 20. `data` is JSON text. Throws Problem `definition-invalid`
+     * if the schema is invalid or suspended, and `busy` if too many validations are waiting or this one waited too
+     * long.
      */
     async validate(
       form: { tenantId: string; formId: string },
@@ -63,7 +65,8 @@ export function createSchemaValidator({ metrics, log, clock, ...times }: SchemaV
       requireActive(definition, key);
       const job = { key, schema: definition.schemaText, data };
       const reply = await workers.run(claim, job, () => requireActive(definition, key));
-      // Only listing further errors exceeded the limits: the schema itself did not.
+      // A partial result means that only the search for further errors exceeded the limits. That does not count against
+      // the schema.
       const result = 'done' in reply ? reply.done : 'exceeded' in reply ? reply.partial : { unusable: reply.failed };
       if (result !== undefined) {
         suspensions.succeeded(key);
@@ -108,18 +111,19 @@ const firstMs = 60_000;
 const longestMs = 3_600_000;
 
 /**
- * Suspends a schema after it exceeded its limits for three different forms: for 60 s, doubled at each further excess, up to
- * an hour. A success clears its record. Each process keeps its own records, of a bounded number of schemas.
+ * Suspends a schema after it exceeded its limits for three different forms. The first suspension lasts 60 s; each
+ * further excess doubles that, up to an hour. A success clears the schema's record. Each process keeps records of its
+ * own validations, for a bounded number of schemas.
  */
 function createSuspensions(clock: Clock) {
   const records = new LRUCache<string, Entry>({ max: 10_000 });
   return {
-    /** Undefined if the schema is not suspended. */
+    /** Returns undefined if the schema is not suspended. */
     find(key: string): Suspension | undefined {
       const suspension = records.get(key)?.suspension;
       return suspension && suspension.until > clock() ? suspension : undefined;
     },
-    /** Counts a validation that exceeded its limits; returns the suspension that it causes. */
+    /** Counts a validation that exceeded its limits. Returns the suspension if this validation caused one. */
     exceeded(key: string, formId: string): Suspension | undefined {
       const record = records.get(key) ?? { forms: new Set(), lengthMs: firstMs };
       record.forms.add(formId);

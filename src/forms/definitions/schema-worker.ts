@@ -1,5 +1,5 @@
-// The worker that validates form data against data schemas. It first validates up to the first error and reports it. Then
-// it collects more errors; if that takes too much time or memory, the first error is the result.
+// The worker that validates form data against data schemas. It validates up to the first error and reports that error.
+// Then it collects further errors; if that takes too much time or memory, the result is the first error only.
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { LRUCache } from 'lru-cache';
 import { parseJson } from '../../service/http/json-parser.ts';
@@ -17,14 +17,14 @@ export type SchemaResult = Findings | { unusable: string };
 
 interface CompiledSchema {
   first: ValidateFunction;
-  /** Compiled when it is needed. */
+  /** Compiled on first use. */
   all?: ValidateFunction;
 }
 
-/** Milliseconds for errors beyond the first. */
+/** Milliseconds for collecting errors after the first. */
 const collectMs = 500;
 
-/** The size is the length of the schemas: compiled, they take about twenty times as much memory. */
+/** `maxSize` limits the length of the schemas' JSON text. Compiled, they take about 20 times as much memory. */
 const compiled = new LRUCache<string, CompiledSchema | { unusable: string }>({ max: 100, maxSize: 1_000_000 });
 
 serveJobs<SchemaJob, SchemaResult>((job, tools) => {
@@ -50,14 +50,14 @@ function validate(schema: CompiledSchema, job: SchemaJob, tools: JobTools<Schema
     if (schema.first(data)) return { errors: [], truncated: false };
     first = { ...findingsOf(schema.first.errors), truncated: true };
   } catch (error) {
-    // A schema with infinite recursion, or data that is nested too deeply for it.
+    // The schema recurses without end, or the data is nested too deeply.
     return { unusable: messageOf(error) };
   }
   tools.report(first);
   return tools.within(collectMs, () => collect(schema, job, data)) ?? first;
 }
 
-/** Undefined if it fails: the first error is known. */
+/** Returns undefined if it fails; the first error has already been reported. */
 function collect(schema: CompiledSchema, job: SchemaJob, data: unknown): Findings | undefined {
   try {
     schema.all ??= compileSchema(parseJson(job.schema), { allErrors: true });

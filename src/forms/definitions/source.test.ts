@@ -1,4 +1,4 @@
-// Where definitions are found, and how they are parsed.
+// Where definitions are read from, and how they are parsed.
 import { describe, expect, it } from 'vitest';
 import { parseDefinition } from './definition.ts';
 import { createDefinitionSource } from './source.ts';

@@ -1,5 +1,5 @@
 // Reads form definitions from the tenant's configuration: a property of `platform:form-service`, else the configuration
-// `form-service:<id>`. Configurations are cached by the platform client; this only caches parsed definitions.
+// `form-service:<id>`. The platform client caches configurations; this module caches only parsed definitions.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isObject } from '../../service/json-value.ts';
 import { definitionIdPattern, type FormDefinition, parseDefinition } from './definition.ts';
@@ -7,7 +7,7 @@ import { definitionIdPattern, type FormDefinition, parseDefinition } from './def
 export type DefinitionSource = ReturnType<typeof createDefinitionSource>;
 
 export function createDefinitionSource(configuration: Pick<Configuration, 'activeOrLatest'>) {
-  // The cache keeps the object of an unchanged configuration (platform/cache.ts).
+  // The platform client returns the same object while a configuration is unchanged (platform/cache.ts).
   const parsed = new WeakMap<object, FormDefinition>();
 
   function parse(id: string, configured: unknown): FormDefinition {
@@ -20,8 +20,8 @@ export function createDefinitionSource(configuration: Pick<Configuration, 'activ
 
   return {
     /**
-     * Undefined if the tenant has no such definition. `permission`: the definition decides on access, so it is at most
-     * five minutes old. Throws PlatformError, or Problem `definition-invalid`.
+     * Returns undefined if the tenant has no definition with this id. Pass `permission: true` if the definition decides
+     * on access; it is then at most five minutes old. Throws PlatformError, or Problem `definition-invalid`.
      */
     async find(tenantId: string, id: string, { permission }: { permission: boolean }) {
       if (!definitionIdPattern.test(id)) return undefined;

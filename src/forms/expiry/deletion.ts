@@ -1,12 +1,12 @@
-// The SQL that deletes forms, for both an administrator and the expiry. It does not parse the form's data or files, so a form
-// whose content Postgres cannot read can be deleted.
+// The SQL with which an administrator and the expiry delete forms. It does not parse a form's data or files, so it can
+// also delete a form whose content Postgres cannot read.
 import { isOpen } from '../outbox/settle-statements.ts';
 
 const tokens = String.raw`\\u00[2-7][0-9a-fA-F]|\\.|[^\\]+`;
 const asciiEscape = String.raw`^\\u00`;
 const urn = '[A-Za-z0-9:-]+:file-service:v1:/files/[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}';
 
-/** The text with the escapes of printable ASCII characters resolved, which JSON allows anywhere in a string. */
+/** SQL that resolves the escapes of printable ASCII characters, which JSON allows anywhere in a string. */
 const unescaped = (text: string) => `
   CASE WHEN strpos(${text}, '\\') = 0 THEN ${text} ELSE (
     SELECT string_agg(CASE
@@ -23,12 +23,12 @@ const fileUrnsSql = `(
 const quarantinedRow = `o.form_id = c.form_id AND o.not_before = 'infinity' AND ${isOpen('o')}`;
 
 /**
- * CTEs that delete the forms in the CTE `due` (id, notified), leave tombstones, and clear the quarantine. The deleted forms
- * are in `gone`. Foreign keys delete their idempotency records and codes. The statement must write `form-deleted` with
- * {@link deletionFacts}.
+ * CTEs that delete the forms of the CTE `due` (id, notified), write their tombstones and clear their quarantined items.
+ * The CTE `gone` returns the deleted forms. Foreign keys delete the forms' idempotency records and codes. The caller's
+ * statement must write `form-deleted` with {@link deletionFacts}.
  *
- * Of the quarantined outbox rows only `subscribe` stays, and is due again: the notification service may have a subscriber of
- * the form, and without the form's row the request is a different one.
+ * The quarantined outbox rows of a deleted form are dropped, except `subscribe`. That row becomes due again: the
+ * notification service may already have a subscriber for the form, and the request differs once the form's row is gone.
  */
 export const deletionSql = (now: string) => `
 gone AS (
@@ -48,6 +48,6 @@ gone AS (
   WHERE ${quarantinedRow} AND o.kind = 'subscribe'
 )`;
 
-/** The facts of form-deleted, from a row of `gone`. `actor`: SQL, NULL for the expiry. */
+/** The facts of `form-deleted`, from a row of `gone`. `actor` is SQL; it is NULL for the expiry. */
 export const deletionFacts = (actor: string) => `jsonb_strip_nulls(jsonb_build_object(
     'definitionId', definition_id, 'actor', ${actor}::jsonb, 'subscriberId', subscriber_id, 'files', ${fileUrnsSql}))`;

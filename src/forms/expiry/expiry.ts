@@ -1,27 +1,27 @@
-// How long drafts and locked forms are kept. Pure.
+// Types and constants for how long drafts and locked forms are kept.
 
 /** Periods in milliseconds. */
 export interface Retention {
-  /** Before the lock, and shorter than `lockAfter`; 0 for no warning. */
+  /** From the warning to the lock; shorter than `lockAfter`. 0 means that no warning is sent. */
   warnBefore: number;
-  /** From the last access to the lock. */
+  /** From the applicant's last access to the lock. */
   lockAfter: number;
-  /** From the lock to the deletion. */
+  /** From the lock of the form to its deletion. */
   deleteAfter: number;
 }
 
-/** The forms of a definition, and how long they are kept. */
+/** A form definition and how long its forms are kept. */
 export interface Policy {
-  /** URN */
+  /** The tenant's URN. */
   tenantId: string;
   definitionId: string;
   retention: Retention;
-  /** The configured warning is not shorter than `lockAfter`, so no warning is sent. */
+  /** True if the configured warning period is not shorter than `lockAfter`. Then no warning is sent. */
   ignoresWarning?: true;
 }
 
 /**
- * How long after `deleteAfter` a deletion waits until the event service has accepted form-locked. Then the form is deleted and
- * recorded as not notified. Milliseconds.
+ * Milliseconds that an overdue deletion waits for the event service to accept `form-locked`. After that, the form is
+ * deleted and recorded as not notified.
  */
 export const noticeGrace = 15 * 86_400_000;

@@ -1,5 +1,5 @@
-// The metrics of the reconciler. Its pods end before Prometheus could scrape them, so the form service exports what their
-// runs have recorded.
+// The metrics of the reconciler. Its pods end before Prometheus could scrape them, so the form service exports the
+// recorded results of their runs.
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';

@@ -1,8 +1,9 @@
-// How the database of forms is migrated: by the form service, by the reconciler and by the command `migrate`.
+// Options for migrating the form database, used by the form service, the reconciler and the command `migrate`.
 import { join } from 'node:path';
 
 export const formMigrations = {
   directory: join(import.meta.dirname, '../migrations'),
-  // A save waits no longer for a form that another transaction has locked: its connection is everybody's.
+  // A statement waits at most 1 s for a lock. A save that waits for a locked form blocks a connection that all requests
+  // share.
   lockTimeout: '1s',
 };

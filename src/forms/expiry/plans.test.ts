@@ -1,5 +1,5 @@
-// The plan of each statement that processes a batch: Postgres scans its index, whatever the statistics are. A run changes the
-// table within minutes, so the statistics are often outdated.
+// Checks that Postgres uses the intended index in each batch statement, even with outdated statistics. A run changes
+// the table within minutes, so the statistics are often outdated.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase } from '../../../test/support/postgres.ts';
@@ -72,14 +72,14 @@ function createPlanner(): Planner {
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement}`, values);
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
     }
-    // Several statements in one query have one result each.
+    // node-postgres returns an array of results for a query with several statements.
     const nothing = { rows: [], rowCount: 0 };
     return settings && statement ? [nothing] : nothing;
   }
   return { client: { query } as unknown as pg.PoolClient, plans };
 }
 
-/** The plan of the one statement that `work` runs. */
+/** Returns the plan of the only statement that `work` runs. */
 async function planOf(work: (client: pg.PoolClient) => Promise<unknown>): Promise<string> {
   const planner = createPlanner();
   await client.query('BEGIN');

@@ -1,5 +1,5 @@
-// Deletes outdated rows in batches: tombstones, idempotency records, codes, delivered outbox rows and old records of runs. The
-// periods are those after which no reader of the table uses a row.
+// Deletes outdated rows in batches: tombstones, idempotency records, codes, delivered outbox rows and old records of
+// runs. After a table's period, nothing reads its rows any more.
 import type pg from 'pg';
 import { planSql } from '../outbox/settle-statements.ts';
 
@@ -7,7 +7,7 @@ const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** What is purged, in this order. */
+/** The tables to purge, in this order. */
 export const purges = [
   'tombstones',
   'idempotency_keys',
@@ -23,7 +23,7 @@ export type Purge = (typeof purges)[number];
 
 export interface PurgeBatch {
   removed: number;
-  /** The `after` of the next batch; undefined after the last one. */
+  /** Pass it as `after` for the next batch. Undefined after the last batch. */
   next: string | undefined;
 }
 
@@ -31,11 +31,11 @@ export interface PurgeOptions {
   now: Date;
   after: string | undefined;
   limit: number;
-  /** Only counts the rows. */
+  /** Counts the rows instead of deleting them. */
   dryRun: boolean;
 }
 
-/** The column of a row's age, and for how many milliseconds the row is used. */
+/** The column that a row's age counts from, and the milliseconds for which the row is needed. */
 const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }> = {
   tombstones: { column: 'deleted', period: 30 * day },
   idempotency_keys: { column: 'created', period: day },
@@ -48,8 +48,8 @@ const aging: Record<Exclude<Purge, 'outbox'>, { column: string; period: number }
 };
 
 /**
- * Milliseconds that a delivered row is kept: for operators, and for a dispatcher that lost its claim and settles late with a
- * subscriber.
+ * Milliseconds for which a delivered row is kept. Operators may inspect it, and a dispatcher that lost its claim may
+ * still record a subscriber.
  */
 const outboxPeriod = 7 * day;
 
@@ -60,9 +60,10 @@ DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
 const agedLookSql = (table: string, column: string) => `
 SELECT count(*)::int AS count FROM ${table} WHERE ${column} <= $1`;
 
-// The id of a form's subscriber is in the form's row, so a delivered `subscribe` row can be deleted. The form-locked row of a
-// Locked form is kept, because the deletion of the form requires its acceptance. Postgres evaluates the scalar subquery as a
-// lookup per row; it turned an EXISTS into a scan of all locked forms for each page.
+// A delivered `subscribe` row can be deleted because the form's row has the subscriber's id. The `form-locked` row of a
+// locked form is kept: the form is deleted only after the event service has accepted that row. The status is a scalar
+// subquery, which Postgres evaluates as one lookup per row; it turned an EXISTS into a scan of all locked forms for
+// each page.
 const outboxPage = `
 page AS MATERIALIZED (
   SELECT sequence, form_id, kind, accepted, created FROM outbox WHERE sequence > $1 ORDER BY sequence LIMIT $2
@@ -87,12 +88,12 @@ WITH ${outboxPage} SELECT last.*, (SELECT count(*)::int FROM useless) AS removed
 interface OutboxPage {
   sequence: string | null;
   walked: number;
-  /** Sequences are roughly in the order of time: after a page without old rows there are no more. */
+  /** True if the page has only recent rows. Sequences roughly follow time, so later pages have no old rows either. */
   young: boolean | null;
   removed: number;
 }
 
-/** In a transaction. */
+/** Purges one batch of a table. Call it in a transaction. */
 export async function purgeBatch(db: pg.ClientBase, purge: Purge, options: PurgeOptions): Promise<PurgeBatch> {
   const { now, after, limit, dryRun } = options;
   await db.query(planSql);

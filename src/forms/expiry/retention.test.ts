@@ -1,4 +1,4 @@
-// How long the forms of a definition are kept, by its configuration.
+// Checks how long the forms of a definition are kept, depending on its configuration.
 import { describe, expect, it } from 'vitest';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { createRetentionReader } from './retention.ts';
@@ -6,7 +6,7 @@ import { createRetentionReader } from './retention.ts';
 const day = 86_400_000;
 const defaults = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
 
-/** Reads definitions from one document per tenant; throws an Error that is given instead. */
+/** Reads definitions from one document per tenant. Throws the Error if a tenant has one instead of a document. */
 function readerOf(tenants: Record<string, Record<string, unknown> | Error>) {
   return createRetentionReader({
     defaults,
@@ -75,7 +75,7 @@ describe('a definition that cannot be read', () => {
       refused: new PlatformError('configuration', 'rejected'),
     });
     const keys = [key('wrong'), key('x', 'away'), key('absent'), key('x', 'refused'), key('endless'), key('permit')];
-    // A configuration without members is not a definition.
+    // An empty configuration is not a definition.
     const { policies, skipped } = await read([...keys, key('named')]);
     expect(skipped.map(({ definitionId, tenantId, reason }) => `${tenantId} ${definitionId} ${reason}`)).toEqual([
       'tenant wrong invalid',

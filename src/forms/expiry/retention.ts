@@ -1,5 +1,6 @@
-// Reads how long the forms of each definition are kept. A definition that cannot be read is skipped, with a reason: its forms
-// are kept, because they may have to be kept for longer. One definition never delays another.
+// Reads how long the forms of each definition are kept. A definition that cannot be read is skipped, with a reason. Its
+// forms do not expire, because they may have to be kept for longer. A problem with one definition does not affect other
+// definitions.
 import type { Configuration } from '../../platform/configuration.ts';
 import { isOutage } from '../../platform/platform-error.ts';
 import { parseDuration } from '../../service/operations/config.ts';
@@ -8,13 +9,13 @@ import { createDefinitionSource } from '../definitions/source.ts';
 import type { Policy, Retention } from './expiry.ts';
 
 export interface DefinitionKey {
-  /** URN */
+  /** The tenant's URN. */
   tenantId: string;
   definitionId: string;
 }
 
 export interface SkippedDefinition extends DefinitionKey {
-  /** `unreadable`: the configuration service failed. */
+  /** `unreadable` means that the configuration service failed. */
   reason: 'missing' | 'invalid' | 'unreadable';
   error?: unknown;
 }
@@ -29,7 +30,7 @@ export interface RetentionReaderOptions {
   defaults: Retention;
 }
 
-/** Concurrent reads. */
+/** Maximum number of concurrent reads. */
 const width = 8;
 
 export function createRetentionReader({ configuration, defaults }: RetentionReaderOptions) {
@@ -47,7 +48,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
     }
   }
 
-  /** In the order of the keys. Never rejects. */
+  /** Returns the policies and the skipped definitions in the order of the keys. Never rejects. */
   return async function readRetentions(keys: readonly DefinitionKey[]): Promise<Retentions> {
     const retentions: Retentions = { policies: [], skipped: [] };
     for (let start = 0; start < keys.length; start += width)
@@ -58,7 +59,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
   };
 }
 
-/** The definition's periods, by default those of the environment. Undefined if a period is invalid. */
+/** Merges the definition's periods with the defaults. Returns undefined if a period is invalid. */
 function policyOf(
   key: DefinitionKey,
   overrides: NonNullable<FormDefinition['retention']>,
@@ -70,7 +71,7 @@ function policyOf(
   };
   const [warnBefore, lockAfter, deleteAfter] = [period('warnBefore'), period('lockAfter'), period('deleteAfter')];
   if (warnBefore === undefined || lockAfter === undefined || deleteAfter === undefined) return undefined;
-  // Otherwise every draft would be warned of as soon as it is created.
+  // Otherwise applicants would get a warning as soon as they create a draft.
   const ignoresWarning = warnBefore >= lockAfter && warnBefore > 0;
   const retention = { warnBefore: ignoresWarning ? 0 : warnBefore, lockAfter, deleteAfter };
   return { ...key, retention, ...(ignoresWarning && { ignoresWarning }) };

@@ -1,35 +1,36 @@
-// The records of the reconciler's runs, which a run writes and the form service reads. They contain counts and times.
+// The records of the reconciler's runs, which contain only counts and times. Runs write them, and the form service
+// reads them.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface RunRecord {
-  /** Of the lease; a bigint, as text. */
+  /** The generation of the run's lease; a bigint, as text. */
   generation: string;
   started: Date;
   finished: Date;
-  /** `stopped`: asked to end early. */
+  /** `stopped` means that the run was asked to end early. */
   outcome: 'succeeded' | 'failed' | 'stopped';
-  /** Whether each step succeeded; null if the run skipped it. */
+  /** True if the expiry or the sync of core clients succeeded; null if the run skipped it. */
   expirySucceeded: boolean | null;
   clientsSucceeded: boolean | null;
-  /** Forms and rows by outcome. */
+  /** Number of forms or rows by outcome. */
   counts: Record<string, number>;
   /** Number of resources by condition, such as `Ready=True`; null if the run did not read them. */
   conditions: Record<string, number> | null;
-  /** When the most overdue draft should have been locked. */
+  /** The time at which the most overdue draft should have been locked. */
   oldestOverdue: Date | null;
-  /** Locked forms whose deletion is more than a day overdue; null if the run did not measure it. */
+  /** Number of locked forms whose deletion is more than a day overdue; null if the run did not count them. */
   overdueDeletions: number | null;
 }
 
 /** A summary of all runs. */
 export interface RunHistory {
   last: RunRecord;
-  /** The end of the last run in which each step succeeded. */
+  /** The end of the last run in which the expiry succeeded. */
   expirySuccess: Date | null;
   clientsSuccess: Date | null;
-  /** Of the last run that read them. */
+  /** From the last run that read the resources. */
   conditions: Record<string, number> | null;
-  /** Of the last run that measured it. */
+  /** From the last run that succeeded in the expiry or measured it. */
   oldestOverdue: Date | null;
   overdueDeletions: number | null;
 }
@@ -69,7 +70,7 @@ export async function writeRun(db: Queryable, record: RunRecord): Promise<void> 
   ]);
 }
 
-/** Undefined before the first run. */
+/** Returns undefined before the first run. */
 export async function readRunHistory(db: Queryable): Promise<RunHistory | undefined> {
   const [row] = (await db.query<HistoryRow>(historySql)).rows;
   if (!row) return undefined;

@@ -1,21 +1,23 @@
-// The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch, locks
-// the forms that are due and not locked by others, changes them and writes their outbox rows. The statement that writes
-// checks every condition, so a form that was just saved, held, released or unlocked is judged by its current state.
+// The SQL of the expiry. Each statement processes one batch: it scans an index from the end of the previous batch,
+// locks the due forms, changes them and writes their outbox rows. The locking step checks every condition again, so
+// that the current state of a form decides if it was just saved, held, released or unlocked. Forms that other
+// transactions have locked are skipped.
 //
-// The scan takes no locks and is bounded by the batch size: a million forms that wait for their notice cost many short
-// scans. Conditions are checked again when the row is locked. Rows that are locked by others are skipped.
+// The scan takes no locks and reads at most one batch. A million forms that wait for their notice therefore cost many
+// short scans instead of one long one.
 //
-// No statement parses the data or files of a form, so a form whose content Postgres cannot read expires like any other. A
-// form that is quarantined for a stage is skipped in that stage.
+// No statement parses the data or files of a form, so a form whose content Postgres cannot read expires like any other.
+// A form that is quarantined for a stage is skipped in that stage.
 //
-// Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 times before which forms
-// are due, $6 batch size, $7 now; each statement documents the rest. Definitions are scanned in the order of the arrays.
+// Parameters: $1 tenants, $2 definitions, $3 and $4 the position after which each scan begins, $5 times before which
+// forms are due, $6 batch size, $7 now. Each statement documents its other parameters. Definitions are scanned in the
+// order of the arrays.
 import { type ExpiringStatus, expiringStatuses, statuses } from '../forms/catalogue.ts';
 import { deletionFacts, deletionSql } from './deletion.ts';
 
 interface Walk {
   status: ExpiringStatus;
-  /** Types and names of further array parameters; the names become columns of the page. */
+  /** The types of further array parameters. Their `names` become columns of the page. */
   more: string;
   names: string;
 }
@@ -38,22 +40,22 @@ page AS MATERIALIZED (
   ORDER BY page.position DESC, page.at DESC, page.id DESC LIMIT 1
 )`;
 
-/** The status when the row is locked. The concatenation prevents partial indexes, so that rows are looked up by id. */
+/** Checks the status when the row is locked. The concatenation rules out partial indexes: rows are looked up by id. */
 const stillIs = (status: ExpiringStatus) => `f.status || '' = '${status}' AND NOT f.held`;
 
-/** Not quarantined for the stage, or released from quarantine. */
+/** True if the form is not quarantined for the stage, or was released from quarantine. */
 const isFree = (stage: string, id: string) =>
   `NOT EXISTS (SELECT FROM quarantine q WHERE q.form_id = ${id} AND q.kind = '${stage}' AND NOT q.released)`;
 
 const isoOf = (moment: string) => `to_char(${moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** The position of the next batch, the number of scanned forms, and the columns of the statement. */
+/** Selects the position of the next batch, the number of scanned forms and the given columns. */
 const answer = (columns: string) => `
 SELECT last.*, (SELECT count(*)::int FROM page) AS walked, ${columns} FROM last`;
 
 /**
- * The outbox row of each changed form. Postgres may refuse that row: `full` statements write it, `bare` statements change
- * only the form in their last parameter and return the row in `unwritten`.
+ * How a statement handles the outbox row of each changed form. `full` statements write the row. If Postgres rejects a
+ * row, a `bare` statement changes only that form, which its last parameter names, and returns the row in `unwritten`.
  */
 interface Outbox {
   only(parameter: string): string;
@@ -78,7 +80,7 @@ const bare: Outbox = {
 
 const lockPage = pageOf({ status: 'Draft', more: ', $8::timestamptz[]', names: ', delete_on' });
 
-/** The largest bigint. Locking a form with this revision must not fail. */
+/** The largest bigint. A form that has this revision keeps it when it is locked; adding 1 would fail. */
 const lastRevision = '9223372036854775807';
 
 const lockStatement = ({ only, write, unwritten }: Outbox) => `
@@ -98,10 +100,10 @@ WITH ${lockPage}, due AS MATERIALIZED (
 )
 ${answer(`(SELECT count(*)::int FROM locked) AS locked${unwritten}`)}`;
 
-/** $8 when forms that are locked now will be deleted. The event has no actor, which stands for the expiry. */
+/** $8: when forms that are locked now will be deleted. The event has no actor, because the expiry causes it. */
 export const lockSql = lockStatement(full);
 
-/** As above; $9 the form. */
+/** Like {@link lockSql}, for one form: $9. */
 export const bareLockSql = lockStatement(bare);
 
 export const lockLookSql = `
@@ -114,11 +116,15 @@ const warnPage = pageOf({
   more: ', $8::timestamptz[], $9::float8[], $10::float8[]',
   names: ', not_before, lock_after, delete_after',
 });
-// A warning before the last access no longer counts. One at the same time may not either: a second warning does less harm.
+// A warning from before the last access does not count. One from the same moment may be from before it, so it does not
+// count either: a second warning does less harm than none.
 const unwarned = 'f.last_accessed >= page.not_before AND (f.warned IS NULL OR f.warned <= f.last_accessed)';
 const span = (milliseconds: string) => `${milliseconds} * interval '1 millisecond'`;
 
-/** $8 times from which on forms are not locked yet, $9 and $10 milliseconds from access to lock and from lock to deletion. */
+/**
+ * $8: times from which on forms are not locked yet. $9, $10: milliseconds from access to lock and from lock to
+ * deletion.
+ */
 export const warnSql = `
 WITH ${warnPage}, due AS MATERIALIZED (
   SELECT f.id, page.lock_after, page.delete_after FROM page JOIN forms f ON f.id = page.id
@@ -141,7 +147,7 @@ WITH ${warnPage}
 ${answer(`(SELECT count(*)::int FROM page JOIN forms f ON f.id = page.id
   WHERE ${unwarned} AND ${isFree('warn', 'f.id')} AND $7::timestamptz IS NOT NULL) AS warned`)}`;
 
-// The latest form-locked may be of an earlier lock, if the current one is in quarantine.
+// If the notice of the current lock is in quarantine, the latest `form-locked` row may be from an earlier lock.
 const deletePage = `${pageOf({ status: 'Locked', more: ', $8::timestamptz[]', names: ', anyhow_before' })}, gate AS MATERIALIZED (
   SELECT page.*, page.at < page.anyhow_before AS anyhow, coalesce((
     SELECT o.accepted IS NOT NULL FROM outbox o
@@ -168,12 +174,12 @@ ${answer(`${waiting}, (SELECT count(*)::int FROM gone) AS deleted, (
   FROM gone WHERE NOT notified) AS unnotified${unwritten}`)}`;
 
 /**
- * $8 times before which forms are deleted even if the notice of their lock was not accepted. Foreign keys delete the
- * form's idempotency records and codes.
+ * $8: the times before which forms are deleted even if the event service did not accept `form-locked`. Foreign keys
+ * delete the forms' idempotency records and codes.
  */
 export const deleteSql = deleteStatement(full);
 
-/** As above; $9 the form. */
+/** Like {@link deleteSql}, for one form: $9. */
 export const bareDeleteSql = deleteStatement(bare);
 
 export const deleteLookSql = `
@@ -183,7 +189,7 @@ ${answer(`${waiting}, (
   SELECT coalesce(json_agg(json_build_object('formId', id)), '[]')
   FROM gate WHERE anyhow AND NOT notified AND $7::timestamptz IS NOT NULL) AS unnotified`)}`;
 
-/** $1 tenants, $2 definitions, $3 from, $4 before: how many forms a stage will scan. */
+/** Counts the forms that a stage will scan. $1 tenants, $2 definitions, $3 and $4 the bounds: from $3, before $4. */
 export const countSql = (status: ExpiringStatus) => `
 SELECT count(*)::int AS count
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS p (tenant_id, definition_id, start, before)
@@ -212,7 +218,7 @@ const pairs = (status: ExpiringStatus) => `(
     SELECT n.* FROM pairs p CROSS JOIN LATERAL (${firstPair(status, afterPair)}) n
   ) SELECT tenant_id, definition_id FROM pairs)`;
 
-/** The definitions of forms that may expire. Skips through the index once per definition, not once per form. */
+/** Finds the definitions of forms that may expire, with one index lookup for each definition, not one for each form. */
 export const definitionsSql = `
 SELECT tenant_id AS "tenantId", definition_id AS "definitionId"
 FROM (${expiringStatuses.map(pairs).join(' UNION ')}) AS found

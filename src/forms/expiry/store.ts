@@ -26,7 +26,7 @@ export type Stage = (typeof stages)[number];
 /** Stages that change a form even if its outbox row cannot be written. A warning consists only of its outbox row. */
 export type BareStage = Exclude<Stage, 'warn'>;
 
-/** Where a scan continues: the remaining definitions, and the last scanned form of the first one. */
+/** The point where the next scan continues: the remaining definitions, and the last scanned form of the first one. */
 export interface Position {
   policies: readonly Policy[];
   after?: { at: string; id: string };
@@ -37,7 +37,7 @@ export interface BatchOptions {
   now: Date;
   /** Number of forms to scan. */
   limit: number;
-  /** Only counts the forms that would be changed. */
+  /** Counts the forms that would be changed, without changing them. */
   dryRun: boolean;
 }
 
@@ -47,9 +47,9 @@ export interface Batch {
   warned: number;
   locked: number;
   deleted: number;
-  /** Locked forms that are due but whose notice the event service has not accepted. */
+  /** Number of locked forms that are due, but whose notice the event service has not accepted. */
   waiting: number;
-  /** The deleted forms whose applicant could not be notified. */
+  /** The deleted forms whose lock notice the event service did not accept. */
   unnotified: UnnotifiedForm[];
   /** Undefined at the end of the scan. */
   next: Position | undefined;
@@ -63,19 +63,19 @@ export interface UnnotifiedForm extends DefinitionKey {
 export interface UnwrittenNotice {
   formId: string;
   tenantId: string;
-  /** The facts of the missing row. */
+  /** The facts that the missing row would have. */
   facts: { definitionId: string; deleteOn?: string; subscriberId?: string; files?: string[] };
 }
 
 export interface BareBatch extends Batch {
-  /** The form, if it was changed. */
+  /** Contains the form if it was changed, else nothing. */
   unwritten: UnwrittenNotice[];
 }
 
 const farPast = '-infinity';
 const firstId = '00000000-0000-0000-0000-000000000000';
 
-// Bounds are exclusive: a form of exactly the bound's time is not due.
+// The bounds are exclusive: a form whose time equals the bound is not due.
 type Bound = (policy: Policy, now: Date) => string;
 const ago = (now: Date, milliseconds: number) => new Date(now.getTime() - milliseconds).toISOString();
 const lockBefore: Bound = ({ retention }, now) => ago(now, retention.lockAfter);
@@ -83,16 +83,16 @@ const valuesFor = (bound: Bound) => (policies: readonly Policy[], now: Date) => 
   policies.map((policy) => bound(policy, now)),
 ];
 
-/** The SQL of a stage. `from` and `before` bound the column that the period counts from. */
+/** The SQL of a stage. `from` and `before` bound the column that the retention period counts from. */
 interface StageSql {
-  /** How many forms will be scanned. */
+  /** Counts the forms that the stage will scan. */
   count: string;
   sql: string;
-  /** What `sql` would change. */
+  /** Counts what `sql` would change. */
   look: string;
   from: Bound;
   before: Bound;
-  /** $8 and on. */
+  /** The parameters from $8 on. */
   more(policies: readonly Policy[], now: Date): unknown[];
 }
 
@@ -115,7 +115,7 @@ const stageSql: Record<Stage, StageSql> = {
     look: lockLookSql,
     from: () => farPast,
     before: lockBefore,
-    // When forms that are locked now will be deleted.
+    // The time at which a form that is locked now will be deleted.
     more: valuesFor(({ retention }, now) => ago(now, -retention.deleteAfter)),
   },
   delete: {
@@ -131,7 +131,7 @@ const stageSql: Record<Stage, StageSql> = {
 const tenantsOf = (policies: readonly Policy[]) => policies.map(({ tenantId }) => tenantId);
 const definitionsOf = (policies: readonly Policy[]) => policies.map(({ definitionId }) => definitionId);
 
-/** $1 to $8 and on. */
+/** The parameters of a stage's statement. */
 function valuesOf(stage: Stage, { position, now, limit }: Omit<BatchOptions, 'dryRun'>): unknown[] {
   const { from, before, more } = stageSql[stage];
   const { policies, after } = position;
@@ -154,11 +154,11 @@ type BatchRow = Partial<Omit<Batch, 'next'>> & { position: number; at: string; i
 export type ExpiryStore = typeof expiryStore;
 
 export const expiryStore = {
-  /** Every definition with forms that may expire. */
+  /** Returns the definitions that have forms which may expire. */
   async definitions(db: Queryable): Promise<DefinitionKey[]> {
     return (await db.query<DefinitionKey>(definitionsSql)).rows;
   },
-  /** In a transaction. Pass a few hundred policies at most: they are sent with each batch. */
+  /** Processes one batch in a transaction. Pass at most a few hundred policies: each batch sends all of them. */
   async batch(db: pg.ClientBase, stage: Stage, { position, now, limit, dryRun }: BatchOptions): Promise<Batch> {
     const { sql, look } = stageSql[stage];
     await db.query(planSql);
@@ -166,8 +166,8 @@ export const expiryStore = {
     return toBatch(rows[0], position.policies, limit);
   },
   /**
-   * In a transaction. Processes the next form after `position` without writing its outbox row. Changes nothing if that is not
-   * `formId`.
+   * Processes the next form after `position` without writing its outbox row. Changes nothing if the next form is not
+   * `formId`. Call it in a transaction.
    */
   async takeBare(
     db: pg.ClientBase,
@@ -179,7 +179,7 @@ export const expiryStore = {
     const [row] = (await db.query<BatchRow & Pick<BareBatch, 'unwritten'>>(bareSql[stage], values)).rows;
     return { unwritten: [], ...toBatch(row, position.policies, 1) };
   },
-  /** The number of forms that a stage will scan. */
+  /** Counts the forms that a stage will scan. */
   async count(db: Queryable, stage: Stage, policies: readonly Policy[], now: Date): Promise<number> {
     const { count, from, before } = stageSql[stage];
     const { rows } = await db.query<{ count: number }>(count, [
@@ -190,7 +190,7 @@ export const expiryStore = {
     ]);
     return rows[0]?.count ?? 0;
   },
-  /** When the most overdue draft should have been locked. */
+  /** Returns the time at which the most overdue draft should have been locked. */
   async oldestOverdue(db: Queryable, policies: readonly Policy[], now: Date): Promise<Date | undefined> {
     const { rows } = await db.query<{ moment: Date | null }>(oldestOverdueSql, [
       tenantsOf(policies),

@@ -1,5 +1,5 @@
-// What the routes of a single form have in common: they find the form in the caller's tenant and ask the policy which role
-// the caller has on it. Two statements of the data routes contain the policy of an intake application instead (decision
+// Shared by the routes of a single form: finds the form in the caller's tenant, and gets the caller's role on the form
+// from the policy. For an intake application, two statements of the data routes check the policy themselves (decision
 // 0019).
 import type { Request, Response } from 'express';
 import type { Caller } from '../../service/auth/identity.ts';
@@ -15,12 +15,12 @@ import { decide, intakeRole, needsDefinition, refuseDeleted } from './policy.ts'
 import { formParams } from './schema.ts';
 import type { FormKey, FormStore } from './store.ts';
 
-/** Who requests which form. */
+/** The requested form and the caller. */
 export interface FormRequest extends FormKey {
   caller: Caller;
 }
 
-/** A form, and the role in which the caller does the action. */
+/** A form, and the role in which the caller performs the action. */
 export interface Authorized {
   form: Form;
   role: FormRole;
@@ -29,7 +29,7 @@ export interface Authorized {
 declare global {
   namespace Express {
     interface Locals {
-      /** As a guard found it before the body was read. */
+      /** The form and the role that a guard found before the body was read. */
       authorized?: Authorized;
     }
   }
@@ -37,7 +37,7 @@ declare global {
 
 export type FormAccess = ReturnType<typeof createFormAccess>;
 
-/** Milliseconds for which a deleted form is remembered. */
+/** Milliseconds for which deleted forms get 410. */
 const tombstonePeriod = 30 * 24 * 60 * 60 * 1000;
 
 export function createFormAccess(options: {
@@ -49,8 +49,8 @@ export function createFormAccess(options: {
 
   return {
     /**
-     * Throws Problem `not-found` (also for another tenant's form), `gone` for a deleted form, `forbidden`, or the conflict
-     * of its status.
+     * Returns the form and the caller's role. Throws Problem `not-found` (also for another tenant's form), `gone` for a
+     * deleted form, `forbidden`, or the conflict if the status does not allow the action.
      */
     async authorize(action: Action, request: FormRequest): Promise<Authorized> {
       const { caller, tenantId } = request;
@@ -65,7 +65,7 @@ export function createFormAccess(options: {
       return { form, role: decide(action, caller, form, definition) };
     },
 
-    /** The form's definition, to validate form data with; a conflict if it is no longer configured. */
+    /** Returns the definition that validates the form's data. Throws `conflict` if it is no longer configured. */
     async definitionOf({ tenantId, definitionId }: Form): Promise<FormDefinition> {
       const definition = await definitions.find(tenantId, definitionId, { permission: false });
       if (definition) return definition;
@@ -78,12 +78,12 @@ export function formRequestOf(response: Response, formId: string): FormRequest {
   return { caller: callerOf(response), tenantId: tenantOf(response).id, formId };
 }
 
-/** For a change that lost each of several races. */
+/** The Problem for a change that lost several races in a row. */
 export function keepsChanging(): Problem {
   return new Problem('conflict', 'Other requests keep changing the form. Try again.');
 }
 
-/** The code in the header or, without one, in the query. Undefined if there is none, or if it is empty. */
+/** Returns the code from the header or, without a header, from the query. Undefined if the code is missing or empty. */
 export function codeOf(request: Request, inQuery: string | undefined): string | undefined {
   const code = (request.get('x-form-code') ?? inQuery ?? '').trim();
   if (code.length > 64) throw invalidRequest([{ pointer: '/headers/x-form-code', detail: 'is too long' }]);
@@ -91,15 +91,15 @@ export function codeOf(request: Request, inQuery: string | undefined): string | 
 }
 
 /**
- * Requires a caller who may change the form data of the form in the path. Runs before the body is read, because reading
- * and parsing a body costs more than the decision. An intake application passes without a query: the statement that saves
- * enforces its policy (decision 0019).
+ * A guard that lets only callers pass who may change the form data of the form in the path. It runs before the body is
+ * read, because reading and parsing a body costs more than the decision. An intake application passes without a query,
+ * because the statement that saves checks its policy (decision 0019).
  */
 export function mayUpdateData(access: FormAccess): Guard {
   return {
     name: 'mayUpdateData',
     check(request, response) {
-      // The most frequent request: decided without a promise.
+      // Saves of intake applications are the most frequent requests, so this decision is synchronous.
       if (callerOf(response).roles.has(intakeRole)) return;
       const { success, data } = formParams.safeParse(request.params);
       if (!success) throw invalidRequest([{ pointer: '/params/formId', detail: 'must be a UUID' }]);

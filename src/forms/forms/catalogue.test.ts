@@ -1,4 +1,4 @@
-// The catalogue of form statuses is consistent with itself, with the API and with its page.
+// Checks that the catalogue of form statuses is consistent with itself, with the API and with docs/form-statuses.md.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -57,7 +57,7 @@ describe('the catalogue of form statuses', () => {
   });
 
   it('is the only list of statuses in the code', () => {
-    // Each event of the other one names the status after it.
+    // In the catalogue of events, each event names the status that the form has afterwards.
     const catalogues = ['src/forms/forms/catalogue.ts', 'src/forms/outbox/event-catalogue.ts'];
     const files = listFiles(root, ['src', 'reconciler'], '.ts').filter(
       ({ path }) => !path.endsWith('.test.ts') && !catalogues.includes(path),

@@ -1,7 +1,7 @@
-// The catalogue of form statuses and of the actions on one form. Types, zod schemas, the policy, OpenAPI texts, the expiry's
-// statements and docs/form-statuses.md derive from it: to add an operation, add an entry here and its handler.
+// The catalogue of form statuses and of the actions on one form. Types, zod schemas, the policy, OpenAPI texts, the
+// expiry's statements and docs/form-statuses.md derive from it. To add an operation, add an entry here and its handler.
 
-/** Statuses by name. `expiry` is present if the reconciler ends the status after a period without use. */
+/** The statuses by name. `expiry` is present if the reconciler ends the status after a period without use. */
 export const statuses = {
   Draft: {
     description: 'The applicant is filling in the form.',
@@ -24,7 +24,7 @@ export const statuses = {
 interface StatusEntry {
   description: string;
   expiry?: {
-    /** The column that the period counts from. A release from hold sets it to now, and so restarts the period. */
+    /** The column that the retention period counts from. Releasing a held form sets it to now. */
     since: 'last_accessed' | 'locked';
     description: string;
   };
@@ -41,7 +41,9 @@ export type ExpiringStatus = {
 
 export const expiringStatuses = formStatuses.filter((status): status is ExpiringStatus => 'expiry' in statuses[status]);
 
-/** Roles of a caller on a form. `fromDefinition`: the form's definition names the caller's roles that count. */
+/**
+ * The roles of a caller on a form. `fromDefinition` is true if the form's definition names the roles that callers need.
+ */
 export const formRoles = {
   admin: { description: 'form-admin', fromDefinition: false },
   intake: { description: 'an intake application', fromDefinition: false },
@@ -68,15 +70,15 @@ export interface StatusMove {
 
 interface ActionEntry {
   description: string;
-  /** Who may do it, in the order in which roles are tried, each with the statuses in which it is allowed. */
+  /** The roles that may perform the action, each with the statuses in which it may. They are tried in this order. */
   roles: Partial<Record<FormRole, readonly FormStatus[]>>;
-  /** For an action that changes the status. */
+  /** Present if the action changes the status. */
   move?: StatusMove;
-  /** The event that the action sends, an entry of the catalogue of events. */
+  /** The event that the action sends: a key of the catalogue of events. */
   event?: string;
 }
 
-/** Actions that have their own route. */
+/** The actions that have a route. */
 export const requests = {
   read: {
     description: 'Reads the form without its form data. Does not set lastAccessed.',
@@ -99,8 +101,8 @@ export const requests = {
 } as const satisfies Record<string, ActionEntry>;
 
 /**
- * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator try a move in any status; the move itself
- * requires `from`, and is refused with 409 `conflict` otherwise.
+ * Operations of `POST /form/v1/forms/{formId}`. The policy lets an administrator request a status change in any status.
+ * The change itself requires the status `from`, and is refused with 409 `conflict` otherwise.
  */
 export const operations = {
   'send-code': {
@@ -154,19 +156,19 @@ export type Action = keyof typeof requests | Operation;
 
 export const actions: Record<Action, ActionEntry> = { ...requests, ...operations };
 
-/** The statuses in which the action has an effect for at least one role. */
+/** Returns the statuses in which the action has an effect for at least one role. */
 export function statusesForAction(action: Action): FormStatus[] {
   const { roles, move } = actions[action];
   const allowed = Object.values(roles).flat();
   return formStatuses.filter((status) => (move ? status === move.from : allowed.includes(status)));
 }
 
-/** The text that describes an action in the OpenAPI document. */
+/** Returns the text that describes an action in the OpenAPI document. */
 export function describeAction(action: Action): string {
   return `${actions[action].description} Allowed: ${callersOf(action)}.`;
 }
 
-/** The callers of an action, for documentation: `form-admin; a clerk of the definition (Draft)`. */
+/** Lists the callers of an action, for documentation: `form-admin; a clerk of the definition (Draft)`. */
 export function callersOf(action: Action): string {
   const { roles, move } = actions[action];
   const entries = Object.entries(roles) as [FormRole, readonly FormStatus[]][];

@@ -1,5 +1,5 @@
-// Creates forms. One statement creates the form and writes its outbox rows and its idempotency record, so that a crash
-// leaves all of them or none.
+// Creates forms. One statement writes the form, its outbox rows and its idempotency record, so that a crash leaves all
+// of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Form } from './form.ts';
 import type { IdempotencyRecord } from './idempotency.ts';
@@ -7,16 +7,16 @@ import { recordSql, recordValues } from './store.ts';
 
 export interface NewForm extends Pick<Form, 'id' | 'tenantId' | 'definitionId' | 'created' | 'createdBy' | 'issuer'> {
   anonymousApplicant: boolean;
-  /** Whether the definition allows this creator only one form. */
+  /** True if the definition allows this creator only one form. */
   onePerApplicant: boolean;
   applicant: Form['applicant'];
-  /** HMACs of the addresses that the mail about the created draft may go to. */
+  /** HMACs of the addresses to which the mail about the created draft may be sent. */
   noticeHashes: Buffer[];
 }
 
 /**
- * One row for each address ($17) that may get a mail now ($9). Mails with codes and about other created drafts count.
- * An existing row is locked, so only one of several concurrent creates sends a mail.
+ * Inserts or updates one row for each address ($17) that may get a mail now ($9). Mails with codes and about other
+ * created drafts count. An existing row is locked, so that only one of several concurrent creates sends a mail.
  */
 const noticeSql = `
 INSERT INTO created_notices AS known (address_hash, latest, sent)
@@ -33,13 +33,15 @@ function lastHour(moment: string): string {
   return `${moment} > $9 - interval '1 hour'`;
 }
 
-/** Whether an address got no code within the last minute, and fewer than five mails (codes and `others`) within the hour. */
+/**
+ * True if an address got no code in the last minute, and fewer than five mails (codes and `others`) in the last hour.
+ */
 function codesLeft(hash: string, others: string): string {
   return `(SELECT count(*) + ${others} < 5 AND coalesce(max(c.sent) <= $9 - interval '1 minute', true)
     FROM code_sends c WHERE c.address_hash = ${hash} AND ${lastHour('c.sent')})`;
 }
 
-// Creates the form only if the key is free. It waits for a concurrent create with the same key.
+// Creates the form only if the idempotency key is unused. Waits for a concurrent create with the same key.
 const createSql = `
 WITH existing AS (
   SELECT FROM forms
@@ -79,9 +81,10 @@ export type CreationStore = ReturnType<typeof createCreationStore>;
 export function createCreationStore(pool: SharedPool, onSuppressed: () => void = () => undefined) {
   return {
     /**
-     * Creates the form and writes the outbox rows `subscribe` (if there is a channel) and `form-created`. The latter
-     * suppresses its mail if an address got a mail within the last minute, or five within the hour. False if no form was
-     * created: the idempotency key was used, or the creator has a form of the definition.
+     * Creates the form and writes the outbox rows `subscribe` (if the applicant has a channel) and `form-created`. The
+     * mail of `form-created` is suppressed if an address got a mail within the last minute, or five within the hour.
+     * Returns false if no form was created, because the idempotency key was used or the creator has a form of the
+     * definition.
      */
     async create(form: NewForm, record: IdempotencyRecord | undefined): Promise<boolean> {
       const { tenantId, id, created, onePerApplicant, noticeHashes } = form;
@@ -96,14 +99,14 @@ export function createCreationStore(pool: SharedPool, onSuppressed: () => void =
         if (rows[0]?.suppressed) onSuppressed();
         return rows.length === 1;
       } catch (error) {
-        // Concurrent creates by the same creator: the index admits one.
+        // A concurrent create by the same creator has won: the unique index admits only one form.
         if (error instanceof Error && 'constraint' in error && error.constraint === 'forms_one_per_applicant')
           return false;
         throw error;
       }
     },
 
-    /** The id of the oldest form of a definition that its signed-in creator has. */
+    /** Returns the id of the oldest form that a signed-in creator has of a definition. */
     async findOfCreator(form: Pick<NewForm, 'tenantId' | 'definitionId' | 'issuer' | 'createdBy'>) {
       const { tenantId, definitionId, issuer, createdBy } = form;
       const { rows } = await pool.query<{ id: string }>(

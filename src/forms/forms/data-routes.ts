@@ -1,5 +1,6 @@
-// Reads and saves form data. For an intake application, a read in an open session and a save are one statement each, whose
-// conditions contain the policy (decision 0019). If the statement finds no row, further queries find out why.
+// Reads and saves form data. For an intake application, a read in an open session and a save each take one statement,
+// whose conditions contain the policy (decision 0019). If the statement finds no row, further queries determine the
+// reason.
 import type { Request, Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -106,7 +107,7 @@ export function updateDataRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** The revisions that If-Match allows, undefined for any. */
+/** Returns the revisions that If-Match allows; undefined means any. */
 function revisionsOf(request: Request): string[] | undefined {
   const revisions = parseIfMatch(request.get('if-match'));
   if (revisions !== null) return revisions;
@@ -148,7 +149,7 @@ async function save(
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const known = attempt === 0 ? authorized : undefined;
     const { form, role } = known ?? (await access.authorize('update-data', formRequest));
-    // The guard's form may be outdated, but the statement compares the revision.
+    // On the first attempt, the form from the guard may be outdated. The statement compares the revision anyway.
     if (!known && revisions && !revisions.includes(form.revision)) throw stale();
     if (role === 'intake' && !isWhole && !(await codes.hasSession({ tenantId, formId, account: caller, now: clock() })))
       throw missingMember(data === undefined ? '/data' : '/files');
@@ -160,7 +161,7 @@ async function save(
   throw keepsChanging();
 }
 
-/** The problems for which a submit would be rejected. Runs before the save, so that nothing is saved if it fails. */
+/** Returns the problems for which a submit would be rejected. Runs before the save: if it fails, nothing is saved. */
 async function findProblems(
   { access, forms, validator }: FormRoutesOptions,
   formRequest: FormRequest,
@@ -173,7 +174,7 @@ async function findProblems(
   return validator.validate(formRequest, definition, text ?? '{}');
 }
 
-/** Sends the text as the database returned it, without parsing it. */
+/** Sends the form data as the database returned it, without parsing it. */
 function sendFormData(response: Response, { body, revision }: FormDataText, findings?: Findings): void {
   const text = findings ? `${body.slice(0, -1)}${problemMembers(findings)}}` : body;
   response.setHeader('ETag', entityTag(revision));
@@ -190,7 +191,10 @@ function stale(): Problem {
   return new Problem('stale', 'The form data has changed since it was read.');
 }
 
-/** Without a session, the response may disclose only what the caller sent. */
+/**
+ * The Problem for a missing member. Without a session both members are required, because the response may contain only
+ * what the caller sent.
+ */
 function missingMember(pointer: string): Problem {
   const detail = 'is required of an intake application that has no open read session';
   return invalidRequest([{ pointer, detail }]);

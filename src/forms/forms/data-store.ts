@@ -1,5 +1,6 @@
-// Reads and saves form data, each in one statement with its own conditions: a read never rewrites form data, and a save
-// never overwrites a concurrent change unnoticed. The database returns form data as the text of the response.
+// Reads and saves form data, each in one statement that checks its own conditions. A read does not rewrite form data,
+// and a save does not overwrite a concurrent change unnoticed. The database returns form data as JSON text, which
+// becomes the response.
 import type pg from 'pg';
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import type { Account } from '../codes/code.ts';
@@ -18,14 +19,14 @@ interface Access extends FormKey {
 }
 
 export interface Save extends Access {
-  /** JSON text; undefined keeps the stored member. */
+  /** JSON text. If `data` or `files` is undefined, the stored value is kept. */
   data: string | undefined;
   files: string | undefined;
-  /** Replace only these revisions; undefined for any. */
+  /** The save replaces only these revisions; undefined means any. */
   revisions: string[] | undefined;
-  /** Save only to a form of an anonymous applicant. */
+  /** If true, saves only a form of an anonymous applicant. */
   anonymousOnly: boolean;
-  /** Save only while this account has a read session. */
+  /** If present, saves only while this account has an open read session. */
   session: Account | undefined;
 }
 
@@ -44,7 +45,7 @@ UPDATE forms f SET last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = ANY($4)
 RETURNING ${formData}`;
 
-/** Both members are given, so only the revision is returned. */
+/** Replaces both members. The caller has them, so the statement returns only the new revision. */
 const replaceSql = `
 UPDATE forms f SET data = $4, files = $5, revision = f.revision + 1, last_accessed = $3
 WHERE f.id = $1 AND f.tenant_id = $2 AND f.status = 'Draft'
@@ -69,14 +70,14 @@ export function createDataStore(pool: SharedPool) {
   }
 
   return {
-    /** Reads a form of an anonymous applicant that is not locked, in the session that this code opened for this account. */
+    /** Reads an unlocked form of an anonymous applicant, in the session that this code opened for this account. */
     readInSession: ({ codeHash, issuer, subject, ...access }: Access & Account & { codeHash: Buffer }) =>
       query<FormDataText>(access, readInSessionSql, [codeHash, issuer, subject]),
 
-    /** Reads a form that has one of these statuses. */
+    /** Reads a form in one of these statuses. */
     read: (access: Access, statuses: readonly FormStatus[]) => query<FormDataText>(access, readSql, [statuses]),
 
-    /** Saves a draft. Undefined if a condition is not met; the caller finds out which one. */
+    /** Saves a draft. Returns undefined if a condition is not met; the caller determines which one. */
     async save(save: Save): Promise<FormDataText | undefined> {
       const { data, files, revisions, anonymousOnly, session } = save;
       const values = [data, files, revisions, anonymousOnly];

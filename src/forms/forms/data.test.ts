@@ -1,4 +1,4 @@
-// Reading and saving form data, rule by rule, over HTTP. Access is tested in roles.test.ts, codes in codes.test.ts.
+// Tests each rule of reading and saving form data, over HTTP. roles.test.ts tests access, codes.test.ts tests codes.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 

@@ -1,4 +1,4 @@
-// Deleting forms, rule by rule, over HTTP. Access without a code is tested in roles.test.ts.
+// Tests each rule of deleting forms, over HTTP. roles.test.ts tests access without a code.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 

@@ -1,4 +1,4 @@
-// Bodies and form data that are expensive to read or validate: who may send them, and the responses.
+// Bodies and form data that are expensive to read or validate: tests who may send them, and the responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => forms.close());
 
 const megabyte = 1_000_000;
-/** Sends the head of a request and no body. */
+/** Sends the head of a request without a body. Returns the status. */
 async function headOnly(method: string, path: string, as: Who): Promise<number> {
   const { port, host } = new URL(forms.url);
   const head = [

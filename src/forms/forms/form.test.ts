@@ -1,4 +1,4 @@
-// Masked addresses, entity tags, and the channel of codes.
+// Tests masked addresses, entity tags, and the channel to which codes are sent.
 import { describe, expect, it } from 'vitest';
 import { codeChannel, maskAddress, normaliseApplicant, parseIfMatch } from './form.ts';
 
@@ -55,7 +55,7 @@ describe('parseIfMatch', () => {
     const started = performance.now();
     parseIfMatch(`${'"x",'.repeat(20_000)}x`);
     parseIfMatch(`${' '.repeat(50_000)}x`);
-    // In quadratic time they would take a minute.
+    // A parser with quadratic time would take a minute.
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 });

@@ -1,4 +1,4 @@
-// A form and its views. Pure. No view shows a full address, a subscriber or the issuer of the creator.
+// A form and its views. Pure functions only. No view contains a full address, a subscriber or the creator's issuer.
 import type { FormStatus } from './catalogue.ts';
 
 export interface Channel {
@@ -21,18 +21,18 @@ export interface Person {
 export interface Form {
   /** UUID */
   id: string;
-  /** URN */
+  /** The tenant's URN. */
   tenantId: string;
   definitionId: string;
   status: FormStatus;
   created: Date;
   createdBy: Person;
-  /** Issuer of `createdBy.id`. */
+  /** The issuer of the account `createdBy.id`. */
   issuer: string;
-  /** Created by an intake application, for an applicant without an account. */
+  /** True if an intake application created the form for an applicant without an account. */
   anonymousApplicant: boolean;
   applicant: Applicant;
-  /** Id at the notification service; null before the form is subscribed. */
+  /** The subscriber's id at the notification service. Null before `subscribe` is delivered. */
   subscriberId: string | null;
   lastAccessed: Date;
   locked: Date | null;
@@ -45,14 +45,14 @@ export interface Form {
 /** The record of a deleted form. It contains nothing about the applicant. */
 export type Tombstone = Pick<Form, 'definitionId' | 'anonymousApplicant'>;
 
-/** Where the applicant's codes go: the first email channel, else the first channel. */
+/** Returns the channel that codes are sent to: the first email channel or, without one, the first channel. */
 export function codeChannel(applicant: Applicant): Channel | undefined {
   return applicant.channels.find(({ channel }) => channel === 'email') ?? applicant.channels[0];
 }
 
 /**
- * The channels that a notice may go to. The notification service delivers to the first channel of a kind, so these are the
- * first channels of both kinds.
+ * Returns the channels that a notice may be sent to: the first email and the first SMS channel. The notification
+ * service uses only the first channel of a kind.
  */
 export function noticeChannels({ channels }: Applicant): Channel[] {
   const kinds = ['email', 'sms'] as const;
@@ -61,17 +61,22 @@ export function noticeChannels({ channels }: Applicant): Channel[] {
 
 /** Control characters, line breaks, and characters that change the direction of text (Unicode Annex 9, section 2). */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
-/** Text that mail programs turn into links: a scheme, or a domain, with any dot of IDNA. */
+/** Text that mail programs turn into links: a scheme, or a domain with any of the dots that IDNA allows. */
 const webAddress = /:\/\/|\bwww[.．。｡]|[\p{L}\p{N}-]{2,}[.．。｡]\p{L}{2,}|[.．。｡]\p{L}{2,}\//iu;
 
-/** Why a mail must not greet with this text; undefined if it may. Any caller can name any address for a draft. */
+/**
+ * Returns the reason why a mail must not greet with this text; undefined if it may. Callers can enter any address, so
+ * the text may reach strangers.
+ */
 export function addressAsProblem(text: string): string | undefined {
   if (text.length > 100) return 'must have at most 100 characters';
   if (unprintable.test(text)) return 'must have no line breaks, control characters or bidirectional overrides';
   return webAddress.test(text) ? 'must not contain a web or mail address' : undefined;
 }
 
-/** An applicant as stored. The notification service compares addresses exactly, so email addresses are in lower case. */
+/**
+ * Returns the stored form of an applicant. Emails are in lower case, because the notification service compares exactly.
+ */
 export function normaliseApplicant({ addressAs, channels = [] }: ApplicantInput): Applicant {
   const kept = channels.map(({ channel, address }) => ({
     channel,
@@ -85,14 +90,14 @@ export interface ApplicantInput {
   channels?: Channel[] | undefined;
 }
 
-/** An address that an administrator may recognise, but not read: `a***@example.org`, `***67`. */
+/** Masks an address so that an administrator can recognise but not read it: `a***@example.org`, `***67`. */
 export function maskAddress({ channel, address }: Channel): string {
   if (channel === 'sms') return `***${address.slice(-2)}`;
   const at = address.lastIndexOf('@');
   return `${[...address][0] ?? ''}***${at > 0 ? address.slice(at) : ''}`;
 }
 
-/** The response to a create. Every other view begins with it. */
+/** The response to a create. All other views begin with these members. */
 export function createdView(
   form: Pick<Form, 'id' | 'definitionId' | 'status' | 'created' | 'createdBy' | 'lastAccessed'>,
 ) {
@@ -106,7 +111,7 @@ export function createdView(
   };
 }
 
-/** The form for a caller who may read it. An administrator also sees the channels, masked. */
+/** The view for a caller who may read the form. An administrator also sees the masked channels. */
 export function formView(form: Form, { administrator }: { administrator: boolean }) {
   const { addressAs, channels } = form.applicant;
   return {
@@ -124,14 +129,14 @@ export function formView(form: Form, { administrator }: { administrator: boolean
   };
 }
 
-/** The entity tag of the form data (RFC 9110 section 8.8.3). */
+/** Returns the entity tag of the form data (RFC 9110 section 8.8.3). */
 export function entityTag(revision: string): string {
   return `"${revision}"`;
 }
 
 /**
- * The revisions that an If-Match header allows; undefined for any (no header, or `*`), null for an invalid header. Weak tags
- * and tags of other services match nothing (RFC 9110 section 13.1.1).
+ * Returns the revisions that an If-Match header allows: undefined for any (no header, or `*`), null for an invalid
+ * header. Weak tags and tags of other services match no revision (RFC 9110 section 13.1.1).
  */
 export function parseIfMatch(header: string | undefined): string[] | undefined | null {
   const text = header?.trim();

@@ -1,6 +1,6 @@
-// Idempotency keys: a request with the same key and body gets the first response again, for 24 hours. A record belongs to
-// a tenant, an account and a route. It contains the key and the body as HMACs only, and is deleted with its form. The
-// statement that makes the change writes it.
+// Idempotency keys: for 24 hours, a repeated request with the same key and body gets the first response again. A record
+// belongs to a tenant, an account and a route. It contains the key and the body only as HMACs. The statement that makes
+// the change writes the record, and the deletion of the form deletes it.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import { canonicalJson } from '../../service/json-value.ts';
@@ -9,20 +9,20 @@ import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 /** Milliseconds for which a record is valid. */
 const idempotencyPeriod = 24 * 60 * 60 * 1000;
 
-/** What a record belongs to. */
+/** The scope in which a key is unique. */
 interface Scope {
   tenantId: string;
   issuer: string;
   subject: string;
-  /** The method and the path, with the form's id if there is one. */
+  /** The method and the path, including the form's id if the path has one. */
   route: string;
 }
 
-/** What the request alone determines of a record. */
+/** The part of a record that is known before the request is processed. */
 export interface IdempotencyClaim extends Scope {
   keyHash: Buffer;
   bodyHash: Buffer;
-  /** Records from this time or before may be replaced. */
+  /** Records that were created at or before this time may be replaced. */
   expired: Date;
 }
 
@@ -31,7 +31,7 @@ export interface IdempotencyRecord extends IdempotencyClaim {
   response: { id: string };
 }
 
-/** `key` is the header's value. Throws 400 unless it is 1 to 255 printable ASCII characters. */
+/** `key` is the header's value. Throws 400 unless `key` has 1 to 255 printable ASCII characters. */
 export function createClaim(
   secret: string,
   key: string,
@@ -53,8 +53,8 @@ export function createClaim(
 export type FindResponse = ReturnType<typeof createFindResponse>;
 
 /**
- * The function finds the first response to a request; undefined if there is none, or if it has expired. It throws Problem
- * `idempotency-mismatch` if the key was used with another body.
+ * Returns a function that finds the first response to a request. It returns undefined if no response is stored or the
+ * record has expired, and throws Problem `idempotency-mismatch` if the key was used with another body.
  */
 export function createFindResponse(pool: SharedPool) {
   return async ({ tenantId, issuer, subject, route, keyHash, bodyHash, expired }: IdempotencyClaim) => {

@@ -4,7 +4,7 @@ import type { FormStatus } from './catalogue.ts';
 import type { Form } from './form.ts';
 import { formColumns } from './store.ts';
 
-/** The columns that have a range of times, by the names of their criteria. */
+/** The columns that can be filtered by a range of times. The keys begin the names of the criteria. */
 const ranges = {
   createDate: 'created',
   lastAccessed: 'last_accessed',
@@ -14,7 +14,7 @@ const ranges = {
 
 type Range = keyof typeof ranges;
 
-/** Bounds are exclusive. */
+/** All time bounds are exclusive. */
 type FormCriteria = { [bound in `${Range}After` | `${Range}Before`]?: Date | undefined } & {
   definitionIdEquals?: string | undefined;
   statusEquals?: FormStatus | undefined;
@@ -24,16 +24,16 @@ type FormCriteria = { [bound in `${Range}After` | `${Range}Before`]?: Date | und
 export interface FormListQuery {
   tenantId: string;
   criteria: FormCriteria;
-  /** The last form of the page before. */
+  /** The last form of the previous page. */
   after?: Pick<Form, 'created' | 'id'> | undefined;
   top: number;
   includeData: boolean;
 }
 
 export interface FormPage {
-  /** Data and files are null unless the query asked for them. */
+  /** `data` and `files` are null unless the query has `includeData`. */
   forms: (Form & { data: unknown; files: unknown })[];
-  /** The last form of the page if there are more. */
+  /** The last form of the page, if there are more forms. */
   last: Form | undefined;
 }
 
@@ -72,7 +72,7 @@ function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): 
 
 export type FormList = ReturnType<typeof createFormList>;
 
-/** Newest first. A page with form data ends early at 8 MiB. */
+/** Lists forms, newest first. A page with form data ends early when it reaches 8 MiB. */
 export function createFormList(pool: SharedPool) {
   return async ({ tenantId, criteria, after, top, includeData }: FormListQuery): Promise<FormPage> => {
     const values: unknown[] = [tenantId, top + 1, formDataLimit, includeData];

@@ -1,4 +1,5 @@
-// The operations of `POST /form/v1/forms/{formId}`. The catalogue says who may do which, and in which status.
+// The operations of `POST /form/v1/forms/{formId}`. The catalogue defines the roles and statuses that allow each
+// operation.
 import type { Response } from 'express';
 import { type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -56,7 +57,7 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
   });
 }
 
-/** Performs an operation and returns the body of the response. */
+/** Performs an operation. Returns the body of the response. */
 type Handler = (options: FormRoutesOptions, formRequest: FormRequest, response: Response) => Promise<object>;
 
 const handlers: Record<Operation, Handler> = {
@@ -88,7 +89,7 @@ function submit(options: FormRoutesOptions, formRequest: FormRequest, { req }: R
   return submitOnce(options, formRequest, claim);
 }
 
-/** Validates and submits the same revision: if form data is saved in between, it is validated again. */
+/** Submits the revision that was validated. If form data is saved in between, validates the new revision. */
 async function submitOnce(
   options: FormRoutesOptions,
   formRequest: FormRequest,

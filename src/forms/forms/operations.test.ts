@@ -1,4 +1,4 @@
-// Submit, unlock, archive, to-draft, hold and release, rule by rule, over HTTP. Access is tested in roles.test.ts.
+// Tests each rule of submit, unlock, archive, to-draft, hold and release, over HTTP. roles.test.ts tests access.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permit, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';

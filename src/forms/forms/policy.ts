@@ -1,5 +1,6 @@
-// Decides who may do what with a form, by the roles and statuses of the catalogue. It reads nothing: the caller, the form
-// and, if roles of the definition matter, the definition are arguments. What the catalogue does not allow is refused.
+// Decides what a caller may do with a form, by the roles and statuses of the catalogue. It performs no queries: the
+// caller, the form and, if its roles matter, the definition are arguments. Actions that the catalogue does not allow
+// are refused.
 import type { Caller } from '../../service/auth/identity.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
@@ -8,14 +9,14 @@ import type { Form, Tombstone } from './form.ts';
 const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
 
-/** The roles of callers that a definition names. */
+/** The roles that a definition names for its callers. */
 export interface DefinitionRoles {
   applicantRoles: readonly string[];
   assessorRoles: readonly string[];
   clerkRoles: readonly string[];
 }
 
-/** Whether roles of the definition could allow the caller an action that its other roles do not. */
+/** True if the definition's roles could allow an action that the caller's other roles do not allow. */
 export function needsDefinition(action: Action, caller: Caller, form: Form | Tombstone): boolean {
   const allowed = allowedRoles(action);
   const known = rolesOf(caller, form, undefined);
@@ -23,8 +24,8 @@ export function needsDefinition(action: Action, caller: Caller, form: Form | Tom
 }
 
 /**
- * The role in which the caller does the action. Throws Problem `forbidden` for a caller without such a role, and the
- * conflict (`form-locked`, `form-not-draft`) if only the status is wrong.
+ * Returns the role in which the caller performs the action. Throws Problem `forbidden` if the caller has no role for
+ * the action, and the conflict (`form-locked`, `form-not-draft`) if only the status is wrong.
  */
 export function decide(action: Action, caller: Caller, form: Form, definition: DefinitionRoles | undefined): FormRole {
   const roles = rolesOf(caller, form, definition);
@@ -35,17 +36,17 @@ export function decide(action: Action, caller: Caller, form: Form, definition: D
   throw wrongStatus(action, form.status, mine);
 }
 
-/** The statuses in which a role may do the action. */
+/** Returns the statuses in which a role may perform the action. */
 export function statusesOf(action: Action, role: FormRole): readonly FormStatus[] {
   return actions[action].roles[role] ?? [];
 }
 
-/** In the order in which they are tried. */
+/** Returns the roles for an action in the order in which they are tried. */
 function allowedRoles(action: Action): FormRole[] {
   return Object.keys(actions[action].roles) as FormRole[];
 }
 
-/** The refusal: `gone`, or `forbidden` to a caller who could not have done the action with any creator of the form. */
+/** Returns `gone`, or `forbidden` if the caller could not have performed the action even as the creator of the form. */
 export function refuseDeleted(
   action: Action,
   caller: Caller,
@@ -76,8 +77,9 @@ function rolesOf(
 }
 
 /**
- * A subject is unique only for its issuer. The intake application that created a form of an anonymous applicant is not its
- * creator: it needs the applicant's code. Any signed-in person may have been the creator of a deleted form.
+ * True if the caller created the form. Subjects are unique only within their issuer. An intake application does not
+ * count as the creator of a form of an anonymous applicant: it needs the applicant's code. The creator of a deleted
+ * form is unknown, so any signed-in person counts as its creator.
  */
 function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   if (form.anonymousApplicant) return false;
@@ -85,7 +87,9 @@ function isCreator(caller: Caller, form: Form | Tombstone): boolean {
   return form.createdBy.id === caller.subject && form.issuer === caller.issuer;
 }
 
-/** The 403 for a caller without a role. It tells developers of intake applications which forms these can use. */
+/**
+ * The 403 for a caller without a role. Tells developers of intake applications which forms their application may use.
+ */
 function refusal(caller: Caller, form: Tombstone): Problem {
   const isOfAccount = caller.roles.has(intakeRole) && !form.anonymousApplicant;
   return new Problem(
@@ -100,18 +104,19 @@ function wrongStatus(action: Action, status: FormStatus, roles: FormRole[]): Pro
   const onlyAssessor = roles.every((role) => role === 'assessor');
   if (status === 'Locked' && !onlyAssessor)
     return new Problem('form-locked', 'The form is locked; an administrator can unlock it.');
-  // A clerk may not read a submitted form, nor an assessor a draft. This is not a conflict.
+  // A clerk may never read a submitted form, and an assessor may never read a draft, so this is not a conflict.
   if (action === 'read-data')
     return new Problem('forbidden', `The caller may not read the data of a form that is ${status}.`);
   return new Problem('form-not-draft', `The form is ${status}, not Draft.`, { members: { formStatus: status } });
 }
 
-/** A role in which a caller creates a form. */
+/** The roles in which a caller can create a form. */
 export type CreatingRole = 'intake' | 'applicant' | 'clerk';
 
 /**
- * An intake application creates forms for applicants without an account, if the definition permits it. A clerk who may also
- * apply is an applicant unless the request names one.
+ * Returns the role in which the caller creates a form. An intake application creates forms for applicants without an
+ * account, if the definition allows it. A clerk who may also apply is the applicant, unless the request names an
+ * applicant.
  */
 export function decideCreate(
   caller: Caller,

@@ -1,4 +1,5 @@
-// The schemas of the responses of the form endpoints, for the OpenAPI document. Only tests validate with them.
+// The response schemas of the form endpoints, for the OpenAPI document. Only tests validate responses with these
+// schemas.
 import { z } from 'zod';
 import { formStatuses, operations } from './catalogue.ts';
 
@@ -84,7 +85,7 @@ export const sentCode = z
   })
   .meta({ id: 'SentCode' });
 
-/** Responses of every form route. */
+/** Failures that every form route can return. */
 export const failures = {
   502: { description: 'A service of the platform failed, or the form definition is invalid' },
   503: {
@@ -93,7 +94,7 @@ export const failures = {
   },
 };
 
-/** Responses of every route of a single form. */
+/** Failures that every route of a single form can return. */
 export const formFailures = {
   404: { description: 'There is no such form in the tenant' },
   410: { description: 'The form was deleted' },

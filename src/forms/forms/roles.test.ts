@@ -1,4 +1,5 @@
-// Every action by every kind of caller in every status, over HTTP. The tables contain the expected statuses.
+// Tests every action with every kind of caller in every form status, over HTTP. The tables contain the expected HTTP
+// statuses.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymous, startTestForms, type TestForms, type Who } from '../../../test/support/forms.ts';
@@ -32,7 +33,7 @@ const actions = {
 
 type Action = keyof typeof actions;
 
-/** Responses by status of the form, in the order Draft, Locked, Submitted, Archived. Any other caller gets 403. */
+/** The expected responses by status of the form: Draft, Locked, Submitted, Archived. Other callers get 403. */
 const expected: Record<Action, Partial<Record<`${Kind} ${Who}`, number[]>>> = {
   'read one': {
     'anonymous intake': [200, 200, 200, 200],
@@ -94,7 +95,7 @@ async function makeForm(kind: Kind, status: Status): Promise<string> {
   return id;
 }
 
-/** Requests that change nothing share one form of each kind and status, which shows that it is unchanged. */
+/** Returns the shared form of a kind and a status. All requests that should change nothing use the same form. */
 function sameForm(kind: Kind, status: Status): Promise<string> {
   const key = `${kind} ${status}`;
   const form = made.get(key) ?? makeForm(kind, status);

@@ -1,4 +1,4 @@
-// Creates, lists, shows and deletes forms.
+// The routes that create, list, read and delete forms.
 import { randomUUIDv7 } from 'node:crypto';
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Caller } from '../../service/auth/identity.ts';
@@ -40,9 +40,9 @@ import {
 } from './schema.ts';
 import type { FormStore } from './store.ts';
 
-/** What the routes of forms, of form data and of operations use. */
+/** The dependencies of the routes for forms, form data and operations. */
 export interface FormRoutesOptions {
-  /** For tokens issued to this service. */
+  /** Accepts tokens issued for this service. */
   bearer: Guard;
   tenant: Guard;
   forms: FormStore;
@@ -56,11 +56,11 @@ export interface FormRoutesOptions {
   codes: Pick<CodeStore, 'hasSession'>;
   verification: Verification;
   hashes: CodeHashes;
-  /** Key of the HMACs of idempotency keys and bodies. */
+  /** Key for the HMACs of idempotency keys and bodies. */
   secret: string;
   dataBody: ReturnType<typeof createDataBody>;
   clock: Clock;
-  /** Called after a commit that wrote to the outbox. */
+  /** Called after each commit that wrote to the outbox. */
   changed(): void;
 }
 
@@ -129,14 +129,14 @@ function applicantOf(role: CreatingRole, caller: Caller, given: ApplicantInput |
   return normaliseApplicant(given ?? { addressAs, channels });
 }
 
-/** The response to this create or, if the idempotency key was used before, to the first one. */
+/** Creates a form. Returns the response to this create or, if the idempotency key was used before, to the first one. */
 async function create(
   { creation, findResponse, changed }: FormRoutesOptions,
   form: NewForm,
   claim: IdempotencyClaim | undefined,
 ): Promise<{ id: string }> {
   const response = createdView({ ...form, status: 'Draft', lastAccessed: form.created });
-  // Retry if the conflicting form or idempotency record was deleted before it was found.
+  // Retries if the conflicting form or idempotency record was deleted before it could be found.
   for (let attempt = 0; attempt < 3; attempt += 1) {
     if (await creation.create(form, claim && { ...claim, response })) {
       changed();

@@ -1,5 +1,5 @@
-// The schemas of requests to the form endpoints. Bodies with unknown fields are rejected. The OpenAPI document is made from
-// the same schemas, so they contain descriptions and examples.
+// The request schemas of the form endpoints. Bodies with unknown fields are rejected. The OpenAPI document is generated
+// from these schemas, so they contain descriptions and examples.
 import { z } from 'zod';
 import { issueMessage } from '../../service/http/issue-message.ts';
 import { formStatuses, operationNames } from './catalogue.ts';
@@ -12,11 +12,11 @@ const example = {
   file: 'urn:example:platform:file-service:v1:/files/3f0c8e2d-6b11-4d9a-8557-c1e7b4d9a553',
 };
 
-/** Size limit in bytes of bodies without form data: ten channels and a name need far less. */
+/** Size limit in bytes for bodies without form data. Ten channels and a name need far less. */
 export const smallBody = 16_384;
 
 const email = z.email('must be an email address').max(254, 'must have at most 254 characters');
-// Digits as people write them. E.164 allows 15.
+// Accepts the usual ways to write numbers. E.164 allows 15 digits.
 const phone = z
   .string()
   .regex(/^\+?(?:[\s().-]*\d){6,15}[\s().-]*$/, 'must be a telephone number')
@@ -62,9 +62,7 @@ export const operationBody = z
   .strictObject({ operation: z.enum(operationNames) })
   .meta({ examples: [{ operation: 'submit' }] });
 
-/**
- * zod's record takes 3 µs for each member, and more for an invalid one: half a second for a body of a megabyte.
- */
+/** Replaces zod's record, which takes 3 µs per member and more for an invalid one: half a second for a body of 1 MB. */
 const anObject = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   'must be an object',
@@ -72,19 +70,19 @@ const anObject = z.custom<Record<string, unknown>>(
 /** Validation stops after this number of invalid files. */
 const listedErrors = 100;
 
-/** `prefix` is the URN prefix. Values of `files` are file URNs of that platform, separated by semicolons. */
+/** `prefix` is the URN prefix. Values of `files` must be file URNs with this prefix, separated by semicolons. */
 export function createDataBody(prefix: string) {
-  // A prefix holds letters, digits, hyphens and colons only (URN_PREFIX).
+  // A URN_PREFIX contains only letters, digits, hyphens and colons, so it needs no escaping.
   const one = `${prefix}:platform:file-service:v1:/files/[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`;
   const pattern = new RegExp(`^${one}(?:;${one})*$`);
   const fileUrn = z.string().regex(pattern, 'must be the URN of a file');
   const shown = { type: 'object', additionalProperties: { type: 'string', pattern: pattern.source } } as const;
   const files = anObject
-    // Before the check: the OpenAPI document uses the metadata of the schema that is checked.
+    // Comes before superRefine, because the OpenAPI document uses the metadata of the schema that superRefine checks.
     .meta({ ...shown, examples: [{ 'floor-plan.pdf': example.file }] })
     .superRefine((members, context) => {
       let wrong = 0;
-      // Object.entries would make an array of every member.
+      // Avoids Object.entries, which would create an array per member.
       for (const name in members) {
         if (!Object.hasOwn(members, name)) continue;
         const [issue] = fileUrn.safeParse(members[name], { error: issueMessage }).error?.issues ?? [];
@@ -131,7 +129,7 @@ const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], 'must be an ISO 8601 date or date-time')
   .transform((text) => new Date(text));
 
-/** Any case. */
+/** Accepts the names of statuses in any case. */
 const status = z.string().transform((text, context) => {
   const known = formStatuses.find((one) => one.toLowerCase() === text.toLowerCase());
   if (!known) context.addIssue(`must be one of ${formStatuses.join(', ')}`);
@@ -169,7 +167,7 @@ const criteriaText = z
     examples: ['{"statusEquals":"Locked","lockedBefore":"2026-08-01"}'],
   });
 
-/** Opaque to clients: the creation time and the id of the last item of the previous page. */
+/** The creation time and the id of the last item of the previous page. Opaque to clients. */
 export const cursor = z
   .string()
   .transform((text, context) => {

@@ -1,4 +1,5 @@
-// The statements that change forms, on a real Postgres without a dispatcher: what they write together, and what they refuse.
+// Tests the statements that change forms on a real Postgres without a dispatcher: what they write together, and what
+// they refuse.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the idempotency
-// record, so that a crash leaves all of them or none.
+// Finds and changes one form of a tenant. Each change is one statement that also writes the outbox row and the
+// idempotency record, so that a crash leaves all of them or none.
 import type { SharedPool } from '../../service/postgres/shared-pool.ts';
 import { deletionFacts, deletionSql } from '../expiry/deletion.ts';
 import type { EventKind } from '../outbox/event-catalogue.ts';
@@ -20,13 +20,13 @@ export interface FormKey {
   formId: string;
 }
 
-/** Who changes which form, and when. */
+/** The form that is changed, by whom, and when. */
 export interface Change extends FormKey {
   actor: Person;
   now: Date;
 }
 
-/** A form's columns. Form data is not among them: it is passed on as text that is never parsed. */
+/** The columns of a form without its form data, which is handled only as text. */
 export const formColumns = `id, tenant_id AS "tenantId", definition_id AS "definitionId", status, created,
   created_by AS "createdBy", created_by_issuer AS issuer, anonymous_applicant AS "anonymousApplicant", applicant,
   subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, revision`;
@@ -38,7 +38,7 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 ${source}
 ON CONFLICT (tenant_id, issuer, subject, route, key_hash) DO UPDATE
   SET body_hash = excluded.body_hash, form_id = excluded.form_id, answer = excluded.answer, created = excluded.created`;
 
-/** $1 to $9 of a statement that may write an idempotency record. */
+/** Returns the values of $1 to $9 for {@link recordSql}. */
 export function recordValues(record: IdempotencyRecord | undefined, { tenantId, formId }: FormKey, now: Date) {
   const { issuer, subject, route, keyHash, bodyHash, response } = record ?? {};
   return [tenantId, issuer, subject, route, keyHash, bodyHash, formId, response, now];
@@ -91,7 +91,7 @@ export function createFormStore(pool: SharedPool) {
       return (await pool.query<Form>(claimOf(key), sql, [key.formId, key.tenantId])).rows[0];
     },
 
-    /** Of a form deleted after `since`. */
+    /** Finds the tombstone of a form that was deleted after `since`. */
     async findTombstone(key: FormKey, since: Date): Promise<Tombstone | undefined> {
       const { rows } = await pool.query<Tombstone>(
         claimOf(key),
@@ -102,7 +102,7 @@ export function createFormStore(pool: SharedPool) {
       return rows[0];
     },
 
-    /** The form data that a submit validates, and its revision. Does not set lastAccessed. */
+    /** Reads the form data that a submit validates, and its revision. Does not set lastAccessed. */
     async peek(key: FormKey): Promise<{ data: string; revision: string } | undefined> {
       const sql = 'SELECT data::text, revision FROM forms WHERE id = $1 AND tenant_id = $2';
       const values = [key.formId, key.tenantId];
@@ -110,8 +110,8 @@ export function createFormStore(pool: SharedPool) {
     },
 
     /**
-     * Changes the status, and writes the event's outbox row and the idempotency record, if given. Undefined if the form
-     * does not have the status that the operation requires, or not the `revision`, if given.
+     * Changes the status, and writes the outbox row of the event and, if given, the idempotency record. Returns
+     * undefined if the form does not have the status that the operation requires or, if given, the `revision`.
      */
     async move(
       change: Change & { operation: MoveOperation; revision?: string; record?: IdempotencyRecord | undefined },
@@ -122,14 +122,14 @@ export function createFormStore(pool: SharedPool) {
       return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
     },
 
-    /** Undefined if there is no such form. Releasing a held form restarts the period of its status. */
+    /** Returns undefined if the form does not exist. Releasing it restarts the retention period of its status. */
     async setHeld({ held, now, ...key }: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined> {
       return (await pool.query<Form>(claimOf(key), holdSql, [key.formId, key.tenantId, now, held])).rows[0];
     },
 
     /**
-     * Removes a form that is not held and has one of `statuses`, with its idempotency records and codes; writes a
-     * tombstone and the outbox row `form-deleted`. False if no such form exists.
+     * Removes a form that is not held and has one of `statuses`, with its idempotency records and codes. Writes a
+     * tombstone and the outbox row `form-deleted`. Returns false if no such form exists.
      */
     async remove({ actor, now, statuses, ...key }: Change & { statuses: readonly FormStatus[] }): Promise<boolean> {
       const values = [key.formId, key.tenantId, now, statuses, actor];

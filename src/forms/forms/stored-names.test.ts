@@ -1,5 +1,5 @@
-// Names in form data that Node 26 may parse wrongly after other names (nodejs/node#63785), over HTTP: refused, or stored as
-// sent.
+// Names in form data that Node 26 may misparse after certain other names (nodejs/node#63785). Tests over HTTP that they
+// are rejected, or stored as sent.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';
 import { parseJson } from '../../service/http/json-parser.ts';
@@ -39,7 +39,7 @@ describe('a draft', () => {
     });
     const other = await forms.draft({ definitionId: 'quoted' });
     const id = await forms.draft({ definitionId: 'quoted' });
-    // The service, the worker that validates, and the database client parse each of them.
+    // The service, the validation worker and the database client each parse this form data.
     expect((await put(other, '{"data":{"h":1,"\\\\":2},"files":{}}')).status).toBe(200);
     expect((await forms.ask('POST', `/${other}`, { as: 'intake', body: { operation: 'submit' } })).status).toBe(400);
     expect((await put(id, '{"data":{"h":1,"\\"":"text"},"files":{}}')).status).toBe(200);

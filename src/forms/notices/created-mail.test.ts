@@ -1,5 +1,5 @@
-// The mail about a created draft: callers cannot flood an address with it, or put their own text into it. Over HTTP, with the
-// real notification service and real mail.
+// The mail about a created draft. Tests that callers can neither flood an address with it nor put their own text into
+// it, over HTTP with the real notification service and real mail.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,8 +1,8 @@
-// Counts the mails about created drafts that were suppressed. It knows no address.
+// Counts the suppressed mails about created drafts. The metric contains no addresses.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 
-/** To be called for each of them. */
+/** Returns a function to call for each suppressed mail. */
 export function countSuppressedNotices({ registry }: Pick<Metrics, 'registry'>): () => void {
   const counter = new prom.Counter({
     name: 'formgate_suppressed_notices_total',

@@ -1,5 +1,5 @@
-// The notification type by which applicants follow their own form, and their subscription to it. Only the service creates
-// subscriptions, one subscriber for each form.
+// The notification type that informs applicants about their own form, and their subscription to it. Only the form
+// service creates subscriptions. Each form has one subscriber.
 import type { SubscribeRequest } from '../../platform/notifications.ts';
 import type { Urns } from '../../service/urn.ts';
 import { type EventEntry, eventNamespace, events, noticeContext } from '../outbox/event-catalogue.ts';
@@ -18,7 +18,10 @@ export interface NotificationType {
   events: { namespace: string; name: string; templates: NoticeTemplates }[];
 }
 
-/** As the notification service stores it under the key `form-status-updates`: every event of the catalogue with a notice. */
+/**
+ * Returns the value that the notification service stores under the key `form-status-updates`. It contains every event
+ * of the catalogue that has a notice.
+ */
 export function notificationTypeOf(catalogue: Record<string, EventEntry>): NotificationType {
   return {
     id: notificationTypeId,
@@ -40,13 +43,16 @@ export interface SubscribedForm {
   id: string;
   tenantId: string;
   definitionId: string;
-  /** Undefined if the form was deleted: its subscriber is looked up without information about the applicant. */
+  /** Undefined if the form was deleted. Then its subscriber is looked up without information about the applicant. */
   applicant: OutboxForm['applicant'] | undefined;
-  /** The mail of form-created is suppressed. */
+  /** True if the mail of form-created is suppressed. */
   noticeSuppressed: boolean | undefined;
 }
 
-/** The user id is the form's URN: each form has its own subscriber, and a repeated request finds it. */
+/**
+ * Builds the subscription of a form. The user id is the form's URN, so each form has its own subscriber, and a repeated
+ * request finds the same one.
+ */
 export function subscriptionOf(form: SubscribedForm, urns: Urns): SubscribeRequest {
   const { id, tenantId, definitionId, applicant, noticeSuppressed } = form;
   const urn = urns.form(id);

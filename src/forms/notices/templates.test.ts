@@ -1,4 +1,5 @@
-// The default texts and the documented French ones, rendered for real events by the platform server's template engine.
+// Renders the default texts and the documented French texts for real events, with the platform server's template
+// engine.
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createNoticeRenderer, type Notice } from '../../platform-server/notifications/template.ts';

@@ -1,7 +1,7 @@
-// The default templates of the notices to applicants, in plain English: Handlebars over `tenant`, `event` and
-// `subscriber`, rendered by the notification service. They contain no form data. A tenant overrides them in its own
-// configuration (docs/notices.md). Bodies of emails are HTML, where {{…}} escapes; subjects and text messages are plain
-// text, where {{{…}}} is needed to keep apostrophes.
+// The default templates of the notices to applicants, in plain English. The notification service renders them with
+// Handlebars from `tenant`, `event` and `subscriber`. They contain no form data. A tenant can override them in its own
+// configuration (docs/notices.md). Bodies of emails are HTML, where {{…}} escapes. Subjects and text messages are plain
+// text, where {{{…}}} keeps apostrophes as they are.
 
 export interface EmailTemplate {
   subject: string;
@@ -44,7 +44,7 @@ function notice(texts: { subject: string; title: string; paragraphs: string[]; s
   };
 }
 
-/** The templates of each notice. The catalogue of events says which event uses which. */
+/** The templates of each notice. The catalogue of events assigns them to events. */
 export const noticeTemplates = {
   created: notice({
     subject: `Your ${formName} draft is saved`,

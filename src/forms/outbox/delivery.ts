@@ -1,26 +1,27 @@
-// Delivers one claimed row to its service. It does not write to the database: the queue settles the row. Every delivery can
-// be repeated: events carry an idempotency key, a subscriber is found by its user id, and something that is already removed
-// counts as removed.
+// Delivers one claimed row to its service. It does not write to the database: the queue settles the row. Every delivery
+// can be repeated: events carry an idempotency key, a subscriber is found by its user id, and removing something that
+// is already gone succeeds.
 //
-// The notification service must not keep information about an applicant whose form is gone. The rows of a form are delivered
-// strictly in order: `subscribe` first, form-deleted last. The cases:
+// The notification service must not keep information about an applicant whose form is gone. The rows of a form are
+// therefore delivered strictly in order: `subscribe` first, `form-deleted` last. These cases are covered:
 //
-// - The form is deleted before `subscribe` is delivered. The form's row, and so the address, is gone. The subscriber may
-//   exist (send-code made it, or a process died after the request), so the service is asked for it by its user id alone,
-//   which returns its id, or creates a subscriber without any information.
-// - The form is deleted during the delivery of `subscribe`. Acceptance writes the subscriber's id into the `subscribe` row,
-//   even if the form's row is gone. Acceptance of form-deleted finds it there.
-// - The process dies after the request and before the acceptance. The row is claimed again; the user id finds the same
-//   subscriber, with the form or without it (first case).
-// - A process that lost its claim (it was suspended, or the network failed) subscribes even after form-deleted. Recording
-//   its subscriber finds neither the form nor a pending form-deleted, and writes the row that removes the subscriber.
-// - A send-code creates the subscriber of a form that is deleted during the request. The request ends within seconds: either
-//   `subscribe` is still pending and finds that subscriber, or it was delivered before, and the request found the subscriber
-//   that the removal takes away a quarter of an hour later.
-// - The process dies after form-deleted is accepted and before that is recorded: the event is sent again under the same key.
-//   The statement that records it also writes the removal, so there is never one without the other.
-// - No outbox row contains the applicant's information at any time, so a row that outlives its form discloses nothing. The
-//   names of signed-in actors are removed from the form's rows when form-deleted is accepted.
+// - The form is deleted before `subscribe` is delivered. The form's row, and with it the address, is gone. The
+//   subscriber may exist: send-code created it, or a process died after the request. The delivery therefore requests a
+//   subscriber by the user id only. The service returns the existing one, or creates one without any information.
+// - The form is deleted during the delivery of `subscribe`. Acceptance writes the subscriber's id into the `subscribe`
+//   row, even if the form's row is gone. Acceptance of `form-deleted` finds the id there.
+// - The process dies after the request and before the acceptance. The row is claimed again, and the user id leads to
+//   the same subscriber, whether or not the form still exists.
+// - A process that lost its claim (it was suspended, or the network failed) subscribes even after `form-deleted`. When
+//   its acceptance is recorded, there is neither a form nor a pending `form-deleted`, so that statement also writes the
+//   row that removes the subscriber.
+// - A send-code creates the subscriber of a form that is deleted during the request. That request ends within seconds.
+//   If `subscribe` is still pending, its delivery finds that subscriber. If it was delivered before, send-code found
+//   the same subscriber, which is removed 15 minutes after the deletion.
+// - The process dies after `form-deleted` was accepted and before the acceptance is recorded. The event is sent again
+//   with the same idempotency key. One statement records the acceptance and writes the removal.
+// - No outbox row contains information about the applicant, so a row that outlives its form discloses nothing. The
+//   names of signed-in actors are removed from the form's rows when `form-deleted` is accepted.
 import type { Events } from '../../platform/events.ts';
 import type { Notifications } from '../../platform/notifications.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -38,27 +39,29 @@ export interface DefinitionSource {
 }
 
 export interface Delivered {
-  /** `skipped`: there was nothing to deliver. */
+  /** `skipped` means that nothing had to be delivered. */
   outcome: 'accepted' | 'skipped';
-  /** Of `subscribe`: the form's subscriber. */
+  /** The form's subscriber; only after `subscribe`. */
   subscriberId?: string;
 }
 
 export type Deliver = (row: OutboxRow<OutboxKind>) => Promise<Delivered>;
 
-/** Every call to a platform service retries by itself and ends within a minute. */
+/** Services and settings of a delivery. Calls to a platform service retry by themselves and end within a minute. */
 export interface DeliveryOptions {
   events: Pick<Events, 'send'>;
   notifications: Pick<Notifications, 'subscribe' | 'removeSubscriber'>;
-  /** Undefined if the deletion of files is disabled; earlier rows are skipped. */
+  /** Undefined if the deletion of files is disabled. Then `remove-files` rows from before are skipped. */
   files: FileService | undefined;
   definitions: DefinitionSource;
-  /** The form data; null if the form was deleted. */
+  /** Reads the form data. Returns null if the form was deleted. */
   readData(formId: string): Promise<Record<string, unknown> | null>;
   urns: Urns;
 }
 
-/** Resolves when the service has accepted the row; rejects with the platform client's error. */
+/**
+ * Returns a function that resolves when the service has accepted the row, and rejects with the platform client's error.
+ */
 export function createDelivery(options: DeliveryOptions): Deliver {
   return async (row) => {
     const { kind } = row;
@@ -77,8 +80,8 @@ async function sendEvent(row: OutboxRow<EventKind>, options: DeliveryOptions): P
 }
 
 /**
- * The definition, as far as the event needs it (see the catalogue). Undefined if it is not configured, or if the event does
- * not wait for it. A form that was deleted has no form data to send, so its definition need not be valid.
+ * Reads the definition if the event needs it (see the catalogue). Returns undefined if it is not configured, or if the
+ * event does not require it. The definition of a deleted form may be invalid, because no form data is sent.
  */
 async function readDefinition(
   row: OutboxRow<EventKind>,
@@ -110,7 +113,7 @@ async function subscribe(row: OutboxRow, options: DeliveryOptions): Promise<Deli
     const { subscriberId } = await options.notifications.subscribe(request);
     return { outcome: 'accepted', subscriberId };
   } catch (error) {
-    // The service creates no subscriber without a channel, so there is none to remove.
+    // Without a channel the service creates no subscriber, so there is no subscriber to remove.
     if (!form && error instanceof PlatformError && error.upstreamStatus === 400) return { outcome: 'skipped' };
     throw error;
   }
@@ -123,7 +126,7 @@ async function removeSubscriber(row: OutboxRow, { notifications }: DeliveryOptio
   return { outcome: 'accepted' };
 }
 
-/** Removes only files that belong to this form, whatever files the form named (reference behaviour, defect 8). */
+/** Removes only files that belong to this form. Form data can name any file (reference behaviour, defect 8). */
 async function removeFiles(row: OutboxRow, { files, urns }: DeliveryOptions): Promise<Delivered> {
   if (!files) return { outcome: 'skipped' };
   const owner = urns.form(row.formId);

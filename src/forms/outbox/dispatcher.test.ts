@@ -1,4 +1,4 @@
-// The dispatcher with a real Postgres and, through the platform's real clients, a real HTTP server.
+// Tests the dispatcher with a real Postgres, the real platform clients and a real HTTP server.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -149,7 +149,7 @@ describe('a crash', () => {
     let killed = false;
     let child: ChildProcess | undefined;
     sink.answer(() => {
-      // The service has accepted the event; the dispatcher does not get the response.
+      // The service has accepted the event, but the dispatcher does not get the response.
       if (!killed) child?.kill('SIGKILL');
       killed = true;
       return undefined as never;

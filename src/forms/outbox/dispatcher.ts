@@ -1,6 +1,7 @@
-// The outbox dispatcher: every pod of the form service delivers outbox rows to the platform, at least once and in order per
-// form. Each service has its own queue, so that an outage of one does not stop the others. All queues share one throttle. A
-// row stays in the outbox until its service accepts it, or is quarantined after repeated refusals.
+// The outbox dispatcher, which runs in every pod of the form service. It delivers outbox rows to the platform at least
+// once, and in order per form. Each service has its own queue, so that an outage of one does not stop the others. All
+// queues share one throttle. A row stays in the outbox until its service accepts it, or until repeated refusals
+// quarantine it.
 import type { Clock } from '../../service/clock.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Deliver } from './delivery.ts';
@@ -10,7 +11,7 @@ import { createQueue, type Queue, type QueuePace } from './queue.ts';
 import { deliveryServices, type OutboxStore } from './store.ts';
 import { createThrottle, type Traffic, watchTraffic } from './throttle.ts';
 
-/** A nudge reaches the queues of all services. */
+/** `nudge` and `stop` apply to the queues of all services. */
 export type Dispatcher = Queue;
 
 export interface DispatcherOptions {
@@ -19,9 +20,9 @@ export interface DispatcherOptions {
   metrics: OutboxMetrics;
   clock: Clock;
   log: Logger;
-  /** Milliseconds after which a call of the platform's clients fails (PLATFORM_TIMEOUT). */
+  /** Milliseconds after which a call of a platform client fails (PLATFORM_TIMEOUT). */
   callTimeout: number;
-  /** The requests that deliveries yield to; by default those of this process. */
+  /** The traffic that deliveries yield to. The default is the traffic of this process. */
   traffic?: Traffic | undefined;
   pace?: Partial<DispatcherPace> | undefined;
 }
@@ -31,7 +32,7 @@ export interface DispatcherPace extends QueuePace {
   rate: number;
 }
 
-// The lag after an outage is at most the sum of the caps of `outage` and `retry.service`.
+// After an outage, the lag is at most the sum of the caps of `outage` and `retry.service`.
 const defaultPace = {
   capacity: 64,
   ahead: 64,
@@ -39,13 +40,14 @@ const defaultPace = {
   poll: { min: 50, max: 1_000 },
   retry: { service: { first: 1_000, cap: 30_000 }, row: { first: 5_000, cap: 300_000 } },
   outage: { first: 1_000, cap: 30_000 },
-  // With the backoff of `retry.row`, a quarter of an hour.
+  // With the backoff of `retry.row`, ten refusals take about 15 minutes.
   refusals: 10,
 };
 
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { callTimeout, traffic = watchTraffic() } = options;
-  // A delivery makes at most two calls (the definition, the event), except for files.
+  // A delivery makes at most two calls, one for the definition and one for the event. Only deliveries about files make
+  // more.
   const limits = { deadline: callTimeout * 3, lease: callTimeout * 6 };
   const pace: DispatcherPace = { ...defaultPace, ...limits, ...options.pace };
   const throttle = createThrottle({ rate: pace.rate, traffic });
@@ -55,7 +57,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     for (const queue of queues) queue.nudge();
   };
   for (const service of deliveryServices) {
-    // Events of a form wait for its subscriber. Nothing waits for events or files.
+    // Events of a form wait for its `subscribe` row. No rows of other services wait for events or files.
     const onAccepted = service === 'notifications' ? nudge : undefined;
     queues.push(createQueue({ ...options, service, pace, throttle, failures, onAccepted }));
   }

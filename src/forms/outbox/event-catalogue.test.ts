@@ -1,4 +1,5 @@
-// The catalogue of events is the only list of kinds: registration, rendering, translation and documentation derive from it.
+// Checks that the catalogue of events is the only list of kinds, and that registration, rendering, translation and
+// documentation derive from it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +16,7 @@ import { actor, formId } from './event-fields.ts';
 const root = join(import.meta.dirname, '../../..');
 const page = readFileSync(join(root, 'docs/notices.md'), 'utf8');
 
-/** The kinds of a catalogue that need a notice and have no translation. */
+/** Returns the kinds that need a notice and have no translation. */
 function untranslated(catalogue: Record<string, EventEntry>): string[] {
   const text = readFileSync(join(root, 'docs/notices/fr.json'), 'utf8');
   const french = (JSON.parse(text) as Record<string, NotificationType>)[notificationTypeId];
@@ -79,7 +80,7 @@ describe('the catalogue of events', () => {
     });
   });
 
-  // Other files name the kinds that they write. A file that names most kinds is a second list.
+  // Other files may name the kinds that they write. A file that names most kinds is a second list.
   it('is the only list of kinds in the code, apart from the operations that send events', () => {
     const named = (text: string) => eventKinds.filter((kind) => text.includes(`'${kind}'`)).length;
     const lists = listFiles(root, ['src', 'reconciler'], '.ts')

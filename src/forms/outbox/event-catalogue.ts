@@ -1,9 +1,10 @@
-// The catalogue of events: for each kind its description, payload, notice to the applicant, and what its delivery needs.
-// Event types, notification type, rendered events and the table in docs/notices.md derive from it. No event contains an
-// address, a channel, a code or a subscriber, and only form-submitted contains form data. To add an event, add an entry here, its template (notices/templates.ts) and its
-// translation (docs/notices/fr.json).
+// The catalogue of events. For each kind it contains the description, the payload, the notice to the applicant, and the
+// definition that delivery needs. Event types, notification type, rendered events and the table in docs/notices.md
+// derive from it. No event contains an address, a channel, a code or a subscriber, and only form-submitted contains
+// form data. To add an event, add an entry here, its template (notices/templates.ts) and its translation
+// (docs/notices/fr.json).
 //
-// The events of a form are delivered in the order of its changes. The entries are in the order of a form's life.
+// The events of a form are delivered in the order of its changes. The entries follow the life of a form.
 import { type NoticeTemplates, noticeTemplates } from '../notices/templates.ts';
 import {
   actor,
@@ -30,9 +31,10 @@ export interface EventEntry {
   /** The templates of the notice; undefined if the applicant is not notified. */
   notice?: NoticeTemplates;
   /**
-   * What delivery needs of the form's definition. `unused`: nothing. `optional`: it never waits for the definition.
-   * `readable`: it waits while the definition cannot be read, but not for an invalid one. `usable`: it also waits for an
-   * invalid definition, which says whether the payload contains form data.
+   * How delivery depends on the form's definition. `unused`: not at all. `optional`: the event contains the definition
+   * if it can be read. `readable`: delivery waits until the definition can be read, even if it is invalid. `usable`:
+   * delivery also waits until the definition is valid, because the definition decides if the payload contains form
+   * data.
    */
   definition: 'unused' | 'optional' | 'readable' | 'usable';
 }
@@ -86,8 +88,9 @@ export const events = {
     payload: { id: formId, archivedBy: actor },
     definition: 'unused',
   },
-  // The older platform sends only urn, id and deletedBy. The notice needs the definition, the owner of the files their URNs.
-  // The removal of the applicant's information waits for this event, so the event does not wait for the definition.
+  // The older platform sends only urn, id and deletedBy. The notice needs the definition, and consumers that own the
+  // files need their URNs. The removal of the applicant's information waits for this event, so the event does not wait
+  // for the definition.
   'form-deleted': {
     description: 'A form and the information of its applicant were deleted.',
     payload: { urn: formUrn, id: formId, deletedBy: actor, definition, files },
@@ -100,17 +103,17 @@ export type EventKind = keyof typeof events;
 
 export const eventKinds = Object.keys(events) as EventKind[];
 
-/** Events, and calls of the notification and file services. `remove-files` only if the deletion of files is enabled. */
+/** Events, and calls to the notification and file services. `remove-files` is used only if DELETE_FILES is on. */
 export type OutboxKind = EventKind | 'subscribe' | 'remove-subscriber' | 'remove-files';
 
-/** In the order in which rows of a form may follow each other. */
+/** All kinds, in the order in which rows of a form may follow each other. */
 export const outboxKinds: readonly OutboxKind[] = ['subscribe', ...eventKinds, 'remove-subscriber', 'remove-files'];
 
 export function isEventKind(kind: OutboxKind): kind is EventKind {
   return Object.hasOwn(events, kind);
 }
 
-/** An event type, as it is registered at the event service. */
+/** An event type in the format in which it is registered at the event service. */
 export interface EventType {
   name: string;
   description: string;
@@ -118,8 +121,8 @@ export interface EventType {
 }
 
 /**
- * The event types of a catalogue. The event service refuses an event that does not match its schema. Schemas allow unknown
- * properties, so that a newer pod may add members before it has registered them.
+ * Returns the event types of a catalogue. The event service rejects an event that does not match its schema. Schemas
+ * allow unknown properties, because a newer pod may send new members before their schema is registered.
  */
 export function eventTypesOf(catalogue: Record<string, EventEntry>): EventType[] {
   return Object.entries(catalogue).map(([name, { description, payload }]) => {
@@ -130,27 +133,28 @@ export function eventTypesOf(catalogue: Record<string, EventEntry>): EventType[]
 
 export const eventNamespace = 'form-service';
 
-/** The context that a subscription requires of events if it must not receive all of them (decision 0035). */
+/** The event context that a subscription can require, so that it receives only events with a notice (decision 0035). */
 export const noticeContext = { notice: 'due' } as const;
 
 /**
- * An event, as the event service takes it. `context.idempotencyKey` is the same at every delivery, and unique across
- * installations, because form ids are UUIDs.
+ * An event in the format of the event service. `context.idempotencyKey` is the same at every delivery. It is unique
+ * across installations, because form ids are UUIDs.
  */
 export interface FormEvent {
   namespace: typeof eventNamespace;
   name: string;
   timestamp: string;
   correlationId: string;
-  /** `notice`: whether the applicant may get a mail about it. See {@link noticeContext}. */
+  /** `notice` tells whether the applicant may get a mail about the event. See {@link noticeContext}. */
   context: { definitionId: string; formId: string; idempotencyKey: string; notice: 'due' | 'suppressed' };
   tenantId: string;
   payload: Record<string, unknown>;
 }
 
 /**
- * Whether the event contains form data: its payload has that member, the definition asks for it, and the form is still the
- * submitted one. Form data that was changed after a to-draft does not belong to this submission.
+ * True if the event contains form data. That requires a payload with form data, a definition that asks for it, and that
+ * the form is still the one that was submitted: form data that was changed after a to-draft does not belong to this
+ * submission.
  */
 export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition | undefined): boolean {
   if (!('data' in events[row.kind].payload) || definition?.includeDataInSubmission !== true) return false;
@@ -159,12 +163,12 @@ export function wantsData(row: OutboxRow<EventKind>, definition: EventDefinition
   return unchanged && form?.submitted?.getTime() === row.created.getTime();
 }
 
-/** The event of a row. */
+/** Renders the event of a row. */
 export function renderEvent(source: PayloadSource & { row: OutboxRow<EventKind> }): FormEvent {
   return renderEntry(source, events[source.row.kind]);
 }
 
-/** As above, for an entry of any catalogue. */
+/** Like {@link renderEvent}, for an entry of any catalogue. */
 export function renderEntry(source: PayloadSource, { payload }: Pick<EventEntry, 'payload'>): FormEvent {
   const { row, urns } = source;
   const members = Object.entries(payload).map(([member, { render }]) => [member, render(source)] as const);

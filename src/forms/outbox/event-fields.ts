@@ -1,5 +1,5 @@
-// The members of event payloads: each with its JSON Schema (draft-07) and how it is rendered from an outbox row. Pure. No
-// member contains an address, a channel, a code or a subscriber.
+// The members of event payloads. Each has a JSON Schema (draft-07) and a function that renders it from an outbox row.
+// Pure functions only. No member contains an address, a channel, a code or a subscriber.
 import type { Urns } from '../../service/urn.ts';
 import { type FormStatus, formStatuses } from '../forms/catalogue.ts';
 import type { Actor, OutboxRow } from './outbox.ts';
@@ -8,12 +8,12 @@ export interface JsonSchema {
   [keyword: string]: unknown;
 }
 
-/** What events need of a form's definition. */
+/** The part of a form's definition that events use. */
 export interface EventDefinition {
   id: string;
   name: string;
   description?: string | null | undefined;
-  /** http(s) URL with `{{id}}` or `{id}` in place of the form's id. */
+  /** An http(s) URL with the placeholder `{{id}}` or `{id}` for the form's id. */
   formDraftUrlTemplate?: string | null | undefined;
   includeDataInSubmission?: boolean | null | undefined;
 }
@@ -37,7 +37,7 @@ const optionalDateTime = { type: ['string', 'null'], format: 'date-time' };
 const optionalText = { type: ['string', 'null'] };
 const optionalObject = { type: ['object', 'null'] };
 
-/** The schema of an object that requires all these properties and allows others. */
+/** Returns the schema of an object that requires these properties and allows others. */
 export function objectSchema(properties: Record<string, JsonSchema>): JsonSchema {
   return { type: 'object', properties, required: Object.keys(properties) };
 }
@@ -65,7 +65,7 @@ const formSchema = objectSchema({
   _links: objectSchema({ self: link, data: link, collection: link }),
 });
 
-/** Who made the change. A row without an actor was written by the expiry. */
+/** Who made the change. The expiry writes rows without an actor. */
 export const actor: Field = {
   schema: actorSchema,
   render({ row }) {
@@ -74,7 +74,7 @@ export const actor: Field = {
   },
 };
 
-/** A time among the row's facts. */
+/** A time from the row's facts. */
 export function factTime(name: 'lockOn' | 'deleteOn'): Field {
   return { schema: optionalDateTime, render: ({ row }) => row.facts[name] ?? null };
 }
@@ -88,14 +88,14 @@ export const definition: Field = {
   render: ({ definition: known }) => renderDefinition(known),
 };
 
-/** The form data that was submitted; null unless the definition asks for it. */
+/** The submitted form data. Null unless the definition asks for it. */
 export const formData: Field = { schema: optionalObject, render: ({ data }) => data };
 
-/** For consumers of the older platform. */
+/** Constant members that consumers of the older platform expect. */
 export const noSubmission: Field = { schema: optionalObject, render: () => null };
 export const noDryRun: Field = { schema: { type: 'boolean' }, render: () => false };
 
-/** URNs of the form's files. Other values of `files` are form data, and left out. */
+/** URNs of the form's files. Other values of the form's `files` member are form data and are omitted. */
 export const files: Field = {
   schema: { type: 'array', items: { type: 'string' } },
   render: ({ row: { facts }, urns }) =>
@@ -103,8 +103,8 @@ export const files: Field = {
 };
 
 /**
- * The form as it was after the event: what the event implies (status, lock and submission time) comes from the event,
- * because the form may have changed since; the rest comes from the form's row, and is null if the form was deleted.
+ * The form as it was after the event. Status, lock time and submission time come from the event, because the form may
+ * have changed since. The other members come from the form's row; they are null if the form was deleted.
  */
 export function formAfter(status: FormStatus, { isNew = false } = {}): Field {
   return { schema: formSchema, render: (source) => renderForm(source, status, isNew) };
@@ -150,7 +150,7 @@ function renderDefinition(definition: EventDefinition | undefined) {
     : null;
 }
 
-/** The link to a draft; null without a template, or if the template does not result in an http(s) URL. */
+/** Returns the link to a draft. Null without a template, or if the template does not result in an http(s) URL. */
 export function formDraftUrl(definition: EventDefinition | undefined, formId: string): string | null {
   const template = definition?.formDraftUrlTemplate;
   if (!template) return null;

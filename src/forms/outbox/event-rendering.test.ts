@@ -1,4 +1,4 @@
-// Every event's payload against its registered schema, for every state that a form and its definition can have.
+// Validates every event's payload against its registered schema, for every state of a form and its definition.
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// When a service counts as down, and how it is probed.
+// Tests when a service counts as down, and when it is probed.
 import { expect, it } from 'vitest';
 import { retryDelay } from '../../service/retry.ts';
 import { createOutage } from './failure.ts';

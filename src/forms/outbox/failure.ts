@@ -1,6 +1,6 @@
-// Failed deliveries: judges whether the service or the row causes a failure, detects outages of a service, and logs failures,
-// with one line when they begin, one a minute while they continue, and one when they end. Lines contain ids and kinds, never
-// a request or a response.
+// Failed deliveries: decides whether the service or the row causes a failure, detects outages of a service, and logs
+// failures. A series of failures is logged when it begins, once a minute while it lasts, and when it ends. Log lines
+// contain ids and kinds, but no requests or responses.
 import { PlatformError, serviceRefusal } from '../../platform/platform-error.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -10,7 +10,9 @@ import { databaseRefusal, type QuarantineCause, renderingFailure } from '../../s
 import { type Backoff, retryDelay } from '../../service/retry.ts';
 import type { OutboxRow } from './outbox.ts';
 
-/** `service`: it failed, timed out or rejected our credentials. `row`: it refuses this row, or the row cannot be rendered. */
+/**
+ * `service`: it failed, timed out or rejected our credentials. `row`: the service refuses the row, or rendering fails.
+ */
 export type FailureSide = 'service' | 'row';
 
 /** A delivery that did not end in time. */
@@ -21,7 +23,10 @@ export class DeadlineError extends Error {
   }
 }
 
-/** An error that is neither a failed call nor a timeout, nor of the database, comes from rendering the row. */
+/**
+ * Attributes an error to the service or to the row. An error that comes from neither a call, a timeout nor the database
+ * comes from rendering the row.
+ */
 export function sideOf(error: unknown): FailureSide {
   if (databaseRefusal(error)) return 'row';
   if (error instanceof DeadlineError || databaseProblem(error)) return 'service';
@@ -29,7 +34,10 @@ export function sideOf(error: unknown): FailureSide {
   return serviceRefusal(error) ? 'row' : 'service';
 }
 
-/** Why a row may be quarantined; undefined if waiting may help. A row waits until an invalid definition is corrected. */
+/**
+ * Returns the reason to quarantine a row. Undefined if waiting may help: for example, a row waits until an invalid
+ * definition is corrected.
+ */
 export function causeOf(error: unknown): QuarantineCause | undefined {
   if (sideOf(error) === 'service') return undefined;
   if (error instanceof Problem && error.slug === 'definition-invalid') return undefined;
@@ -37,26 +45,27 @@ export function causeOf(error: unknown): QuarantineCause | undefined {
 }
 
 /**
- * Whether a service is down. Then its queue waits, so that an outage costs one request at a time, not one per row. A row that
- * the service refuses never counts as an outage, because it would hold back the rows of other tenants.
+ * Tracks whether a service is down. While it is down, its queue sends only probes, so that an outage costs one request
+ * at a time, not one per row. A row that the service refuses does not count as an outage, because an outage holds back
+ * the rows of all tenants.
  */
 export interface Outage {
-  /** `probe`: the service was down, and one delivery may show whether it still is. */
+  /** `probe` means that the service was down, and that one delivery may now test it. */
   state(): 'none' | 'probe' | 'down';
   /** Milliseconds until the next probe; 0 if the service is not down. */
   waitMs(): number;
-  /** A delivery was accepted. Returns `ended` if that ends an outage. */
+  /** Records an accepted delivery. Returns `ended` if it ends an outage. */
   succeeded(): 'ended' | undefined;
-  /** A delivery failed. */
+  /** Records a failed delivery. Returns `ended` if it ends an outage. */
   failed(side: FailureSide): 'ended' | undefined;
 }
 
-/** Consecutive failures of the service that count as an outage. */
+/** Number of consecutive failures of the service that count as an outage. */
 const limit = 5;
 
 export function createOutage(options: { clock: Clock; backoff: Backoff; random?: () => number }): Outage {
   let failures = 0;
-  /** Since the service is down, the first failure included; 0 while it works. */
+  /** Failures since the service is down, including the one that started the outage; 0 while the service works. */
   let failedProbes = 0;
   let probeAt = 0;
   const now = () => options.clock().getTime();
@@ -76,9 +85,9 @@ export function createOutage(options: { clock: Clock; backoff: Backoff; random?:
     succeeded,
     failed(side) {
       const before = state();
-      // A delivery that began before the outage says nothing new.
+      // Ignores deliveries that fail during the outage: they began before it and reveal nothing new.
       if (before === 'down') return undefined;
-      // A service that was down and now refuses a row is up.
+      // A service that was down and now refuses a row works again.
       if (side === 'row') return before === 'probe' ? succeeded() : undefined;
       failures += 1;
       if (before === 'none' && failures < limit) return undefined;
@@ -90,14 +99,14 @@ export function createOutage(options: { clock: Clock; backoff: Backoff; random?:
 }
 
 export interface FailureLog {
-  /** `subject`: the service, or `postgres`. */
+  /** Records a failure. `subject` is the service, or `postgres`. */
   failed(subject: string, error: unknown, row?: OutboxRow): void;
   quarantined(row: Pick<OutboxRow, 'formId' | 'tenantId' | 'kind' | 'sequence'>, cause: QuarantineCause): void;
-  /** The subject works again. */
+  /** Records that the subject works again. */
   ended(subject: string): void;
 }
 
-/** Consecutive failures of a subject. Times in milliseconds since 1970. */
+/** A series of consecutive failures of a subject. Times are in milliseconds since 1970. */
 interface Burst {
   began: number;
   logged: number;
@@ -105,7 +114,7 @@ interface Burst {
   unlogged: number;
 }
 
-/** Milliseconds between two lines of a burst. */
+/** Milliseconds between two log lines of a burst. */
 const silence = 60_000;
 
 export function createFailureLog({ log, clock }: { log: Logger; clock: Clock }): FailureLog {

@@ -1,10 +1,10 @@
-// Reads and deletes files at the file service, for deleted forms. Ignores a URN that is not a file of the platform, so that a
-// URN from a form cannot become another path.
+// Reads and deletes files of deleted forms at the file service. Ignores a URN that is not a file of the platform, so
+// that a URN from a form cannot lead to another path.
 import { z } from 'zod';
 import type { PlatformClient } from '../../platform/http-client.ts';
 
 export interface FileService {
-  /** Undefined if the file does not exist. */
+  /** Returns undefined if the file does not exist. */
   read(urn: string): Promise<{ recordId?: string | null | undefined } | undefined>;
   /** Also resolves if the file does not exist. */
   remove(urn: string): Promise<void>;
@@ -12,7 +12,7 @@ export interface FileService {
 
 const fileId = /:v1:\/files\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** `client` is one of `<prefix>:platform:file-service:v1`. Every failure is a PlatformError. */
+/** `client` must be a client of `<prefix>:platform:file-service:v1`. Every failure is a PlatformError. */
 export function createFileService(client: Pick<PlatformClient, 'request'>): FileService {
   return {
     async read(urn) {

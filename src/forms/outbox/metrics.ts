@@ -1,4 +1,4 @@
-// The metrics of the outbox. Labels are kinds and outcomes, never ids.
+// The metrics of the outbox. Labels contain kinds and outcomes, never ids.
 import prom from 'prom-client';
 import type { Clock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -8,7 +8,7 @@ import { type OutboxKind, outboxKinds } from './event-catalogue.ts';
 import type { Backlog, OutboxStore } from './store.ts';
 
 export interface OutboxMetrics {
-  /** `failed`: because of the service; `rejected`: because of the row. Duration in milliseconds. */
+  /** `failed`: the service caused the failure. `rejected`: the row caused it. `duration` is in milliseconds. */
   delivered(kind: OutboxKind, outcome: Delivered['outcome'] | 'failed' | 'rejected', duration: number): void;
 }
 

@@ -1,6 +1,6 @@
-// The rows of the outbox: one for each event or call that the platform must receive about a form, written by the statement
-// that changes the form. Pure. A row never contains an address, a code or form data: payloads are rendered at delivery,
-// from the form's row and the facts below, which delivery can no longer read there.
+// The types of outbox rows. A row represents an event or a call that the platform must receive about a form. The
+// statement that changes the form writes it. A row never contains an address, a code or form data. Delivery renders the
+// payload from the form's row and from the facts below, which the form's row may no longer have.
 
 import type { FormStatus } from '../forms/catalogue.ts';
 
@@ -16,8 +16,8 @@ export interface Actor {
  *
  * | kind | written by | facts besides `definitionId` |
  * | --- | --- | --- |
- * | subscribe | create, before form-created | `noticeSuppressed` if the mail of form-created is; acceptance adds `subscriberId` |
- * | form-created | create | `actor`, and `noticeSuppressed` if its mail is |
+ * | subscribe | create, before form-created | `noticeSuppressed` as in form-created; acceptance adds `subscriberId` |
+ * | form-created | create | `actor`, and `noticeSuppressed` if its mail is suppressed |
  * | form-submitted, -unlocked, -to-draft, -archived | the operation | `actor` |
  * | form-expiring | the reconciler | `lockOn`, `deleteOn` |
  * | form-locked | the reconciler | `deleteOn` |
@@ -27,11 +27,11 @@ export interface Actor {
 export interface OutboxFacts {
   definitionId: string;
   actor?: Actor;
-  /** The address got a mail recently, so form-created must not send another. */
+  /** True if the address got a mail recently, so that form-created must not send another. */
   noticeSuppressed?: true;
-  /** ISO 8601: when the draft will be locked. */
+  /** ISO 8601 time at which the draft will be locked. */
   lockOn?: string;
-  /** ISO 8601: when the locked form will be deleted. */
+  /** ISO 8601 time at which the locked form will be deleted. */
   deleteOn?: string;
   /** URNs of the files that the deleted form named. */
   files?: string[];
@@ -39,7 +39,7 @@ export interface OutboxFacts {
   subscriberId?: string;
 }
 
-/** The form's row, as delivery reads it. */
+/** The columns of the form's row that delivery reads. */
 export interface OutboxForm {
   status: FormStatus;
   created: Date;
@@ -62,9 +62,9 @@ export interface OutboxRow<Kind extends string = string> {
   tenantId: string;
   kind: Kind;
   facts: OutboxFacts;
-  /** When the change happened; for removals, when they are due. */
+  /** The time of the change. For removals, the time at which they are due. */
   created: Date;
-  /** How often the row was claimed, this time included. */
+  /** How often the row was claimed, including the current claim. */
   attempts: number;
   /** Undefined if the form was deleted. */
   form: OutboxForm | undefined;

@@ -1,5 +1,5 @@
-// From outbox to mailbox through the platform server: registration, subscription, events that are validated against their
-// registered schemas, templates, mail, removal.
+// Follows an event from the outbox to the mailbox through the platform server: registration, subscription, validation
+// against the registered schema, template, mail and removal.
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import pino from 'pino';

@@ -1,5 +1,5 @@
-// Rows that a service keeps refusing: they are quarantined after a bounded number of refusals, and hold back neither the later
-// rows of their form nor other forms. With a real Postgres and real HTTP.
+// Rows that a service keeps refusing are quarantined after a bounded number of refusals. They hold back neither the
+// later rows of their form nor other forms. Tested with a real Postgres and real HTTP.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import {

@@ -1,4 +1,4 @@
-// Which claimed rows a queue delivers, and which it gives back. Deliveries end when the test says so.
+// Tests which claimed rows a queue delivers and which it gives back. The tests decide when deliveries end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -35,7 +35,7 @@ afterEach(async () => {
   await stopped;
 });
 
-/** A queue whose claims return these batches, and then nothing. */
+/** Creates a queue whose claims return these batches, and then no rows. */
 function world(batches: ClaimedRow[][], capacity = 8) {
   const [started, accepted, givenBack]: [string[], string[], string[]] = [[], [], []];
   ends = [];

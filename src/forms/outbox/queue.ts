@@ -1,6 +1,6 @@
-// The deliveries to one service: claims batches of due rows, delivers them concurrently, and settles the outcomes. A claimed
-// row that cannot start well within its lease is given back untried. If this process dies, its claims expire, and another
-// process delivers the rows again.
+// The queue of one service: claims batches of due rows, delivers them concurrently, and settles the outcomes. It gives
+// back a claimed row untried if half of its lease has passed before the delivery starts. If this process dies, its
+// claims expire, and another process delivers the rows again.
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
@@ -16,19 +16,19 @@ import type { Throttle } from './throttle.ts';
 export interface QueuePace {
   /** Maximum number of concurrent deliveries. */
   capacity: number;
-  /** How many more rows may be claimed or unsettled, so that deliveries do not wait for the database. */
+  /** Rows that may be claimed or unsettled beyond `capacity`, so that deliveries do not wait for the database. */
   ahead: number;
-  /** How long other processes leave a claimed row alone; longer than any delivery. */
+  /** Time for which other processes do not claim a claimed row; longer than any delivery. */
   lease: number;
-  /** After this time a delivery counts as failed, even if its request still runs; shorter than the lease. */
+  /** A delivery fails after this time, even if its request is still running. Shorter than the lease. */
   deadline: number;
-  /** Between two claims that found nothing. */
+  /** Pause between two claims after no row was found. */
   poll: { min: number; max: number };
-  /** Backoff after a failure of the service, and after the service refused the row. */
+  /** Backoff after a failure that the service caused, and after one that the row caused. */
   retry: { service: Backoff; row: Backoff };
-  /** Between two probes while the service is down. */
+  /** Pause between two probes while the service is down. */
   outage: Backoff;
-  /** Refusals of a row by the service until it is quarantined. */
+  /** Number of refusals by the service after which a row is quarantined. */
   refusals: number;
 }
 
@@ -46,9 +46,9 @@ export interface QueueOptions {
 }
 
 export interface Queue {
-  /** Claims now. Call it after a commit that wrote to the outbox. */
+  /** Triggers a claim. Call it after a commit that wrote to the outbox. */
   nudge(): void;
-  /** Stops claiming, and resolves when running deliveries are settled. */
+  /** Stops claiming. Resolves when running deliveries are settled. */
   stop(): Promise<void>;
 }
 
@@ -80,14 +80,15 @@ export function createQueue(options: QueueOptions): Queue {
       for (const row of rows) await deliveries.start(row);
       if (rows.length === limit || !fromOldest) continue;
       idle = rows.length > 0 ? pace.poll.min : Math.min(idle * 2, pace.poll.max);
-      // Pause before the next claim even if nudged, and longer after an expensive claim (many rows that wait for others).
+      // Pauses before the next claim even if nudged, and longer after an expensive claim (many rows that wait for
+      // others).
       const pause = Math.min(pace.poll.min, 50);
       await sleep(pause);
       await due.wait(Math.max(idle * (0.75 + Math.random() / 2), took * 5) - pause);
     }
   }
 
-  /** How many rows to claim now. Waits until many fit: one claim of many rows is cheaper than many claims of one. */
+  /** The number of rows to claim now; 0 until half of the limit is free, because few large claims are cheaper. */
   function batchSize(): number {
     const [most, busy] = [pace.capacity + pace.ahead, deliveries.running() + settlements.size()];
     const state = outage.state();
@@ -111,10 +112,10 @@ interface DeliveriesOptions extends QueueOptions {
   settlements: Settlements;
 }
 
-/** Deliveries that start before the event loop handles requests. */
+/** Number of deliveries to start before the event loop gets to handle requests. */
 const group = 4;
 
-/** Runs deliveries concurrently, and settles each. */
+/** Runs deliveries concurrently and settles each of them. */
 function createDeliveries(options: DeliveriesOptions) {
   const { pace, clock, throttle, outage, settlements } = options;
   const ended = createSignal();
@@ -122,7 +123,7 @@ function createDeliveries(options: DeliveriesOptions) {
   let stopping = false;
   let started = 0;
 
-  /** False if the queue stops, the service is down (one probe excepted), or half of the lease has passed. */
+  /** False if the queue stops, half of the lease has passed, or the service is down and this is not its probe. */
   function mayStart(row: ClaimedRow): boolean {
     const state = outage.state();
     if (stopping || state === 'down' || (state === 'probe' && running.size > 0)) return false;
@@ -131,7 +132,7 @@ function createDeliveries(options: DeliveriesOptions) {
 
   return {
     running: () => running.size,
-    /** Waits for capacity and the throttle, then starts the delivery of a row. Gives it back if it may not start. */
+    /** Waits for capacity and the throttle, then starts the delivery of a row, or gives the row back. */
     async start(row: ClaimedRow): Promise<void> {
       for (;;) {
         if (!mayStart(row)) return settlements.add({ kind: 'untried', row });
@@ -147,7 +148,7 @@ function createDeliveries(options: DeliveriesOptions) {
       started += 1;
       if (started % group === 0) await nextTurn();
     },
-    /** Starts no more deliveries, and resolves when the running ones have ended. */
+    /** Starts no more deliveries. Resolves when the running ones have ended. */
     async stop() {
       stopping = true;
       ended.notify();
@@ -181,10 +182,10 @@ function failureOf(row: ClaimedRow, error: unknown, { pace, clock }: QueueOption
   return { kind: 'failed', row, refusals, notBefore: new Date(clock().getTime() + delay) };
 }
 
-/** Milliseconds for which claims continue from the previous position; then they begin at the oldest row again. */
+/** Milliseconds for which claims continue from the previous position, before one begins at the oldest row. */
 const longWalk = 1_000;
 
-/** Claims batches, each from the end of the previous one. `took`: milliseconds. */
+/** Claims batches, each from the end of the previous one. `took` is in milliseconds. */
 function createClaims({ store, pace, clock, service, failures }: QueueOptions) {
   let after: Position | undefined;
   let began = 0;
@@ -213,7 +214,7 @@ async function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }
 
-/** A wait that a notification ends early. A notification before the wait counts too. */
+/** Creates a wait that a notification ends early. A notification that comes before the wait also ends it. */
 function createSignal() {
   let notified = false;
   let end: (() => void) | undefined;

@@ -1,8 +1,8 @@
-// The SQL that settles claimed outbox rows: accepted, failed or quarantined. Each statement is a transaction.
+// The SQL that settles claimed outbox rows as accepted, failed or quarantined. Each statement is a transaction.
 import { escapeLiteral } from 'pg';
 import type { QuarantineCause } from '../../service/quarantine/quarantine.ts';
 
-/** A claim of a row. A later claim of the same row has another end. */
+/** A claim of a row. `claimedUntil` tells it apart from other claims of the same row. */
 export interface Claim {
   /** A bigint, as text. */
   sequence: string;
@@ -10,15 +10,15 @@ export interface Claim {
 }
 
 export interface AcceptedRow {
-  /** Accepted even if the claim has expired. */
+  /** Has no `claimedUntil`, because a row is accepted even if its claim has expired. */
   row: Pick<Claim, 'sequence'>;
-  /** Of `subscribe`. */
+  /** The id of the form's subscriber; only for `subscribe`. */
   subscriberId?: string | undefined;
 }
 
 export interface FailedRow {
   row: Claim;
-  /** The next attempt; undefined for a row that was claimed and not tried, which is due as before. */
+  /** Time of the next attempt. Undefined for a row that was claimed but not tried; it is due as before. */
   notBefore?: Date | undefined;
   /** The new number of refusals by the service. */
   refusals?: number | undefined;
@@ -30,25 +30,25 @@ export interface RefusedRow extends QuarantineCause {
 
 export interface Settlement {
   now: Date;
-  /** When the removals that follow are due. */
+  /** The time at which the removals that follow `form-deleted` are due. */
   removal: Date;
   deleteFiles: boolean;
 }
 
 /**
- * Settings of the planner, which precede a statement in its transaction: index scans and lookups only. A run of the
- * reconciler outdates the statistics, by which a claim would sort a million rows (2.4 s instead of 5 ms). Up to version 17,
- * Postgres disables plans by adding to their cost, which triggers JIT (0.7 s): hence no JIT.
+ * Planner settings that precede a statement in its transaction. They allow only index scans and lookups. A run of the
+ * reconciler outdates the statistics, and with those, a claim would sort a million rows (2.4 s instead of 5 ms). Up to
+ * version 17, Postgres disables plans by adding to their cost, which triggers JIT (0.7 s), so JIT is disabled as well.
  *
- * SET LOCAL and statement take one round trip as a simple query, which has no parameters. So outbox statements contain
- * their values.
+ * SET LOCAL and the statement are sent as one simple query, to save round trips. A simple query has no parameters, so
+ * outbox statements contain their values.
  */
 export const planSql = ['sort', 'bitmapscan', 'seqscan', 'hashjoin', 'mergejoin']
   .map((plan) => `SET LOCAL enable_${plan} = off; `)
   .concat('SET LOCAL jit = off;')
   .join('');
 
-/** The row is not accepted. Written so that the partial index is not used: the row is looked up by its key. */
+/** True if the row is not accepted. Keeps Postgres from using the partial index: the row is looked up by its key. */
 export const isOpen = (row: string) => `coalesce(${row}.accepted, 'infinity') = 'infinity'`;
 
 export const timestampSql = (date: Date) => `${escapeLiteral(date.toISOString())}::timestamptz`;
@@ -57,9 +57,9 @@ const recordsSql = (rows: readonly object[], columns: string) =>
   `jsonb_to_recordset(${escapeLiteral(JSON.stringify(rows))}::jsonb) AS i (${columns})`;
 
 /**
- * Ends a statement whose CTE `done` holds the settled rows. For each form-deleted it removes the actors' names from the
- * form's earlier rows, and inserts the rows that remove subscriber and files. The subscriber comes first, so that a file
- * that cannot be deleted does not hold it back. `more` selects further rows.
+ * Ends a statement whose CTE `done` returns the settled rows. For each `form-deleted`, it removes the actors' names
+ * from the form's earlier rows, and inserts the rows that remove the subscriber and the files. The subscriber comes
+ * first, so that a file that cannot be deleted does not delay its removal. `more` selects further rows to insert.
  */
 const removalsSql = ({ removal, deleteFiles }: Settlement, more = '') => `
 nameless AS (
@@ -86,7 +86,9 @@ SELECT form_id, tenant_id, kind, facts, ${timestampSql(removal)}, ${timestampSql
 ) removals
 ORDER BY rank`;
 
-/** The subscriber of a form that was deleted during `subscribe`, if no later form-deleted will remove it. */
+/**
+ * Selects the removal of a subscriber whose form was deleted during `subscribe`, unless form-deleted is still pending.
+ */
 const orphanSql = `
   UNION ALL
   SELECT 2, d.form_id, d.tenant_id, 'remove-subscriber',
@@ -99,10 +101,11 @@ const orphanSql = `
         AND p.not_before < 'infinity')`;
 
 /**
- * Marks rows as accepted, and writes what follows: a form gets its subscriber's id, and a deleted form gets the rows that
- * remove its subscriber and files. A subscriber is always written into its `subscribe` row, even if the
- * claim had expired, and into the form's row if that exists. The update of `forms` may wait for a transaction that deletes
- * the form and whose form-deleted this statement does not see; then there are two removals, which does no harm.
+ * Marks rows as accepted, and writes the consequences: a form gets its subscriber's id, and a deleted form gets the
+ * rows that remove its subscriber and files. A subscriber's id is always written into the `subscribe` row, even if the
+ * claim has expired, and into the form's row if that exists. The update of `forms` may wait for a transaction that
+ * deletes the form and whose `form-deleted` row this statement does not see. Then two removals are written, which does
+ * no harm.
  */
 export function acceptSql(rows: readonly AcceptedRow[], settlement: Settlement): string {
   const input = rows.map(({ row, subscriberId }) => ({
@@ -131,7 +134,7 @@ WITH input AS (
 ), ${removalsSql(settlement, orphanSql)}`;
 }
 
-/** Ends claims. A row that was not tried gets the state that it had before its claim. */
+/** Ends claims. A row that was not tried returns to its state before the claim. */
 export function failSql(rows: readonly FailedRow[]): string {
   const input = rows.map(({ row, notBefore, refusals }) => ({
     sequence: row.sequence,
@@ -149,13 +152,14 @@ FROM ${recordsSql(input, columns)}
 WHERE o.sequence = i.sequence AND ${isOpen('o')} AND o.claimed_until = i.claimed_until`;
 }
 
-/** Kinds that are still to be delivered after the form was deleted. */
+/** The kinds that are still delivered after the form was deleted. */
 const outliving = "('subscribe', 'form-deleted', 'remove-subscriber', 'remove-files')";
 
 /**
- * Postpones rows to infinity, each with an entry in `quarantine`, and writes the removals after form-deleted. A row whose form
- * was deleted is dropped, unless it belongs to the deletion. The statement locks the
- * forms: a concurrent deletion either comes first, and the row is dropped, or finds the entry and removes it.
+ * Postpones rows to infinity, adds an entry in `quarantine` for each, and writes the removals that follow
+ * `form-deleted`. A row of a deleted form is dropped, unless its kind is in {@link outliving}. The statement locks the
+ * forms. If a concurrent deletion comes first, the row is dropped; otherwise the deletion finds the entry and removes
+ * it.
  */
 export function quarantineSql(rows: readonly RefusedRow[], settlement: Settlement, productVersion: string): string {
   const now = timestampSql(settlement.now);

@@ -1,26 +1,26 @@
-// Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory; if
-// the process dies, their claims expire and the rows are delivered again. An outcome that Postgres refuses to store
-// quarantines only its own row.
+// Settles claimed rows in the database, many in one statement. While Postgres is unavailable, outcomes wait in memory.
+// If the process dies meanwhile, the claims expire and the rows are delivered again. If Postgres refuses to store an
+// outcome, only the row of that outcome is quarantined.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../service/clock.ts';
 import { databaseRefusal, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import type { FailureLog } from './failure.ts';
 import type { ClaimedRow, OutboxStore } from './store.ts';
 
-/** What became of a claimed row. */
+/** The outcome of a claimed row. */
 export type Outcome = { row: ClaimedRow } & (
   | { kind: 'accepted'; subscriberId: string | undefined }
   | { kind: 'failed'; notBefore: Date; refusals: number }
-  /** Claimed and given back. */
+  /** The row was claimed and given back without an attempt. */
   | { kind: 'untried' }
   | ({ kind: 'refused' } & QuarantineCause)
 );
 
 export interface Settlements {
   add(outcome: Outcome): void;
-  /** Outcomes that are not settled yet. */
+  /** Returns the number of outcomes that are not settled yet. */
   size(): number;
-  /** Settles the rest, with a single attempt. */
+  /** Settles the remaining outcomes, with a single attempt. */
   stop(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export interface SettlementsOptions {
   onSettled(accepted: number): void;
 }
 
-/** Milliseconds in which outcomes are collected before they are settled. */
+/** Milliseconds for which outcomes are collected before they are settled. */
 const linger = 20;
 /** Milliseconds between attempts while Postgres is unavailable. */
 const pause = 1_000;
@@ -41,7 +41,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
   let flushing: Promise<void> | undefined;
   let stopping = false;
 
-  /** Every statement may be repeated, because it changes only rows that still have the claim or are not accepted. */
+  /** Can be repeated, because every statement changes only rows that still have the claim or are not accepted. */
   async function settle(batch: readonly Outcome[]): Promise<{ accepted: number }> {
     const accepted = batch.filter((outcome) => outcome.kind === 'accepted');
     const refused = [...batch.filter((outcome) => outcome.kind === 'refused'), ...(await accept(accepted))];
@@ -52,7 +52,7 @@ export function createSettlements({ store, clock, failures, onSettled }: Settlem
     return { accepted: accepted.length };
   }
 
-  /** Halves a batch that Postgres refuses, until the refused outcome is alone. Returns the refused ones. */
+  /** Records accepted rows. If Postgres refuses the batch, halves it to find the refused rows, and returns them. */
   async function accept(batch: readonly Extract<Outcome, { kind: 'accepted' }>[]) {
     const refused: ({ row: ClaimedRow } & QuarantineCause)[] = [];
     try {

@@ -1,4 +1,4 @@
-// Claims and settlements, statement by statement.
+// Tests each statement that claims or settles rows.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase } from '../../../test/support/outbox.ts';
 import { type ClaimedBatch, claimSql, createOutboxStore, type OutboxStore } from './store.ts';

@@ -1,10 +1,10 @@
-// The outbox table: claims due rows for delivery, settles them, and counts the backlog. Each statement is a transaction, so
-// none is open during a delivery. A claim that is not settled expires.
+// The outbox table: claims due rows for delivery, settles them, and counts the backlog. Each statement is a
+// transaction, so no transaction is open during a delivery. A claim that is not settled expires.
 //
-// Order per form: the rows of a form are inserted by transactions that lock the form, so their sequences are in the order of
-// their commits. A row is due only while it is the oldest row of its form that is neither accepted nor quarantined. A claim
-// that began before the acceptance of a row still finds that row in the way; none finds a later row first. Quarantined rows
-// have `not_before` infinity, so claims skip them.
+// Order per form: transactions that insert rows of a form lock the form, so the sequences of its rows are in the order
+// of the commits. A row is due only if all older rows of its form are accepted or quarantined. A claim that began
+// before an older row was accepted still sees it as open, so it does not claim a later row. Quarantined rows have
+// `not_before` infinity, so claims skip them.
 import { escapeLiteral, type QueryResult } from 'pg';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -24,13 +24,13 @@ import {
   timestampSql,
 } from './settle-statements.ts';
 
-/** The services that rows are delivered to. A generated column, `lane`, derives the service from the kind. */
+/** The services that rows are delivered to. The generated column `lane` derives the service from the kind. */
 export const deliveryServices = ['events', 'notifications', 'files'] as const;
 export type DeliveryService = (typeof deliveryServices)[number];
 
 /** A row that this process has claimed. */
 export interface ClaimedRow extends OutboxRow<OutboxKind>, Claim {
-  /** How often its service has refused it. */
+  /** How often the service has refused the row. */
   refusals: number;
 }
 
@@ -44,7 +44,7 @@ export interface Position {
 
 export interface ClaimedBatch {
   rows: ClaimedRow[];
-  /** Where the next claim may continue; undefined if nothing was claimed. */
+  /** The position where the next claim may continue. Undefined if no row was claimed. */
   end: Position | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface ClaimOptions {
   now: Date;
   /** Milliseconds until the claim expires. */
   lease: number;
-  /** Without it, the claim begins at the oldest row. */
+  /** The position to continue from. Without it, the claim begins at the oldest row. */
   after?: Position | undefined;
 }
 
@@ -62,21 +62,21 @@ export interface Backlog {
   kind: OutboxKind;
   count: number;
   oldestSeconds: number;
-  /** Of these, rows that were tried ten times or more. */
+  /** Number of these rows that were tried ten times or more. */
   failing: number;
 }
 
 export interface OutboxStoreOptions {
   pool: Queryable;
-  /** Milliseconds from the acceptance of form-deleted to the removal of its subscriber and files. */
+  /** Milliseconds from the acceptance of form-deleted until the subscriber and the files are removed. */
   removalDelay: number;
   deleteFiles: boolean;
 }
 
 /**
- * Claims due rows in index order. Rows that another process is claiming are skipped, and the scalar subquery makes Postgres
- * look up the oldest row of each form instead of joining the whole backlog. Accepted rows stay at the head of the index until
- * it is vacuumed, a hundred thousand a minute; hence `after`.
+ * Claims due rows in index order. Skips rows that another process is claiming. The scalar subquery makes Postgres look
+ * up the oldest row of each form instead of joining the whole backlog. Accepted rows, up to 100,000 a minute, stay at
+ * the head of the index until it is vacuumed; `after` skips them.
  */
 export function claimSql({ service, now, lease, limit, after }: ClaimOptions): string {
   const nowSql = timestampSql(now);
@@ -110,7 +110,7 @@ ORDER BY c.not_before, c.sequence`;
 
 const endOf = (now: Date, milliseconds: number) => new Date(now.getTime() + milliseconds);
 
-/** $1 now. A removal counts from when it is due. */
+/** $1 now. The age of a removal counts from the time at which it is due. */
 const backlogSql = `
 SELECT kind, count(*)::int AS count,
   extract(epoch FROM $1::timestamptz - min(created))::float8 AS "oldestSeconds",
@@ -124,22 +124,22 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
   const settlement = (now: Date) => ({ now, removal: endOf(now, removalDelay), deleteFiles });
   return {
     /**
-     * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim has
-     * expired. `after` skips the rows before a position, many of which were accepted lately; rows that have become due before
-     * that position are found only without it.
+     * Claims due rows, oldest first, and reads their forms. Concurrent claims never return the same row, unless a claim
+     * has expired. `after` skips the rows before a position, many of which were accepted recently. Rows before that
+     * position that have become due meanwhile are found only by a claim without `after`.
      */
     async claim(options: ClaimOptions): Promise<ClaimedBatch> {
-      // A simple query of several statements has several results.
+      // node-postgres returns an array of results for a simple query with several statements.
       const results: unknown = await pool.query(claimSql(options));
       const rows = (results as QueryResult<ClaimRecord>[]).at(-1)?.rows ?? [];
       const last = rows.at(-1);
       return { rows: rows.map(toRow), end: last && { notBefore: last.notBefore, sequence: last.sequence } };
     },
-    /** See {@link acceptSql}. May be repeated. */
+    /** Marks rows as accepted; can be repeated. See {@link acceptSql}. */
     async accept(rows: readonly AcceptedRow[], now: Date): Promise<void> {
       if (rows.length > 0) await pool.query(acceptSql(rows, settlement(now)));
     },
-    /** Ends claims without acceptance. Rows that another process has claimed since are left alone. */
+    /** Ends claims without acceptance. Does not change rows that another process has claimed meanwhile. */
     async fail(rows: readonly FailedRow[]): Promise<void> {
       if (rows.length > 0) await pool.query(failSql(rows));
     },
@@ -150,7 +150,7 @@ export function createOutboxStore({ pool, removalDelay, deleteFiles }: OutboxSto
     async backlog(now: Date): Promise<Backlog[]> {
       return (await pool.query<Backlog>(backlogSql, [now])).rows;
     },
-    /** The form data; null if the form was deleted. */
+    /** Reads the form data. Returns null if the form was deleted. */
     async readData(formId: string): Promise<Record<string, unknown> | null> {
       const sql = 'SELECT data FROM forms WHERE id = $1';
       const { rows } = await pool.query<{ data: Record<string, unknown> }>(sql, [formId]);

@@ -1,5 +1,5 @@
-// A form's subscriber from create to removal, for every order of the form's deletion and the dispatcher's deliveries. In none
-// of them may a subscriber remain that no form points to.
+// Follows a form's subscriber from create to removal, for every order of the form's deletion and the dispatcher's
+// deliveries. A subscriber without a form must never remain.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutboxDatabase, type OutboxDatabase, type Sink, startSink } from '../../../test/support/outbox.ts';
@@ -16,7 +16,7 @@ const quarterHour = 15 * 60_000;
 let database: OutboxDatabase;
 let sink: Sink;
 let dispatchers: TestDispatcher[] = [];
-/** Subscribers at the notification service, by id. */
+/** The subscribers at the notification service, by id. */
 let subscribers: Map<string, { userId: string; channels: unknown[] }>;
 let shift: number;
 
@@ -37,7 +37,7 @@ afterEach(async () => {
   await database.close();
 });
 
-/** Like the notification service: one subscriber for a user id, which keeps its first addresses. */
+/** Imitates the notification service: it has one subscriber for each user id, which keeps its first addresses. */
 function keepSubscribers(request: { method: string; path: string; body: Record<string, unknown> }) {
   if (request.path.includes('/subscriptions')) {
     const userId = String(request.body.userId);
@@ -268,7 +268,7 @@ describe('a form that is deleted', () => {
     await remove(form);
     const dispatcher = start();
     await endsClean();
-    // The late request creates a subscriber for a form that was deleted long ago.
+    // A late request creates a subscriber for a form that was deleted long ago.
     subscribers.set('s-late', { userId: 'late', channels });
     await store().accept([{ row: { sequence: row?.sequence ?? '' }, subscriberId: 's-late' }], clock());
     dispatcher.nudge();

@@ -1,4 +1,4 @@
-// The limit on the rate of deliveries, with a clock that the test moves.
+// Tests the limit on the rate of deliveries, with a clock that the tests advance.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

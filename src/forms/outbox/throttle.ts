@@ -1,32 +1,32 @@
-// Limits how many deliveries start per second, so that they do not delay the requests of the same process: the limit is a
-// tenth while requests come in. Unused rate is made up for only up to a small burst.
+// Limits the number of deliveries that start per second, so that they do not delay the requests of the same process.
+// While requests come in, the limit is a tenth. Unused rate accumulates only up to a small burst.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { performance } from 'node:perf_hooks';
 
 export interface Throttle {
-  /** Whether a delivery may start; if so, it is counted. */
+  /** Returns true and counts a delivery if it may start now. */
   take(): boolean;
-  /** Milliseconds until a delivery may start. */
+  /** Returns the milliseconds until a delivery may start. */
   waitMs(): number;
 }
 
 export interface ThrottleOptions {
-  /** Per second. */
+  /** Deliveries per second. */
   rate: number;
   traffic: Pick<Traffic, 'isServing'>;
-  /** Milliseconds. */
+  /** The clock, in milliseconds. */
   now?: () => number;
 }
 
-/** Deliveries that may start together after a pause. */
+/** Number of deliveries that may start together after a pause. */
 const idleBurst = 150;
-/** The share of the rate, and the burst, while requests come in. */
+/** While requests come in: the share of the rate, and the burst. */
 const serving = { share: 1 / 10, burst: 4 };
 
 export function createThrottle({ rate, traffic, now = () => performance.now() }: ThrottleOptions): Throttle {
   let left = idleBurst;
   let at = now();
-  /** Adds what the time since the last call allows. Returns the current rate. */
+  /** Adds the deliveries that the time since the last call allows. Returns the current rate. */
   const refill = (): number => {
     const isServing = traffic.isServing();
     const allowed = isServing ? rate * serving.share : rate;
@@ -49,9 +49,9 @@ export function createThrottle({ rate, traffic, now = () => performance.now() }:
   };
 }
 
-/** Whether this process serves requests. Counts the requests of Node's HTTP servers. */
+/** Observes whether this process serves requests, by counting the requests of Node's HTTP servers. */
 export interface Traffic {
-  /** Whether more requests came in within the last second than probes and scrapes make. */
+  /** True if more requests came in during the last second than probes and scrapes make. */
   isServing(): boolean;
   close(): void;
 }
@@ -60,7 +60,7 @@ const channel = 'http.server.request.start';
 const probesPerSecond = 4;
 
 export function watchTraffic(now = () => performance.now()): Traffic {
-  // Times of the last few requests, the oldest at `next`.
+  // The times of the last few requests in a ring; the oldest is at `next`.
   const times = Array.from({ length: probesPerSecond + 1 }, () => Number.NEGATIVE_INFINITY);
   let next = 0;
   const count = () => {

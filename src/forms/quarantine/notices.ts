@@ -1,5 +1,5 @@
-// Quarantined notices: forms that were locked or deleted without their outbox row, because Postgres refused that row. The
-// entry contains the row's facts; a release writes the row.
+// Quarantined notices. They arise when a form was locked or deleted without its outbox row, because Postgres refused
+// that row. The quarantine entry contains the facts of the row, and a release writes the row.
 import type pg from 'pg';
 import { databaseRefusal, type NewQuarantineItem, type QuarantineCause } from '../../service/quarantine/quarantine.ts';
 import { putInQuarantine, type ReleasedItem } from '../../service/quarantine/quarantine-store.ts';
@@ -13,11 +13,12 @@ export function noticeEntry(
   return { kind: `${stage}-notice`, item: formId, tenantId, about: { formId, ...facts }, ...cause };
 }
 
-// Outbox rows of a form are written in the order of its changes, so the form is locked. A deletion locks the form before the
-// entry, a release the entry before the form, so waiting for the form here could deadlock.
+// Outbox rows of a form must be written in the order of its changes, so the form is locked here. The lock skips a
+// locked form instead of waiting: a deletion locks the form before the entry, and a release the entry before the form,
+// so waiting could deadlock.
 const lockedForm = `JOIN forms f ON f.id = q.form_id AND f.status || '' = 'Locked'`;
 
-/** $1 the entry, $2 now. An event has the timestamp of its change. */
+/** $1 the entry, $2 now. The event's timestamp is the time of the change (`first_seen`). */
 const writeSql = (kind: string, join: string, lock: string) => `
 WITH written AS (
   INSERT INTO outbox (form_id, tenant_id, kind, facts, created, not_before)
@@ -35,8 +36,9 @@ const writeSqlOf: Record<string, string> = {
 export const isNotice = ({ kind }: Pick<ReleasedItem, 'kind'>) => Object.hasOwn(writeSqlOf, kind);
 
 /**
- * Writes the outbox rows of released notices, in the transaction of the release, and removes their entries. Returns the ids of
- * the entries that stay in quarantine: Postgres refuses the row again, the form is no longer locked, or is being changed.
+ * Writes the outbox rows of released notices in the transaction of the release, and removes their entries. Returns the
+ * ids of the entries that stay in quarantine, because Postgres refuses the row again or the form is no longer locked or
+ * is being changed.
  */
 export async function resumeNotices(db: pg.ClientBase, items: readonly ReleasedItem[], now: Date): Promise<string[]> {
   const kept: string[] = [];

@@ -1,4 +1,4 @@
-// Who may list and release quarantined items over the API.
+// Tests who may list and release quarantined items over the API.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestForms, type TestForms } from '../../../test/support/forms.ts';

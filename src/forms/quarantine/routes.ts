@@ -1,4 +1,5 @@
-// Routes to list and release quarantined items. An administrator sees those of their tenant, a core user those of all tenants.
+// Routes to list and release quarantined items. An administrator sees the items of their tenant, a core user those of
+// all tenants.
 import { role } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -15,7 +16,7 @@ import {
 } from './schema.ts';
 
 export interface QuarantineRoutesOptions {
-  /** For tokens issued to this service. */
+  /** Accepts tokens issued for this service. */
   bearer: Guard;
   tenantOrAll: Guard;
   quarantine: Pick<QuarantineStore, 'list' | 'release'>;

@@ -1,4 +1,4 @@
-// What the quarantine endpoints accept and return.
+// The request and response schemas of the quarantine endpoints.
 import { z } from 'zod';
 import type { QuarantineItem } from '../../service/quarantine/quarantine.ts';
 import { cursor, tenantQuery } from '../forms/schema.ts';

@@ -1,5 +1,5 @@
-// The quarantine of the form service: forms that the expiry cannot change, outbox rows that cannot be delivered, and core
-// clients that cannot be written.
+// The quarantine of the form service. It contains forms that the expiry cannot change, outbox rows that cannot be
+// delivered, and core clients that cannot be written.
 import type { Clock } from '../../service/clock.ts';
 import { productVersion } from '../../service/operations/product-version.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
@@ -10,14 +10,16 @@ import { resumeNotices } from './notices.ts';
 
 const isOutboxKind = (kind: string) => (outboxKinds as readonly string[]).includes(kind);
 
-/** The refusals that a released row starts with, so that its next refusal quarantines it again. */
+/** The refusal count of a released row. It exceeds the limit, so the next refusal quarantines the row again. */
 const spent = 1_000;
 
 const resumeSql = `
 UPDATE outbox SET not_before = $2, refusals = ${spent}
 WHERE sequence = ANY ($1::bigint[]) AND accepted IS NULL AND not_before = 'infinity'`;
 
-/** A release makes outbox rows due and writes missing ones. The next run of the reconciler retries forms and core clients. */
+/**
+ * A release makes outbox rows due and writes missing rows. The reconciler's next run retries forms and core clients.
+ */
 export function createFormsQuarantine({ pool, clock }: { pool: SharedPool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool,
@@ -37,7 +39,7 @@ WHERE (q.kind IN ('warn', 'lock') AND NOT EXISTS (SELECT FROM forms f WHERE f.id
     SELECT FROM outbox o WHERE o.accepted IS NULL
       AND o.sequence = CASE WHEN q.kind = ANY ($1) THEN q.item::bigint END))`;
 
-/** Removes the entries of items that no longer exist or were processed. */
+/** Removes the entries of items that no longer exist or have been processed. */
 export async function tidyQuarantine(db: Queryable): Promise<void> {
   await db.query(tidySql, [outboxKinds]);
 }
@@ -47,14 +49,14 @@ SELECT count(*)::int AS count FROM quarantine
 WHERE NOT released AND kind = ANY ($1)
   AND last_tried > coalesce((SELECT max(finished) FROM reconciler_runs), '-infinity')`;
 
-/** How many outbox rows were quarantined since the last run ended. */
+/** Counts the outbox rows that were quarantined after the last run ended. */
 export async function countSinceLastRun(db: Queryable): Promise<number> {
   return (await db.query<{ count: number }>(sinceSql, [outboxKinds])).rows[0]?.count ?? 0;
 }
 
 const retriesSql = `SELECT count(*)::int AS count FROM quarantine WHERE released OR version <> $1`;
 
-/** How many items the next run retries. */
+/** Counts the items that the next run will retry. */
 export async function countRetries(db: Queryable): Promise<number> {
   return (await db.query<{ count: number }>(retriesSql, [productVersion()])).rows[0]?.count ?? 0;
 }

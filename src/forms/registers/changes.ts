@@ -1,5 +1,5 @@
-// Creates, patches and deletes registers in steps. Each step may fail and the request be repeated: the step that makes a
-// register exist is the last of a create and the first of a delete.
+// Creates, patches and deletes registers in steps. Any step may fail, and the client may repeat the request. So a
+// create adds the definition, which makes the register exist, in its last step, and a delete removes it first.
 import { Problem } from '../../service/http/problem.ts';
 import { type Parts, type Register, registerOf, toRegister } from './register.ts';
 import type { HoldRegister, RegisterLock } from './register-lock.ts';
@@ -11,7 +11,9 @@ type Call = Omit<CallContext, 'timeoutMs'>;
 type Content = Pick<Register, 'description' | 'entries'>;
 
 export function createRegisterChanges({ store, hold }: { store: RegisterStore; hold: HoldRegister }) {
-  /** Runs `work` under the register's lock. `step` returns the context of the next call; it throws if that is too late. */
+  /**
+   * Runs `work` under the register's lock. `step` returns the context of the next call, or throws if it is too late.
+   */
   function withLock<T>(
     name: string,
     call: Call,
@@ -20,7 +22,7 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
     return hold(call.tenantId, name, (lock) => work(lock, () => ({ ...call, timeoutMs: lock.timeForStep() })));
   }
 
-  /** Publishes what it writes: a pin on an older revision moves to the new entries. */
+  /** Writes the entries and publishes them: a pin on an older revision moves to the new one. */
   async function publish(name: string, entries: readonly unknown[], { active }: Parts, step: () => CallContext) {
     const written = await store.writeEntries(name, entries, step());
     if (active && active.revision !== written.revision) await store.pin(name, written.revision, step());
@@ -28,13 +30,13 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
   }
 
   return {
-    /** Throws Problem `conflict` if the register exists. An incomplete register does not; this completes it. */
+    /** Throws Problem `conflict` if the register exists. Completes an incomplete register. */
     create: (name: string, { description, entries }: Content, call: Call): Promise<Register> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
         if (registerOf(name, parts)) throw new Problem('conflict', 'A register with this name exists.');
-        // A leftover definition is removed before the entries are written: its anonymousRead must not expose them, nor its
-        // schema validate them.
+        // Removes a leftover definition before writing the entries. Otherwise its anonymousRead could expose them, and
+        // its schema would be applied to them.
         if (parts.definition) {
           await lock.lockDefinitions();
           await store.removeDefinition(name, step());
@@ -45,7 +47,7 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
         return toRegister(name, description, written);
       }),
 
-    /** Undefined members stay as they are. Throws Problem `not-found`. */
+    /** Leaves undefined members unchanged. Throws Problem `not-found`. */
     patch: (name: string, change: { [M in keyof Content]?: Content[M] | undefined }, call: Call): Promise<Register> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());
@@ -60,7 +62,7 @@ export function createRegisterChanges({ store, hold }: { store: RegisterStore; h
         return toRegister(name, description, entries);
       }),
 
-    /** Removes complete and incomplete registers. Throws Problem `not-found` if the register was incomplete or missing. */
+    /** Removes a register, complete or not. Throws Problem `not-found` if it was incomplete or missing. */
     remove: (name: string, call: Call): Promise<void> =>
       withLock(name, call, async (lock, step) => {
         const parts = await store.read(name, step());

@@ -1,5 +1,5 @@
-// Reads the entries of one register as a bare array, for form renderers. Without a token, only those of a register whose
-// definition has `anonymousRead`.
+// Returns the entries of one register as a bare array, for form renderers. Without a token, a caller can read only
+// registers whose definition sets `anonymousRead`.
 import { createHash } from 'node:crypto';
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { anonymous, type Route, route } from '../../service/http/http-app.ts';
@@ -61,8 +61,8 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
 }
 
 /**
- * RFC 9110 section 13.1.2. Express's check would send the content again for `Cache-Control: no-cache`, which fetch adds to
- * every conditional request.
+ * Evaluates If-None-Match (RFC 9110 section 13.1.2). Express's check would send the content again for `Cache-Control:
+ * no-cache`, which fetch adds to every conditional request.
  */
 function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   const given = ifNoneMatch?.split(',').map((tag) => tag.trim().replace(/^W\//, '')) ?? [];
@@ -74,7 +74,7 @@ interface Rendered {
   etag: string;
 }
 
-/** Caches the JSON text of entries for as long as the entries are cached. The strong ETag is the hash of the content. */
+/** Caches the JSON text of entries for as long as the entries are cached. The strong ETag is the hash of the text. */
 function createRenderer(): (entries: readonly unknown[]) => Rendered {
   const known = new WeakMap<object, Rendered>();
   return (entries) => {

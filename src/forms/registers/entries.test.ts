@@ -1,4 +1,5 @@
-// The entries of a register without a token: who may read them, how they are cached, how often an address may ask.
+// Reads of a register's entries without a token: who may read, how responses are cached, and how often an address may
+// read.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -35,7 +36,7 @@ async function open(name: string, anonymousRead: boolean): Promise<void> {
   await letSee();
 }
 
-/** Waits until the cache has been refreshed. */
+/** Advances the clock beyond the cache's lifetime. */
 async function letSee(): Promise<void> {
   now += 6 * minutes;
 }

@@ -1,6 +1,7 @@
-// A fault at every call to the configuration service, for create, patch and delete: the status is the specified one, and
-// repeating the request ends in the right state. A real client talks to a real configuration service through a proxy.
-// Each fault breaks a third of the calls, so that each call meets a third of the faults; REGISTER_FAULTS=all runs all.
+// Injects a fault at each call to the configuration service during create, patch and delete. Checks the status, and
+// that repeating the request completes the change. A real client talks to a real configuration service through a proxy.
+// By default, each fault breaks a third of the calls, so that each call meets a third of the faults.
+// REGISTER_FAULTS=all runs all combinations.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
@@ -28,7 +29,7 @@ async function stored(name: string) {
   return { definition, latest, active };
 }
 
-/** Revision 0 with `before`, pinned, and a revision 1. */
+/** Writes revision 0 with `before`, pins it, and writes revision 1. */
 async function writePinned(name: string): Promise<void> {
   await backend.configuration.replace('data-register', name, before, place);
   await backend.revisions.create('data-register', name, place);
@@ -44,16 +45,16 @@ async function expectRegister(name: string, anonymousRead: boolean): Promise<voi
 }
 
 interface Change {
-  /** Each change has every possible step. */
+  /** Describes the change. The register is prepared so that the change needs every possible step. */
   what: string;
-  /** The calls to the configuration service after it returned both parts, in this order. */
+  /** The calls to the configuration service after both parts were read, in this order. */
   steps: string[];
   prepare(name: string): Promise<void>;
   send(replica: Replica, name: string): Promise<{ status: number }>;
   success: number;
-  /** The status of a repeat if the broken request had done everything. */
+  /** The status of the repeated request if the first one completed the change. */
   done: number;
-  /** The possible statuses of a repeat if it had done a part. */
+  /** The possible statuses of the repeated request if the first one made a part of the change. */
   half: number;
   expectDone(name: string): Promise<void>;
 }
@@ -104,7 +105,7 @@ const changes: Change[] = [
   },
 ];
 
-/** Each case has its own replica, so that circuits and tokens of other cases do not matter. */
+/** Runs `work` with its own replica, so that the circuit breakers and tokens of other cases do not matter. */
 async function withReplica<T>(
   timeoutMs: number,
   work: (replica: Replica, proxy: FaultProxy) => Promise<T>,
@@ -120,13 +121,13 @@ async function withReplica<T>(
   }
 }
 
-/** Milliseconds; more than a list of the largest tenant takes on a busy machine. */
+/** Milliseconds; longer than listing the largest tenant takes on a busy machine. */
 const hangMs = 2_000;
-/** Statuses with which the configuration service may refuse a request. */
+/** True for statuses with which the configuration service may reject a request. */
 const isRejection = (fault: Fault) => typeof fault === 'number' && [400, 409, 413, 422].includes(fault);
 const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'lost answer';
 
-/** The numbers of the calls that a fault breaks, from 1. */
+/** Returns the numbers of the calls that a fault breaks. The first call has the number 1. */
 function chosenCalls(calls: number, nthFault: number): number[] {
   const all = Array.from({ length: calls }, (_, index) => index + 1);
   return process.env.REGISTER_FAULTS === 'all' ? all : all.filter((at) => (at + nthFault) % 3 === 0);

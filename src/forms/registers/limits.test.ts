@@ -1,5 +1,5 @@
-// The limits of a register and of a tenant, and the time that large ones take. Other test files run concurrently, so the
-// best of several attempts counts.
+// The limits of a register and of a tenant, and the time that large registers take. Test files run concurrently, so
+// each timing check uses the best of several attempts.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import type { Answered } from '../../../test/support/platform.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   place = { tenantId: backend.tenant.id };
 });
 
-// On a real platform, removing a thousand registers one by one takes long.
+// A real platform takes long to remove a thousand registers one by one.
 afterAll(() => backend.close(), 600_000);
 
 const home = ['platform', 'configuration-service'] as const;

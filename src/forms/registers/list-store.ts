@@ -1,5 +1,5 @@
-// Reads a page of a tenant's registers in as few calls as the contract allows: one for all definitions, and one for each
-// 1,000 registers. If a response would be too large, it reads the registers of the page one by one instead.
+// Reads a page of a tenant's registers in as few calls as the contract allows: one for all definitions, and one per
+// 1,000 registers. If a response would be too large, it reads the registers one by one instead.
 import { LRUCache } from 'lru-cache';
 import type { Configuration, Owner } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -8,10 +8,10 @@ import { createRegisterPage, type RegisterPage } from './register-page.ts';
 
 /** The largest page that the contract allows. */
 const largestPage = 1_000;
-/** Largest size of the entries on a page, in bytes of JSON, so that a response fits into memory. */
+/** Largest size of the entries on a page, in bytes of JSON. Keeps a response small enough for memory. */
 const maxPageBytes = 8 * 1_048_576;
 const concurrentReads = 8;
-/** Milliseconds for which the registers of a tenant that were too large are read one by one. */
+/** Milliseconds for which a tenant's registers are read one by one after a response was too large. */
 const rememberMs = 600_000;
 
 export interface ListOptions {
@@ -32,7 +32,7 @@ export function createRegisterList(
     return configuration.list(registerNamespace, { ...context, top: largestPage, includeActive: true, after });
   }
 
-  /** Undefined if the registers are too large for one response. */
+  /** Returns undefined if the registers are too large for one response. */
   async function listFirst(context: TenantPlace) {
     if (tooLarge.has(context.tenantId)) return undefined;
     try {

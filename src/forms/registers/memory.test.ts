@@ -1,4 +1,4 @@
-// The memory that the largest registers take, measured in a process of the form service as in a cluster.
+// Measures the memory that the largest registers take, in a process of the form service with the flags of a deployment.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   const { access } = platform;
   token = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   const main = join(import.meta.dirname, '..', 'main.ts');
-  // The flags of every process of the product: docs/decisions/0013-flags-for-memory.md.
+  // Every Formgate process runs with these flags: docs/decisions/0013-flags-for-memory.md.
   child = spawn(process.execPath, ['--max-semi-space-size=8', '--heap-growing-percent=30', main], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {

@@ -1,4 +1,4 @@
-// Names that try to address another resource: they are refused or taken literally.
+// Names that try to address another resource are rejected or taken literally.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { roleToken } from '../../../test/support/platform.ts';
@@ -73,7 +73,7 @@ describe('An invalid name', () => {
     '400 on GET, PATCH, DELETE and entries, percent-encoded: %s; the configuration service is not called',
     async (_what, name) => {
       calls.length = 0;
-      // Not with fetch, which would collapse the dots, also as %2e.
+      // A raw request, because fetch would resolve dot segments, even those written as %2E.
       const encoded = encodeURIComponent(name).replaceAll('.', '%2E');
       for (const [method, path, body] of [
         ['GET', `/${encoded}`, undefined],

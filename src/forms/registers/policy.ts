@@ -1,5 +1,5 @@
-// Decides who may do what with registers. Administrators of forms or of configuration manage them. Other callers may only
-// read the entries of open registers.
+// Decides what callers may do with registers. Administrators of forms or of configuration manage them. Other callers
+// may only read the entries of open registers.
 import { bearer, callTenant, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Caller, Tenants } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
@@ -11,14 +11,14 @@ export interface RegisterPolicyOptions {
   verifier: BearerVerifier;
   tenants: Pick<Tenants, 'byId'>;
   urns: Urns;
-  /** Reads without a token, per client address. */
+  /** Limits reads without a token, per client address. */
   anonymousReads: RateLimiter;
 }
 
 export type RegisterGuards = ReturnType<typeof createRegisterGuards>;
 
 export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }: RegisterPolicyOptions) {
-  /** The tenant that the query of a call without a token names. */
+  /** Resolves the tenant from the query `tenantId`, for calls without a token. */
   const namedTenant: Guard = {
     name: 'namedTenant',
     async check(request, response) {
@@ -29,7 +29,7 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
     },
   };
   return {
-    /** Also accepts tokens issued to the configuration service: a caller with only configuration-admin has no other. */
+    /** Also accepts tokens for the configuration service: a caller with only configuration-admin has no other token. */
     bearer: bearer(verifier, [urns.service('form-service'), urns.service('configuration-service')]),
     mayManage: role(...managerRoles(urns)),
     tenant: callTenant(tenants),
@@ -38,7 +38,7 @@ export function createRegisterGuards({ urns, verifier, tenants, anonymousReads }
   };
 }
 
-/** Keeps caches from serving one caller's response, also a refusal, to another. */
+/** Keeps caches from serving one caller's response, including a refusal, to another caller. */
 export const varyByCaller: Guard = {
   name: 'varyByCaller',
   check: (_request, response) => void response.vary('Accept, Authorization'),
@@ -46,12 +46,12 @@ export const varyByCaller: Guard = {
 
 const managerRoles = (urns: Urns) => ['form-admin', urns.role('configuration-service', 'configuration-admin')];
 
-/** Whether the caller may read any register of its tenant, open or not. */
+/** True if the caller may read all registers of its tenant, including those that are not open. */
 export function isManager(caller: Caller | undefined, urns: Urns): boolean {
   return caller !== undefined && managerRoles(urns).some((role) => caller.roles.has(role));
 }
 
-/** The same refusal for a closed register, a missing one and a missing tenant, so that it does not disclose which it is. */
+/** One refusal for a closed register, a missing one and a missing tenant, so that callers cannot distinguish them. */
 export function refuseRead(caller: Caller | undefined): Problem {
   if (caller) return new Problem('forbidden', 'The register is not open to callers without a role.');
   return new Problem('unauthenticated', 'The register is not open to callers without a token.', {

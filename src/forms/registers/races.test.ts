@@ -1,4 +1,4 @@
-// Concurrent changes on two replicas that share only the database and the configuration service.
+// Tests concurrent changes on two replicas that share only the database and the configuration service.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';

@@ -1,6 +1,7 @@
-// The per-register lock. Changes of one register run one after the other across replicas, because the configuration service
-// has no compare-and-set. It is an advisory lock of a transaction, which also works behind a transaction-pooling PgBouncer.
-// Each change holds a connection of a pool that form requests do not use, and has a deadline that includes its wait.
+// The per-register lock. It serializes the changes of a register across replicas, because the configuration service has
+// no compare-and-set. The lock is a transaction-level advisory lock, so it also works behind a PgBouncer in transaction
+// mode. Each change holds a connection of a pool that form requests do not use, and has a deadline that includes its
+// wait.
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
 import { createFairQueue } from '../../service/limits/fair-queue.ts';
@@ -8,41 +9,43 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import { isLockTimeout } from '../../service/postgres/postgres.ts';
 
 export interface RegisterLock {
-  /** Keeps other changes of the tenant from writing definitions until this change ends: all are in one document. */
+  /** Keeps other changes of the tenant from writing the document of all definitions until this change ends. */
   lockDefinitions(): Promise<void>;
   /**
-   * Milliseconds that the next step may take. Call it before each step. Throws Problem `dependency-failed` when the
-   * deadline of the change has passed, and `unavailable` when the lock is lost.
+   * Returns the milliseconds that the next step may take. Call it before each step. Throws Problem `dependency-failed`
+   * when the deadline of the change has passed, and `unavailable` when the lock is lost.
    */
   timeForStep(): number;
 }
 
 export interface RegisterLockOptions {
-  /** Used by changes of registers only, with `registerConnections` connections. */
+  /** A pool that only changes of registers use, with `registerConnections` connections. */
   pool: pg.Pool;
   metrics: Metrics;
-  /** Concurrent changes; a tenant may have half of them. */
+  /** Maximum number of concurrent changes; one tenant may use half of them. */
   connections?: number | undefined;
-  /** Longest wait in milliseconds, for a connection and for the lock together. */
+  /** Longest total wait for a connection and for the lock, in milliseconds. */
   waitMs?: number | undefined;
   /** Longest time for one step in milliseconds. */
   stepMs?: number | undefined;
 }
 
-/** Runs `work` while it holds the lock of a register. Problem `busy` (503, Retry-After) if the wait was too long. */
+/**
+ * Runs `work` while holding the lock of a register. Throws Problem `busy` (503, Retry-After) if the wait was too long.
+ */
 export type HoldRegister = <T>(tenantId: string, name: string, work: (lock: RegisterLock) => Promise<T>) => Promise<T>;
 
-/** Concurrent changes of registers in one process, each on its own connection. */
+/** Maximum number of concurrent changes of registers in one process. Each uses its own connection. */
 export const registerConnections = 6;
-/** Label of the metrics of their pool. */
+/** Label of the register pool in the metrics. */
 export const registerPoolName = 'registers';
-/** Longest time in milliseconds from the request to the last step, the wait included. */
+/** Longest time in milliseconds from the request to the last step, including the wait. */
 const changeMs = 45_000;
 
 export function createRegisterLock(options: RegisterLockOptions): HoldRegister {
   const { pool, metrics, connections = registerConnections, waitMs = 30_000, stepMs = 10_000 } = options;
   const { postgresPools } = metrics;
-  // Changes wait here first, so that changes of one register never occupy several connections of one process.
+  // Changes first wait in this queue, so that changes of one register do not occupy several connections of a process.
   const queue = createFairQueue({
     slots: { total: connections, perTenant: Math.ceil(connections / 2), perMember: 1 },
     waiting: { total: 100, perTenant: 50, perMember: 25 },
@@ -91,7 +94,7 @@ async function inTransaction<T>(
   const lose = (error: Error) => {
     lost = error;
   };
-  // Between statements, only this listener notices that the connection broke.
+  // Between statements, only this listener notices a broken connection.
   client.on('error', lose);
   try {
     await client.query('BEGIN');
@@ -100,7 +103,7 @@ async function inTransaction<T>(
       [`${changeMs}ms`],
     );
     const result = await work(client, () => lost !== undefined);
-    // The change is complete. Losing the lock now undoes nothing.
+    // The change is complete at this point, so a lost lock no longer matters.
     await client.query('COMMIT').catch(lose);
     return result;
   } catch (error) {
@@ -113,7 +116,7 @@ async function inTransaction<T>(
 }
 
 async function takeAdvisoryLock(client: pg.PoolClient, key: string[], waitMs: number): Promise<void> {
-  // 0 would be no limit at all.
+  // Postgres treats a lock_timeout of 0 as no limit.
   const timeout = `${Math.max(1, Math.ceil(waitMs))}ms`;
   try {
     await client.query("SELECT set_config('lock_timeout', $1, true)", [timeout]);

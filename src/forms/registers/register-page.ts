@@ -1,20 +1,20 @@
-// One page of a tenant's registers, sorted by name, from parts that arrive in any order. It keeps only the page, so a list
-// takes bounded memory however many registers a tenant has.
+// Builds one page of a tenant's registers, sorted by name, from parts that arrive in any order. It keeps only the
+// registers of the page, so memory stays bounded however many registers a tenant has.
 import { type Definition, type Register, sizeOf, toRegister } from './register.ts';
 
 export interface PageOptions {
-  /** Of all registers, by name: only these exist. */
+  /** The definitions of all registers, by name. A register without a definition does not exist. */
   definitions: ReadonlyMap<string, Definition>;
-  /** Names up to this one were on earlier pages. */
+  /** Names up to and including this one were on earlier pages. */
   after: string | undefined;
   top: number;
-  /** The page ends early once its entries take this many bytes of JSON; one register always fits. */
+  /** The page ends before its entries exceed this many bytes of JSON. The first register is always included. */
   maxBytes: number;
 }
 
 export interface RegisterPage {
   registers: Register[];
-  /** The last name of this page if there are more registers. */
+  /** The last name on this page, if there are more registers. */
   next: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface NamedEntries {
 interface Kept {
   name: string;
   entries: readonly unknown[];
-  /** Computed when it is needed. */
+  /** Computed on first use. */
   bytes?: number;
 }
 
@@ -36,7 +36,10 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
   let isCut = false;
 
   return {
-    /** A name may come again while others write. What was cut off stays off: more names only push it further. */
+    /**
+     * Adds registers to the page. A name may be added twice if registers change during the listing. A register that was
+     * cut off cannot return, because further names only push it further back.
+     */
     add(found: Iterable<NamedEntries>): void {
       const byName = new Map<string, Kept>();
       for (const { name, entries } of found)
@@ -53,7 +56,7 @@ export function createRegisterPage({ definitions, after = '', top, maxBytes }: P
       isCut ||= end !== -1;
     },
 
-    /** True once no further name could be on the page, given that names come in order. */
+    /** True if no later name can be on the page, provided that names are added in order. */
     isFull: () => isCut,
 
     result(): RegisterPage {

@@ -1,4 +1,4 @@
-// The rules of registers without HTTP: names, parts, entries, pages.
+// Tests the rules for the names, parts, entries and pages of registers, without HTTP.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

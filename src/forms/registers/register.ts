@@ -1,13 +1,13 @@
 // A data register and its two parts in the configuration service: a definition with an array schema, and the entries. A
-// register without one of them does not exist. Pure.
+// register without one of them does not exist. Pure functions only.
 import { isObject } from '../../service/json-value.ts';
 
 export const registerNamespace = 'data-register';
 export const maxEntries = 10_000;
-/** Of the entries as JSON in UTF-8. */
+/** Size of the entries as JSON in UTF-8. */
 export const maxEntriesBytes = 1_048_576;
 
-/** Letters are ASCII, as in the configuration service; no space at either end. */
+/** Only ASCII letters, as in the configuration service, and no space at either end. */
 export const namePattern = /^[A-Za-z0-9_-](?:[A-Za-z0-9 _-]{0,48}[A-Za-z0-9_-])?$/;
 
 export interface Register {
@@ -17,9 +17,9 @@ export interface Register {
   entries: readonly unknown[];
 }
 
-/** The tenant's entry `data-register:<name>` among the configuration definitions. */
+/** The entry `data-register:<name>` in the tenant's document of configuration definitions. */
 export interface Definition {
-  /** Without an array schema it defines no register. */
+  /** False if the schema is not an array schema. Such a definition defines no register. */
   hasArraySchema: boolean;
   description: string;
   anonymousRead: boolean;
@@ -30,7 +30,7 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** What the configuration service has under a register's name. */
+/** The parts that the configuration service stores for a register's name. */
 export interface Parts {
   definition?: Definition | undefined;
   latest?: Revision | undefined;
@@ -42,14 +42,16 @@ export function toRegister(name: string, description: string, entries: readonly 
   return { namespace: registerNamespace, name, description, entries };
 }
 
-/** The register that the parts make up; undefined if one is missing. */
+/** Combines the parts into a register. Returns undefined if a part is missing. */
 export function registerOf(name: string, parts: Parts): Register | undefined {
   const entries = entriesOf(parts);
   if (!parts.definition?.hasArraySchema || !entries) return undefined;
   return toRegister(name, parts.definition.description, entries);
 }
 
-/** The entries that forms see: of the active revision, else of the latest. Undefined if they are not an array. */
+/**
+ * Returns the entries that forms use: of the active revision, else of the latest. Undefined if they are not an array.
+ */
 export function entriesOf({ latest, active }: Parts): readonly unknown[] | undefined {
   const configuration = (active ?? latest)?.configuration;
   return Array.isArray(configuration) ? configuration : undefined;
@@ -59,13 +61,13 @@ export function definitionKey(name: string): string {
   return `${registerNamespace}:${name}`;
 }
 
-/** A register's definition in the document of all definitions. */
+/** Finds a register's definition in the document that contains all definitions. */
 export function definitionIn(document: unknown, name: string): Definition | undefined {
   const key = definitionKey(name);
   return isObject(document) && Object.hasOwn(document, key) ? parseDefinition(document[key]) : undefined;
 }
 
-/** The definitions with an array schema, by register name. Keys that are not names of registers are left out. */
+/** Returns the definitions with an array schema, by register name. Ignores keys that are not names of registers. */
 export function definitionsIn(document: unknown): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
   for (const [key, value] of isObject(document) ? Object.entries(document) : []) {
@@ -88,8 +90,8 @@ function parseDefinition(value: unknown): Definition {
 }
 
 /**
- * The definition of a new register (draft-07). Its schema accepts strings or objects, so that an update may change from one
- * to the other, but not a mixture. The API never sets `anonymousRead`.
+ * Returns the definition of a new register (draft-07). Its schema accepts an array of strings or an array of objects,
+ * but not a mixture, so that an update can change from one to the other. The API never sets `anonymousRead`.
  */
 export function newDefinition(description: string): Record<string, unknown> {
   const anyOf = [{ items: { type: 'string' } }, { items: { type: 'object' } }];
@@ -97,17 +99,19 @@ export function newDefinition(description: string): Record<string, unknown> {
 }
 
 export interface EntryProblem {
-  /** The index of an entry and names of members below it; empty for all entries. */
+  /** The index of an entry, followed by the names of nested members. Empty if the problem concerns all entries. */
   path: (string | number)[];
   detail: string;
 }
 
 const named = { string: 'a string', object: 'an object' };
 
-/** Enough to see what is wrong. */
+/** Limits the list: this many problems are enough to see what is wrong. */
 const maxProblems = 20;
 
-/** Why entries are refused: they must be all strings or all objects, without reserved members, and within the limits. */
+/**
+ * Lists why entries are rejected: they must be all strings or all objects, without reserved members, within the limits.
+ */
 export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
   if (entries.length > maxEntries) return [{ path: [], detail: `must have at most ${maxEntries} items` }];
   const problems: EntryProblem[] = [];
@@ -126,7 +130,9 @@ export function entryProblems(entries: readonly unknown[]): EntryProblem[] {
   return problems;
 }
 
-/** The path of the first member, at any depth, that the platform's configuration service would not store as it was sent. */
+/**
+ * Returns the path of the first member, at any depth, that the platform's configuration service would change or reject.
+ */
 function reservedMember(value: unknown): string[] | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [name, member] of Object.entries(value)) {
@@ -142,7 +148,7 @@ function kindOf(entry: unknown): 'string' | 'object' | undefined {
   return isObject(entry) ? 'object' : undefined;
 }
 
-/** Bytes of a value as JSON in UTF-8. */
+/** The size of a value as JSON in UTF-8, in bytes. */
 export function sizeOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }

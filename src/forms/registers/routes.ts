@@ -1,5 +1,5 @@
-// Routes of data registers. The checks run in this order: 401, 403, tenant, validation, then the configuration service.
-// Every failure of that service is 502.
+// Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service.
+// Every failure of the configuration service becomes a 502.
 import type { Response } from 'express';
 import { type Answer, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';

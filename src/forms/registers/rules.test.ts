@@ -1,5 +1,5 @@
-// Each rule of "Data register" and each status of each method, over HTTP, against the configuration service that
-// test/support/registers.ts names. Titles quote the rule that they prove.
+// Tests each rule of "Data register" and each status of each method over HTTP, against the configuration service that
+// test/support/registers.ts selects. Test titles quote the rules.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { roleToken } from '../../../test/support/platform.ts';
 import {
@@ -40,14 +40,14 @@ async function definitionOf(name: string): Promise<unknown> {
   return (latest?.configuration as Record<string, unknown> | undefined)?.[`data-register:${name}`];
 }
 
-/** The stored entries: the number of the pinned revision, and all revisions, newest first. */
+/** Returns the number of the pinned revision and all revisions of the entries, newest first. */
 async function historyOf(name: string) {
   const { active } = await backend.configuration.read('data-register', name, place);
   const revisions = await backend.revisions.list('data-register', name, place);
   return { pinned: active?.revision, revisions: revisions.map(({ configuration }) => configuration) };
 }
 
-/** A register whose older revision 0 is pinned. Both revisions contain `strings`. */
+/** Creates a register with two revisions that contain `strings`. The older one, revision 0, is pinned. */
 async function createPinned(): Promise<string> {
   const name = await create();
   await backend.revisions.create('data-register', name, place);

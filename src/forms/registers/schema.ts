@@ -1,9 +1,9 @@
-// The request and response schemas of the register API, and the responses that its routes share. Unknown members are
-// rejected.
+// The request and response schemas of the register API, and the descriptions of responses that its routes share.
+// Requests with unknown members are rejected.
 import { z } from 'zod';
 import { entryProblems, maxEntries, namePattern, registerNamespace } from './register.ts';
 
-/** The path of the list. */
+/** The path of the register collection. */
 export const path = '/form/v1/registers';
 
 export const refusals = {
@@ -38,7 +38,7 @@ const description = z
 const entriesDescription =
   'All strings or all objects; at most 10,000 and 1 MiB of JSON. No member is named `_bsontype` or begins with `META_`';
 
-/** For the OpenAPI document only: the actual validation is faster and names the invalid item. */
+/** Appears only in the OpenAPI document. The actual validation is faster and names the invalid item. */
 const entriesShape = z
   .union([z.array(z.string()), z.array(z.record(z.string(), z.unknown()))])
   .meta({ description: entriesDescription, examples: [example.entries] });
@@ -84,7 +84,7 @@ const tenantId = z
 
 export const tenantQuery = z.object({ tenantId });
 
-/** The cursor of a page is the name before it, so it stays valid while registers are created and deleted. */
+/** Encodes the last name of a page. The cursor stays valid while registers are created and deleted. */
 export function encodeCursor(lastName: string): string {
   return Buffer.from(JSON.stringify([lastName])).toString('base64url');
 }

@@ -1,5 +1,5 @@
-// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few calls
-// as the contract allows; changes.ts decides their order. Only reads for anonymous callers are cached.
+// Reads and writes registers in the configuration service, with the service's own account. Each method makes as few
+// calls as the contract allows. changes.ts decides the order of the calls. Only `readOpen` uses a cache.
 import type { Configuration } from '../../platform/configuration.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -15,19 +15,19 @@ import {
 } from './register.ts';
 import type { RegisterPage } from './register-page.ts';
 
-/** The tenant and the request of a call. */
+/** The tenant that a call concerns, and the trace of the request that causes it. */
 export interface CallContext {
   tenantId: string;
   /** W3C trace context. */
   traceparent?: string | undefined;
-  /** Milliseconds for each call; default: the platform client's limit. */
+  /** Milliseconds for each call. The default is the platform client's timeout. */
   timeoutMs?: number | undefined;
 }
 
-/** Every failure is a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
+/** Throws every failure as a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
-/** The document of all definitions of a tenant. */
+/** Names the configuration that contains all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
 export function createRegisterStore(configuration: Configuration) {
@@ -53,8 +53,8 @@ function createReads(configuration: Configuration) {
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
 
     /**
-     * For anonymous callers. Undefined unless the definition, which is at most 5 minutes old, lets anyone read. Only for
-     * an open register, the entries are read as well.
+     * Reads the entries for a caller without a role. Returns undefined unless the definition, which is at most 5
+     * minutes old, allows anonymous reads. Does not read the entries of a closed register.
      */
     readOpen: (name: string, context: CallContext): Promise<readonly unknown[] | undefined> =>
       asked(async () => {
@@ -67,36 +67,36 @@ function createReads(configuration: Configuration) {
 }
 
 function createWrites(configuration: Configuration) {
-  // Objects merge one level deep, so a retry changes nothing.
+  // The service merges objects one level deep, so the call is idempotent.
   const updateDefinition = (name: string, definition: Record<string, unknown>, context: CallContext) =>
     asked(() => configuration.update(...home, { [definitionKey(name)]: definition }, { ...context, idempotent: true }));
 
   return {
-    /** Replaces the entries of the latest revision: an update would append. */
+    /** Replaces the entries of the latest revision. An update would append them. */
     writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, context)),
 
     pin: (name: string, revision: number, context: CallContext) =>
       asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
-    /** For a register without a definition: the service would merge the two. */
+    /** Writes the definition of a register that has none. The service would merge it with an existing definition. */
     define: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, newDefinition(description), context),
 
-    /** Keeps the rest of the definition, such as `anonymousRead` and the schema: the service merges. */
+    /** Changes only the description. The service merges it, so `anonymousRead` and the schema are kept. */
     describe: (name: string, description: string, context: CallContext) =>
       updateDefinition(name, { description }, context),
 
     removeDefinition: (name: string, context: CallContext) =>
       asked(() => configuration.deleteProperty(...home, definitionKey(name), context)),
 
-    /** With all revisions and the pin. */
+    /** Removes the entries with all revisions and the pin. */
     removeEntries: (name: string, context: CallContext) =>
       asked(() => configuration.remove(registerNamespace, name, context)),
   };
 }
 
-/** Rejections that are the client's fault. Any other 4xx is a fault between the two services. */
+/** Statuses for an invalid request of the client. Any other 4xx is a fault between the two services. */
 const rejections = new Set([400, 409, 413, 422]);
 
 async function asked<T>(calls: () => Promise<T>): Promise<T> {
@@ -108,7 +108,8 @@ async function asked<T>(calls: () => Promise<T>): Promise<T> {
       const reason = error.rejection === undefined ? '.' : `: ${error.rejection}`;
       throw new Problem('invalid-request', `The configuration service rejected the request${reason}`, { cause: error });
     }
-    // For the client, an open circuit, a timeout and a refused token are the same failure.
+    // Clients cannot act differently on an open circuit, a timeout or a refused token, so all of them get the same
+    // Problem.
     const detail = 'The configuration service failed or denied access.';
     throw new Problem('dependency-failed', detail, { cause: error, headers: error.headers });
   }
