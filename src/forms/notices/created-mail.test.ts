@@ -31,7 +31,7 @@ async function submit(id: string): Promise<void> {
 const mails = (address: string, subject: RegExp) =>
   forms.platform.mailbox.messages().filter((mail) => mail.to.includes(address) && subject.test(mail.subject));
 
-/** Expects so many mails about created drafts, once all of these drafts' events were accepted and a later mail has come. */
+/** Expects this number of mails about created drafts, after their events were accepted and a later mail has arrived. */
 async function expectCreatedMails(address: string, ids: string[], count: number): Promise<void> {
   const accepted = async () => {
     const sql = `SELECT count(*)::int FROM outbox WHERE kind = 'form-created' AND accepted IS NOT NULL AND form_id = ANY($1)`;
