@@ -23,7 +23,8 @@ export interface FormsRoutesOptions {
 }
 
 const name = 'Form service';
-const description = 'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
+const description =
+  'Draft forms for applicants with and without an account, one-time codes for them, and data registers.';
 
 export function formsRoutes({ about, forms, quarantine, registers }: FormsRoutesOptions): Route[] {
   const routes = [
