@@ -21,7 +21,7 @@ export interface Client {
   keycloakLogout: boolean;
   /** Deprecated; only its path is used. */
   authCallbackUrl?: string | undefined;
-  /** Begins with `openid`. */
+  /** Scope names, of which the first is `openid`. */
   scope: string[];
   prompt?: string | undefined;
   idpHint?: string | undefined;
@@ -55,7 +55,7 @@ const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
   .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
-  // RFC 6749 section 3.3
+  // The characters of scope names (RFC 6749 section 3.3).
   .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
 const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));

@@ -12,7 +12,7 @@ import { createRegistrationStore } from './registration-store.ts';
 import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 
 export interface ClientsOptions extends Foundation {
-  /** For calls to the identity provider. */
+  /** HTTP agent for calls to the identity provider. */
   agent: Dispatcher;
   /** Connections for changes of registrations, which hold one during calls to the identity provider. */
   changePool: pg.Pool;

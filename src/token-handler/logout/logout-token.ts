@@ -87,7 +87,7 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,
-      // Section 2.4
+      // Section 2.4 requires these claims.
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
     // Section 2.4 recommends logout+jwt, which Keycloak sends. Other identity providers send JWT or no type.

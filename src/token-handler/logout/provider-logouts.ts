@@ -12,7 +12,7 @@ export interface ProviderLogout {
   clientId: string;
   /** Session id at the identity provider. Without it, all sessions of the person end. */
   sid?: string | undefined;
-  /** Subject */
+  /** Subject of the person; without it, `sid` is set. */
   sub?: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
   return {
     /** Ends the sessions that the logout names. Returns how many were live, or `used` if the token was used before. */
     async end(logout: ProviderLogout): Promise<number | 'used'> {
-      // Section 2.6, step 9
+      // Section 2.6, step 9: a token with a recently used `jti` is rejected.
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
       // Set before the search, so that a concurrent sign-in sees the mark or has stored its session already.
       await marks.raise(endMark(logout), clock().getTime(), memory);

@@ -113,7 +113,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
         options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
-        // Section 2.8
+        // Section 2.8 of the protocol defines this response.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },

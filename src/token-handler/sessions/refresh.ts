@@ -51,7 +51,7 @@ export class Refresher {
   readonly #now: () => number;
   readonly #attempts = new Map<string, Promise<void>>();
   readonly #waits = new Map<string, Promise<string>>();
-  /** Why no attempt starts at the moment, by the handle of the session. */
+  /** Sessions for which no attempt starts at the moment, by handle, with the reason. */
   readonly #pauses: LRUCache<string, 'unused' | 'client-refused'>;
   /** Intents of this replica, by session, whose claim the store did not confirm. Their refresh token was not sent. */
   readonly #unconfirmed = new LRUCache<string, string>({ max: most });

@@ -28,7 +28,7 @@ export interface Session {
   /** Origin of the callbackUrl, which is the site on which the person signed in. */
   site: string;
   callbackUrl: string;
-  /** Milliseconds since 1970, like every time here. */
+  /** Milliseconds since 1970, like every time in this file. */
   created: number;
   absoluteExpiry: number;
   /** Key of the HMAC that is the CSRF token. */
@@ -39,7 +39,7 @@ export interface Session {
 
 export interface TokenSet {
   accessToken: string;
-  /** When the access token was received. */
+  /** Time at which the access token was received. */
   accessIssued: number;
   accessExpiry: number;
   /** Absent if no refresh token was issued, or if the last one may have been used and must not be sent again. */
@@ -55,7 +55,7 @@ export interface TokenSet {
 export interface SessionState {
   /** Counts the changes of the token set. */
   version: number;
-  /** When the session ends even if requests keep coming. */
+  /** Time at which the session ends even if requests keep coming. */
   limit: number;
   /** Time of the last recorded request. */
   touched: number;
@@ -65,9 +65,9 @@ export interface SessionState {
 
 /** Durations in milliseconds. */
 export interface SessionLimits {
-  /** From sign-in, regardless of requests. */
+  /** Longest time from the sign-in to the end of the session, regardless of requests. */
   maxAge: number;
-  /** From the last request. */
+  /** Time from the last request to the end of the session. */
   idle: number;
 }
 

@@ -96,7 +96,7 @@ interface SealedAttempt {
 interface AttemptStore {
   /** Stores an attempt, and removes the browser's oldest attempts beyond the limit. */
   add(browser: string, id: string, attempt: Required<SealedAttempt>): Promise<void>;
-  /** Only the first caller gets the secret. */
+  /** Returns an attempt and removes its secret, so that only the first caller receives the secret. */
   take(browser: string, id: string): Promise<SealedAttempt | undefined>;
 }
 

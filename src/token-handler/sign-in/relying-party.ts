@@ -161,7 +161,7 @@ function isNeverSent(error: unknown): boolean {
 function refreshFailure(error: unknown, state: ExchangeState): Exclude<RefreshOutcome['kind'], 'refreshed'> {
   if (state === 'unsent') return 'unused';
   if (state === 'sent') return 'unknown';
-  // RFC 6749 section 5.2
+  // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return 'refused';
   if (isUnknownClient(error)) return 'client-refused';
   // After any other complete error response the token is unused. After an invalid success response it may be used.

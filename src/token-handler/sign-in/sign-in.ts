@@ -29,7 +29,7 @@ function pathOf(url: string): string {
   return url.slice(url.indexOf('/', url.indexOf('//') + 2));
 }
 
-/** Returns the deprecated fallback: the path of the configured URL, whatever it is, on the host of the request. */
+/** Returns the deprecated fallback: the path of the configured URL, on the host of the request. Allows every path. */
 export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, host: string): string {
   return `${protocol}://${host}${new URL(authCallbackUrl).pathname}`;
 }

@@ -9,7 +9,7 @@ import { connectionNames } from './request-headers.ts';
 export type ResponseHeaders = Record<string, string | string[]>;
 
 const dropped = new Set([
-  // RFC 9110 section 7.6.1
+  // Hop-by-hop headers (RFC 9110 section 7.6.1).
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -120,7 +120,7 @@ function checkResponse(status: number, headers: IncomingHttpHeaders, request: In
     throw new Error('the upstream sent too many informational responses');
 }
 
-/** RFC 6455 section 4.1 */
+/** True if the response's headers switch to the WebSocket protocol (RFC 6455 section 4.1). */
 function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolean {
   return String(upgrade).toLowerCase() === 'websocket' && connectionNames(String(connection))?.has('upgrade') === true;
 }
