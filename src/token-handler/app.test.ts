@@ -1,4 +1,4 @@
-// The token handler's route table, API documentation, health and metrics.
+// Tests the token handler's route table, API documentation, health and metrics.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { tokenHandlerApiRoutes } from '../../test/rules/route-tables.ts';
 import { accessibilityViolations, launchChromium } from '../../test/support/chromium.ts';

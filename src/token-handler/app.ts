@@ -1,5 +1,5 @@
-// The token handler's route table and request listener. Every route is served under /token-handler/v1 and, for frontends
-// whose proxy does not rewrite, under /token-handler. Requests for targets go to the proxy, all others to Express.
+// The token handler's route table and request listener. Every route is served under /token-handler/v1 and, for
+// frontends whose proxy does not rewrite paths, under /token-handler. Requests for targets bypass Express.
 import type { RequestListener } from 'node:http';
 import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
@@ -92,7 +92,7 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   };
 }
 
-/** What `GET /health` checks: the platform's services, the database and Redis. */
+/** Returns the checks of `GET /health`: the platform's services, the database and Redis. */
 function healthChecks({ config, platform, redis, urns }: TokenHandler) {
   return {
     ...platformHealthChecks(platform, urns, [clientsNamespace, clientsName]),
@@ -110,7 +110,7 @@ function administratorGuards({ config, platform, urns, log, metrics, clock }: To
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 
-/** Express's router and body handling cost more than the proxy itself, so requests for targets bypass them. */
+/** Requests for targets bypass Express, because its router and body handling cost more than the proxy itself. */
 export function createTokenHandlerListener(tokenHandler: TokenHandler): RequestListener {
   const { config, log, metrics, targets } = tokenHandler;
   const common = { log, metrics, trustedProxies: config.TRUSTED_PROXIES };

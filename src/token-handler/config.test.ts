@@ -1,4 +1,4 @@
-// The token handler's configuration.
+// Tests the token handler's configuration.
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../service/operations/config.ts';

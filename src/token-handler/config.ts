@@ -1,4 +1,4 @@
-// The token handler's configuration, read from the environment. All problems are reported together.
+// Defines the token handler's configuration, which is read from the environment. One error reports all problems.
 import { z } from 'zod';
 import { platformFields } from '../platform/platform-fields.ts';
 import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '../service/operations/config.ts';

@@ -1,4 +1,4 @@
-// What the modules of a token handler are built from.
+// The dependencies that all modules of a token handler share.
 import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
 import type { Clock } from '../service/clock.ts';
@@ -20,6 +20,6 @@ export interface Foundation {
   addresses: ProviderAddresses;
   keys: KeyRing;
   pool: pg.Pool;
-  /** Undefined: sessions are kept in memory. */
+  /** Undefined if sessions are kept in memory. */
   redis: Redis | undefined;
 }

@@ -1,4 +1,4 @@
-// The token handler's process.
+// Entry point of the token handler's process.
 import { runService } from '../service/operations/run-service.ts';
 import { configSchema } from './config.ts';
 import { startTokenHandler } from './start.ts';

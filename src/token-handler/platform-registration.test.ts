@@ -1,4 +1,4 @@
-// Whether the platform's services accept the registration.
+// Tests that the platform's services would accept the registration.
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { registered } from './platform-registration.ts';

@@ -1,5 +1,5 @@
-// What the token handler registers at the platform: the schema of the client configuration, its role and its event.
-// Registration runs in the background at startup and delays nothing.
+// Defines the configuration schema, role and event that the token handler registers at the platform. Registration runs
+// in the background and does not delay the startup.
 import type { Registered } from '../platform/registration.ts';
 import { clientRegistered } from './clients/registrar.ts';
 
@@ -49,13 +49,14 @@ function misspelt(name: string): string {
 }
 
 /**
- * A client (draft-07). It sets no defaults, because the configuration service would write them into what a tenant stored.
- * Unknown fields are allowed, because clients of the older platform have more, unless they look misspelt.
+ * Schema of a client (draft-07). It sets no defaults, because the configuration service would write them into the
+ * tenant's document. It allows unknown fields, because clients of the older platform have more, and rejects only those
+ * whose name looks like a misspelt known name.
  */
 const clientSchema = {
   type: 'object',
   properties: fields,
-  // Short names resemble each other by accident.
+  // Short names are not checked for misspellings: too many valid names differ from them by one letter.
   patternProperties: Object.fromEntries(
     Object.keys(fields)
       .filter((name) => name.length > 4)

@@ -1,5 +1,5 @@
-// Another URN prefix changes every URN: of the service itself, its role, tenants, targets without prefix, and the platform's
-// own upstreams.
+// Tests that URN_PREFIX changes every URN: those of the service, its role, tenants, targets without prefix and the
+// platform's upstreams.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess } from '../../test/support/access.ts';
 import { startTestPlatform, type TestPlatform } from '../../test/support/platform.ts';
@@ -50,7 +50,7 @@ it('URN_PREFIX determines the URN of a target without prefix, and the platform n
   const list = async () => (await handler.api('/clients', { token })).body as { id: string; targets: unknown[] }[];
   const [web] = await list();
   expect(web?.targets[0]).toEqual({ id: 'directory-service', upstream: 'urn:ads:platform:directory-service' });
-  // A URN of another platform: an invalid client.
+  // The client `foreign` is invalid, because its target is a URN of another platform.
   const foreign = { targets: [{ id: 'x', upstream: 'urn:example:platform:configuration-service:v2' }] };
   await handler.configure({ web: {}, foreign });
   expect((await list()).map(({ id }) => id)).toEqual(['web']);

@@ -1,4 +1,4 @@
-// Where calls to the identity provider go, regardless of the hosts in its responses.
+// Tests that calls go to the configured address of the identity provider, whatever hosts its responses name.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultServer, startFaultServer } from '../../test/support/fault-server.ts';
 import { createProviderAddresses } from './provider-addresses.ts';

@@ -1,17 +1,18 @@
-// The addresses of the identity provider: the public one, which tokens and browsers see, and the one that this process
-// calls. It returns no URL outside the identity provider, because the requests carry secrets.
+// Translates between the public address of the identity provider, which tokens and browsers use, and the address that
+// this process calls. Never returns a URL outside the identity provider, because the requests carry secrets.
 
 export interface ProviderAddresses {
-  /** The issuer of the realm's tokens, and the base of its discovery. */
+  /** Returns the issuer of the realm's tokens, which is also the base URL of the realm's discovery document. */
   issuer(realm: string): URL;
   /**
-   * The same resource at the address that this process calls. Only the path counts, because an identity provider may name
-   * itself by the host of the request. Throws TypeError for a URL outside the identity provider.
+   * Returns the URL of the same resource at the address that this process calls. Compares paths only, because an
+   * identity provider may copy the host of a request into its URLs. Throws TypeError for a URL outside the identity
+   * provider.
    */
   rebase(url: string): URL;
-  /** `fetch` for OpenID libraries, which call the URLs of discovery: rebased, and without following redirects. */
+  /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
   fetch(url: string, options: RequestInit): Promise<Response>;
-  /** Whether one of the addresses is http, as on one machine or inside a cluster. */
+  /** True if one of the addresses is http, as on one machine or inside a cluster. */
   readonly insecure: boolean;
 }
 
@@ -38,7 +39,7 @@ export function createProviderAddresses(options: {
   };
 }
 
-/** The path without trailing slash: empty at the root of the host. */
+/** Returns the path without trailing slashes; empty for the root of the host. */
 function rootOf(url: URL): string {
   return url.pathname.replace(/\/+$/, '');
 }

@@ -1,4 +1,4 @@
-// Starts a token handler from its configuration: builds its modules from top to bottom, serves, and drains on close.
+// Starts a token handler from its configuration: builds its modules and serves requests. Closing it drains them first.
 import { join } from 'node:path';
 import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform } from '../platform/platform.ts';
@@ -42,7 +42,7 @@ export interface StartOptions {
   startup?: Partial<StartupPace>;
 }
 
-/** Builds the modules; nothing listens yet. Throws ConfigError for an invalid `DIR_…` override or session store. */
+/** Builds the modules without listening. Throws ConfigError for an invalid `DIR_…` override or session store. */
 async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler> {
   const { config, log, env, pace, clock = systemClock } = options;
   const metrics = createMetrics();

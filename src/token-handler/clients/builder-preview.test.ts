@@ -1,4 +1,4 @@
-// The core client builder-preview, which is written at startup.
+// Tests that the core client builder-preview is written at startup.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';

@@ -1,5 +1,5 @@
-// Writes the core client builder-preview, as BUILDER_APP_URL defines it, to the core configuration, and changes no other
-// client.
+// Writes the core client builder-preview, whose addresses come from BUILDER_APP_URL, to the core configuration. Changes
+// no other client.
 import { isDeepStrictEqual } from 'node:util';
 import type { Configuration } from '../../platform/configuration.ts';
 import { builderPreview, builderPreviewId, clientsName, clientsNamespace } from '../../service/clients/client-rules.ts';
@@ -20,7 +20,7 @@ export async function writeBuilderPreview(builderUrl: string, options: BuilderPr
   const document = isObject(latest?.configuration) ? latest.configuration : {};
   const present = isObject(document.clients) ? document.clients[builderPreviewId] : undefined;
   if (isDeepStrictEqual(present, wanted)) return;
-  // Replaces this client only, so a retry changes nothing.
+  // Replaces this client only, so the update is idempotent.
   const update = { clients: { [builderPreviewId]: wanted } };
   await configuration.update(clientsNamespace, clientsName, update, { core: true, idempotent: true });
   log.info({ client: builderPreviewId, before: present ?? null, after: wanted }, 'core client written');

@@ -1,5 +1,5 @@
-// Reads the clients of a tenant from the configuration service: its own and those of core. A tenant cannot change or
-// replace a core client. An invalid entry is left out, logged and counted, and does not affect the others.
+// Reads a tenant's clients and the core clients from the configuration service. A tenant cannot change or replace a
+// core client. An invalid entry is omitted, logged and counted, and does not affect other entries.
 import prom from 'prom-client';
 import type { Configuration } from '../../platform/configuration.ts';
 import type { Revision } from '../../platform/configuration-answers.ts';
@@ -13,11 +13,11 @@ import type { Urns } from '../../service/urn.ts';
 import { type Client, type ParsedClient, parseClient } from './client.ts';
 
 export interface ClientCatalog {
-  /** Core clients and the tenant's own, by id. Throws PlatformError if the configuration service fails. */
+  /** Lists core clients and the tenant's clients, sorted by id. Throws PlatformError if the service fails. */
   list(tenant: Tenant): Promise<Client[]>;
   /**
-   * Undefined if the tenant has no such client. Reads are cached for at most 5 minutes, because targets grant
-   * permission. Throws PlatformError.
+   * Returns undefined if the tenant has no such client. Caches reads for at most 5 minutes, because the targets of a
+   * client grant permissions. Throws PlatformError.
    */
   find(tenant: Pick<Tenant, 'id'>, clientId: string): Promise<Client | undefined>;
 }
@@ -30,7 +30,7 @@ export interface CatalogOptions {
   metrics: Metrics;
 }
 
-/** Entries of one document by id; undefined for an invalid entry. */
+/** The clients of one document by id. The value is undefined for an invalid entry. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
 /** Throws Problem `not-found` if the tenant has no such client. */
@@ -47,7 +47,7 @@ export async function requireClient(
 export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   const { configuration, urns, allowInsecureRedirectUris } = options;
   const report = createReport(options);
-  // The cache keeps the object of an unchanged document (platform/cache.ts), so each document is parsed once.
+  // The platform's cache returns the same object for an unchanged document, so each document is parsed once.
   const parsedDocuments = new WeakMap<Revision, Entries>();
 
   async function read(place: { core: true } | { tenantId: string }): Promise<Entries> {
@@ -75,14 +75,14 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
     },
     async find(tenant, clientId) {
       const core = await read({ core: true });
-      // An id that core uses belongs to core, even if the entry there is invalid.
+      // A tenant cannot use an id of a core client, even if the core entry is invalid.
       if (core.has(clientId)) return core.get(clientId);
       return (await read({ tenantId: tenant.id })).get(clientId);
     },
   };
 }
 
-/** The entries of the property `clients`, and those at the top level whose ids are not in it. */
+/** Returns the entries of the property `clients`, and the top-level entries whose ids `clients` does not contain. */
 function rawEntries(document: unknown): Map<string, unknown> {
   const top = new Map(Object.entries(isObject(document) ? document : {}));
   const grouped = top.get('clients');

@@ -1,12 +1,12 @@
-// The metadata with which a client is registered at the identity provider: pure.
+// Builds the metadata with which a client is registered at the identity provider. Pure functions only.
 import { rootsOf } from '../../service/clients/redirect-uri.ts';
 import type { Client } from './client.ts';
 
 export type ClientMetadata = ReturnType<typeof clientMetadata>;
 
 /**
- * RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout 1.0 section 2.2.
- * `publicUrl`: the base at which the identity provider reaches this token handler.
+ * Returns metadata of RFC 7591 section 2, OpenID Connect RP-Initiated Logout 1.0 section 3.1 and Back-Channel Logout
+ * 1.0 section 2.2. `publicUrl` is the base URL at which the identity provider reaches this token handler.
  */
 export function clientMetadata(
   client: Pick<Client, 'id' | 'keycloakLogout'>,

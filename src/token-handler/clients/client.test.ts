@@ -1,4 +1,4 @@
-// How a client is read from its configuration.
+// Tests parsing a client from its configuration.
 import { describe, expect, it } from 'vitest';
 import { parseClient } from './client.ts';
 

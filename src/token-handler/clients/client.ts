@@ -1,5 +1,5 @@
-// A client, and how it is read from the configuration: pure. The problems of an invalid entry name fields and never quote
-// values.
+// Defines a client and parses it from the configuration. The problems of an invalid entry name fields and never quote
+// values. Pure functions only.
 import { z } from 'zod';
 import { clientIdPattern, upstreamUrn } from '../../service/clients/client-rules.ts';
 import { redirectUriProblem } from '../../service/clients/redirect-uri.ts';
@@ -21,7 +21,7 @@ export interface Client {
   keycloakLogout: boolean;
   /** Deprecated; only its path is used. */
   authCallbackUrl?: string | undefined;
-  /** Begins with `openid`. */
+  /** Scope names, of which the first is `openid`. */
   scope: string[];
   prompt?: string | undefined;
   idpHint?: string | undefined;
@@ -37,7 +37,7 @@ export interface ClientRules {
   core: boolean;
 }
 
-/** `field` is one of a few names, so it can label a metric. */
+/** `field` has few different values, so it can label a metric. */
 export interface ClientProblem {
   field: string;
   detail: string;
@@ -55,7 +55,7 @@ const scopes = z
   .union([z.string().transform((text) => text.split(' ')), z.array(z.string())])
   .nullish()
   .transform((items) => [...new Set(['openid', ...(items ?? []).filter((item) => item !== '')])])
-  // RFC 6749 section 3.3
+  // The characters of scope names (RFC 6749 section 3.3).
   .refine((items) => items.every((item) => /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(item)), 'must contain scope names only');
 
 const landing = optional(z.string().refine(isLanding, 'must be a path, or an http or https URL without credentials'));
@@ -90,7 +90,7 @@ function clientSchema({ urnPrefix, allowInsecureRedirectUris }: ClientRules, key
   });
 }
 
-/** Reads the entry with this key. */
+/** Parses the entry with this key. */
 export function parseClient(key: string, entry: unknown, rules: ClientRules): ParsedClient {
   if (!clientIdPattern.test(key))
     return { problems: [{ field: 'id', detail: 'must be 1 to 50 letters, digits, spaces, hyphens and underscores' }] };
@@ -98,7 +98,7 @@ export function parseClient(key: string, entry: unknown, rules: ClientRules): Pa
   const parsed = schema.safeParse(entry);
   if (!parsed.success) return { problems: parsed.error.issues.map(describe) };
   const client = { ...parsed.data, name: parsed.data.name ?? key, core: rules.core };
-  // Clients of the older platform may have more fields, so unknown ones are accepted. One may be misspelt.
+  // Accepts unknown fields, because clients of the older platform have more, but reports them: one may be misspelt.
   const unknownFields = Object.keys(entry as object).filter((field) => !(field in schema.shape));
   return { client, unknownFields };
 }
@@ -108,7 +108,7 @@ function describe(issue: z.core.$ZodIssue): ClientProblem {
   return { field: typeof field === 'string' ? field : 'entry', detail: issue.message };
 }
 
-/** An array of targets, or a map by id. A plain text names a platform service, and is both id and upstream. */
+/** Accepts an array of targets, or a map by id. A text is the upstream; in an array it is the id, too. */
 function targetsSchema(urnPrefix: string) {
   const upstream = z.string().transform((text, context) => {
     const urn = upstreamUrn(text, urnPrefix);
@@ -134,7 +134,7 @@ function targetsSchema(urnPrefix: string) {
 
 function isLanding(text: string): boolean {
   if (/[\s\p{Cc}\\]/u.test(text)) return false;
-  // `//host` is on another origin (RFC 3986 section 4.2).
+  // `//host` refers to another origin (RFC 3986 section 4.2).
   if (text.startsWith('/')) return !text.startsWith('//');
   if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return false;
   const { username, password } = new URL(text);

@@ -1,4 +1,4 @@
-// Builds everything about clients in one process: their catalogue, their registrations, and the background work for both.
+// Builds the catalogue of clients, their registrations, and the background work for both.
 import type pg from 'pg';
 import type { Dispatcher } from 'undici';
 import { builderPreviewId } from '../../service/clients/client-rules.ts';
@@ -12,9 +12,9 @@ import { createRegistrationStore } from './registration-store.ts';
 import { startUpkeep, type UpkeepPace } from './upkeep.ts';
 
 export interface ClientsOptions extends Foundation {
-  /** For calls to the identity provider. */
+  /** HTTP agent for calls to the identity provider. */
   agent: Dispatcher;
-  /** A change of a registration holds its connection during calls to the identity provider. */
+  /** Connections for changes of registrations, which hold one during calls to the identity provider. */
   changePool: pg.Pool;
   pace: Partial<UpkeepPace> | undefined;
 }

@@ -25,7 +25,7 @@ const keepCompiled = import.meta.resolve('../../../test/support/keep-compiled.ts
 let access: TracedAccess;
 let proxy: FaultProxy;
 let platform: TestPlatform;
-/** Its upkeep is paused, so that leftovers of the killed process stay until a replica starts. */
+/** A token handler whose upkeep is paused, so that leftovers of the killed process stay until a replica starts. */
 let handler: TestTokenHandler;
 let token: string;
 let victim: { child: ChildProcess; url: string };
@@ -54,7 +54,7 @@ beforeEach(async () => {
   expect((await handler.register('permits-web')).status).toBe(200);
   before = await stored();
   victim = await startVictim();
-  // Fills the caches, so that the next calls to the identity provider are those of the step.
+  // Fills the caches, so that the next calls to the identity provider belong to the tested step.
   await call(`${victim.url}/token-handler/v1/clients`, { token });
   await proxy.heal();
 });
@@ -102,7 +102,7 @@ async function stored(): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Starts another replica ten minutes later, which finishes the work. Returns its warnings about clients. */
+/** Starts a replica whose clock is ten minutes ahead, which completes the work. Returns its warnings about clients. */
 async function recover(): Promise<string[]> {
   const log = captureLog();
   const replica = await handler.startReplica({ clock: () => new Date(Date.now() + 600_000), log });
@@ -115,11 +115,11 @@ async function recover(): Promise<string[]> {
   return log.lines().flatMap(({ level, client, msg }) => (level === 'warn' && client ? [String(msg)] : []));
 }
 
-/** Blocks writes to the registrations, but no reads, until the returned function is called. */
+/** Blocks writes to the registrations, but not reads, until the returned function is called. */
 async function holdWrites(): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: handler.databaseUrl });
   await client.connect();
-  // A failed test must not block the next one.
+  // Set first, so that a failed test does not block the next one.
   release = () => client.end();
   await client.query('BEGIN; LOCK TABLE client_registrations IN SHARE MODE');
   return release;

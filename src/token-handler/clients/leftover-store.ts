@@ -1,6 +1,6 @@
-// What registrations leave to be done: clients to delete, events to send, attempts that did not end, and secrets sealed
-// under an old key. Claiming a row postpones its next attempt, so pods share the work, a crash loses none, and no
-// transaction is open during a call. A quarantined row waits until infinity.
+// Stores the work that registrations leave behind: clients to delete, events to send, interrupted attempts, and secrets
+// sealed with an old key. A claim postpones the next attempt of a row, so pods share the work, a crash loses no row,
+// and no transaction is open during a call. A quarantined row has `not_before` set to infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -26,11 +26,11 @@ interface Leftover {
   id: string;
   tenantId: string;
   attempts: number;
-  /** Attempts that were refused because of the row itself. */
+  /** Number of attempts that were refused because of the row's content. */
   refusals: number;
 }
 
-/** Its token is sealed. */
+/** A client to delete at the identity provider. The registration access token is sealed. */
 export type Deletion = Leftover &
   Pick<Registration, 'clientId' | 'realm' | 'oidcClientId' | 'registrationAccessToken' | 'registrationClientUri'>;
 
@@ -42,7 +42,7 @@ export interface PendingEvent extends Leftover {
 
 export interface Claim {
   now: Date;
-  /** When the row may be claimed again, unless it was settled before. */
+  /** Time at which the row may be claimed again, unless it is done or postponed by then. */
   until: Date;
   limit: number;
 }
@@ -65,7 +65,7 @@ const columns = {
   deletion: deletionColumns,
   event: 'id, tenant_id AS "tenantId", name, payload, created, attempts, refusals',
 };
-/** A registered client is never deleted. */
+/** Conditions for claiming a row. A client that is still registered is never deleted. */
 const conditions = {
   deletion: `NOT EXISTS (SELECT FROM client_registrations r
     WHERE r.tenant_id = t.tenant_id AND r.oidc_client_id = t.oidc_client_id)`,
@@ -91,12 +91,12 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const sql = `WITH done AS (DELETE FROM ${tables[kind]} WHERE id = $1) DELETE FROM quarantine WHERE kind = $2 AND item = $3`;
       await pool.query(sql, [id, quarantineKind(kind), id]);
     },
-    /** `refusals`: including the last attempt. */
+    /** Postpones the row. `refusals` includes the last attempt. */
     async retry(kind: LeftoverKind, id: string, { notBefore, refusals }: { notBefore: Date; refusals: number }) {
       const sql = `UPDATE ${tables[kind]} SET not_before = $2, refusals = $3 WHERE id = $1`;
       await pool.query(sql, [id, notBefore, refusals]);
     },
-    /** Not claimed again until it is released. */
+    /** Quarantines the row, so that it is not claimed again until it is released. */
     async quarantine(kind: LeftoverKind, row: Deletion | PendingEvent, cause: QuarantineCause, now: Date) {
       const { id: item, tenantId, attempts } = row;
       const about: Record<string, string> =
@@ -106,7 +106,7 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
         await putInQuarantine(client, [{ kind: quarantineKind(kind), item, tenantId, about, attempts, ...cause }], now);
       });
     },
-    /** Numbers of rows that are neither done nor quarantined. */
+    /** Returns the numbers of rows that are neither done nor quarantined. */
     async pending(): Promise<Record<LeftoverKind, number>> {
       const count = (kind: LeftoverKind) =>
         `(SELECT count(*)::int FROM ${tables[kind]} WHERE not_before < 'infinity') AS ${kind}`;
@@ -114,15 +114,15 @@ export function createLeftoverStore({ pool, keys }: { pool: pg.Pool; keys: KeyRi
       const { rows } = await pool.query<Record<LeftoverKind, number>>(sql);
       return rows[0] ?? { deletion: 0, event: 0 };
     },
-    /** Removes and returns the attempts that started before a moment, so that only one pod gets each. */
+    /** Removes and returns the attempts that started before `before`. Each attempt is returned to one pod only. */
     async takeLostAttempts(before: Date) {
       const sql = `DELETE FROM registration_attempts WHERE started < $1
         RETURNING tenant_id AS tenant, client_id AS client, realm, started`;
       return (await pool.query<{ tenant: string; client: string; realm: string; started: Date }>(sql, [before])).rows;
     },
     /**
-     * Seals again what is sealed under another key than the current one, at most 1,000 rows of each table. `unreadable`:
-     * sealed under a key that is not in the ring.
+     * Seals secrets with the current key that are sealed with another one, at most 1,000 rows of each table. Counts as
+     * `unreadable` the rows whose key is not in the ring.
      */
     reseal: () => reseal(pool, keys),
   };
@@ -140,7 +140,7 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
     current,
   );
   const work = [
-    // A row that has changed since is sealed under the current key already.
+    // Does nothing for a row that has changed since, because the change has sealed it with the current key.
     ...registrations.map((row) => () => saveRegistration(pool, keys, openRegistration(keys, row), 0)),
     ...deletions.map((row) => async () => {
       const sealed = sealToken(keys, row, openToken(keys, row));
@@ -160,10 +160,10 @@ async function reseal(pool: pg.Pool, keys: KeyRing) {
   return result;
 }
 
-/** So many that the first refusal after a release quarantines the row again. */
+/** Greater than any limit of refusals, so that the first refusal after a release quarantines the row again. */
 const spentRefusals = 1_000;
 
-/** The quarantine of the token handler's database. A release makes rows due immediately. */
+/** Returns the quarantine of the token handler's database. A release makes rows due immediately. */
 export function createLeftoverQuarantine({ pool, clock }: { pool: pg.Pool; clock: Clock }): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),

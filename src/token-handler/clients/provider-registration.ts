@@ -1,5 +1,5 @@
-// Registers, changes and deletes clients at the identity provider: RFC 7591 by openid-client, RFC 7592 by plain requests.
-// It reports the outcome of a call as exactly as it is known, sends no change twice, and stores nothing.
+// Registers clients at the identity provider (RFC 7591, with openid-client), and changes and deletes them (RFC 7592,
+// with plain requests). Distinguishes calls that failed from calls whose outcome is unknown. Never repeats a change.
 import * as oidc from 'openid-client';
 import type { Dispatcher } from 'undici';
 import { z } from 'zod';
@@ -10,22 +10,22 @@ import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ClientMetadata } from './client-metadata.ts';
 import type { Registration, StoredRegistration } from './registration.ts';
 
-/** What the identity provider issues for a client. */
+/** The credentials that the identity provider issues for a client. */
 export type IssuedClient = Pick<
   Registration,
   'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri'
 >;
 
-/** `code`: the identity provider's error code, such as `invalid_redirect_uri`. */
+/** `code` is the identity provider's error code, such as `invalid_redirect_uri`. */
 export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
-  /** The initial access token, or the request, was rejected. */
+  /** The identity provider rejected the initial access token (`token-refused`) or the request (`refused`). */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
-  /** No response, an error, or an invalid response. `mayExist`: a client may have been created. */
+  /** No response, an error, or an invalid response. `mayExist` is true if a client may have been created. */
   | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
 export type ChangeOutcome =
-  /** `client`: with what the identity provider issued last, if that is known. */
+  /** `client` has the latest credentials that the identity provider issued, if they are known. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
   /** The registration access token no longer manages this client. */
@@ -36,7 +36,7 @@ export type ManagedClient = Pick<Registration, 'registrationAccessToken' | 'regi
 export interface ProviderRegistration {
   register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
-  /** `refused`: the token was rejected, so the client may still exist. Throws PlatformError. */
+  /** Returns `refused` if the token was rejected, so that the client may still exist. Throws PlatformError. */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
 }
 
@@ -44,7 +44,7 @@ export interface ProviderRegistrationOptions {
   addresses: ProviderAddresses;
   agent: Dispatcher;
   metrics: Metrics;
-  /** Milliseconds of one call. */
+  /** Timeout of one call, in milliseconds. */
   timeout: number;
 }
 
@@ -61,7 +61,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
     change: (...asked) => counted(change(manage, ...asked)),
     async remove(client) {
       const { status } = await manage('DELETE', client);
-      // RFC 7592 section 2.3 has 401 for a client that does not exist; some identity providers send 404.
+      // For a client that does not exist, RFC 7592 section 2.3 specifies 401; some identity providers send 404.
       if (status === 401) return 'refused';
       if (status === 404 || isSuccess(status)) return 'removed';
       const kind = definiteRefusals.has(status) ? 'rejected' : 'failed';
@@ -88,7 +88,7 @@ async function register(
   const post: { sent: boolean; status?: number } = { sent: false };
   const fetch: oidc.CustomFetch = async (url, init) => {
     if (init.method !== 'POST') return addresses.fetch(url, init as RequestInit);
-    // Rebased before it counts as sent: a URL outside the identity provider is never called.
+    // Rebases the URL before `sent` is set, because `rebase` throws for a URL outside the identity provider.
     const target = addresses.rebase(url).href;
     post.sent = true;
     const response = await addresses.fetch(target, init as RequestInit);
@@ -123,7 +123,7 @@ function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; 
   return { kind: 'failed', mayExist: sent && !isClientError, cause };
 }
 
-/** RFC 7591 section 3.2.2, RFC 6750 section 3. Only the code, because a description may quote the request. */
+/** Returns the error code (RFC 7591 section 3.2.2, RFC 6750 section 3). The description may quote the request. */
 function errorCode(error: unknown): string | undefined {
   const isChallenge = error instanceof oidc.WWWAuthenticateChallengeError;
   const source = isChallenge ? error.cause.find(({ parameters }) => parameters.error !== undefined)?.parameters : error;
@@ -158,20 +158,20 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
   if (isGone(status)) return { kind: 'lost' };
-  // The change may have happened, and may have replaced the token. Reading the client tells, unless that fails too.
+  // The change may have happened, and may have replaced the token. Reads the client to find out.
   const read = await attempt(manage, 'GET', client);
   if (isGone(read.status)) return { kind: 'lost' };
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;
-  // A read may replace the token as well: Keycloak's tokens can be used once.
+  // A read may replace the token as well, because Keycloak's tokens can be used once.
   if (!isChanged) return { kind: 'failed', client: present.client };
   return { kind: 'changed', client: { ...present.client, redirectUris } };
 }
 
 const isGone = (status: number) => [401, 404, 410].includes(status);
 
-/** Status 0 if there is no response. */
+/** Sends a request. Returns status 0 if no response arrives. */
 async function attempt(manage: Manage, method: 'GET' | 'PUT', client: StoredRegistration, body?: object) {
   try {
     const response = await manage(method, client, body);
@@ -194,7 +194,7 @@ const changedSchema = issuedSchema
   .partial()
   .extend({ client_id: text, redirect_uris: z.array(z.string()).default([]) });
 
-/** The client with what the response issues anew, and its redirect URIs; undefined if the response has no client. */
+/** Returns the client with the response's credentials and redirect URIs; undefined if the response has no client. */
 function readClient(client: StoredRegistration, status: number, body: unknown) {
   const { data } = changedSchema.safeParse(body);
   if (!isSuccess(status) || !data) return undefined;

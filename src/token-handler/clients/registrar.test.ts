@@ -1,5 +1,6 @@
-// Faults at every step of a registration and of an update: the old or the new registration works, the response is true, and
-// nothing is left behind. Uses a real identity provider behind a proxy that breaks calls, and a real Postgres that fails.
+// Tests faults at every step of a registration and of an update: the old or the new registration works, the response is
+// correct, and no unused client remains. Uses a real identity provider behind a proxy that breaks calls, and a real
+// Postgres that fails.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
@@ -47,7 +48,7 @@ beforeEach(async () => {
 
 afterEach(() => proxy.heal());
 
-/** Breaks calls to the identity provider, from the `at`th call from now on. */
+/** Breaks `times` calls to the identity provider, beginning with the call number `at` from now. */
 async function breakCall(fault: Fault, at: number, times = 1): Promise<void> {
   await proxy.break(fault, { at, times });
 }
@@ -58,7 +59,7 @@ async function stored() {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** The stored client works, is the only one at the identity provider, and can be managed. */
+/** Expects that the stored client works, is the only one at the identity provider, and can be managed. */
 async function expectWhole(redirectUris: string[]) {
   const { oidcClientId, clientSecret } = await stored();
   expect(await access.accepts(oidcClientId, clientSecret)).toBe(true);
@@ -238,7 +239,7 @@ describe('an update', () => {
       await proxy.heal();
       expect((await handler.register('permits-web')).status).toBe(200);
       await settled();
-      // It can no longer be deleted over RFC 7592. The log reports it.
+      // The old client cannot be deleted by RFC 7592 any more, so the test deletes it directly.
       expect(access.registeredClients()).toContain(before.oidcClientId);
       await removeAtAccess(before.oidcClientId);
       await expectWhole([callback]);

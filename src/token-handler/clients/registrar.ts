@@ -1,5 +1,5 @@
-// Registers clients and changes their redirect URIs, at the identity provider and in the store. At every step, either the
-// old or the new registration works.
+// Registers clients and changes their redirect URIs, at the identity provider and in the store. If a step fails, either
+// the old or the new registration works.
 import type { Caller, Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -13,7 +13,7 @@ import type { RegistrationStore } from './registration-store.ts';
 export interface Registrar {
   /** Registers a client and replaces its earlier registration. Throws Problem. */
   register(request: RegisterRequest): Promise<void>;
-  /** Replaces the redirect URIs of a registered client. Throws Problem, `registration-required` if it is not registered. */
+  /** Replaces the redirect URIs of a client. Throws Problem `registration-required` if the client is not registered. */
   update(request: { tenant: Tenant; client: Client; redirectUris: string[] }): Promise<void>;
 }
 
@@ -46,12 +46,12 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       const { tenant, client, authCallbackUrl } = request;
       const redirectUris = [...new Set([...client.redirectUris, ...(authCallbackUrl ? [authCallbackUrl] : [])])];
       const owner = { tenantId: tenant.id, clientId: client.id, realm: tenant.realm };
-      // Shows that the database accepts writes just before a client is created that only the database can remember.
+      // Also ensures that the database accepts writes, because a new client that cannot be stored is lost.
       const attemptId = await store.begin({ ...owner, started: clock() });
       const metadata = clientMetadata(client, redirectUris, publicUrl);
       const outcome = await provider.register(tenant.realm, metadata, request.registrationToken);
       if (outcome.kind !== 'registered') {
-        // An attempt that cannot be removed only leads to a needless log line.
+        // If the attempt cannot be removed, the only consequence is an unnecessary log line.
         if (outcome.kind !== 'failed' || !outcome.mayExist) await store.forget(attemptId).catch(() => undefined);
         throw registrationProblem(outcome);
       }
@@ -73,7 +73,7 @@ export function createRegistrar(options: RegistrarOptions): Registrar {
       } catch (error) {
         const lost = unsaved;
         const about = { task: 'store registration access token', client: client.id, tenant: tenant.id };
-        // The identity provider has replaced the token. If the new one is not stored, nobody can manage the client.
+        // The identity provider has replaced the token. Unless the new token is stored, the client cannot be managed.
         if (lost) background.untilDone(about, () => store.save(lost));
         throw error;
       }
@@ -96,7 +96,7 @@ async function keep(
   try {
     await store.replace(registration, attemptId, { name: clientRegistered, payload });
   } catch (error) {
-    // The earlier registration stays in use; or the new one, if the commit succeeded and only its result was lost.
+    // The earlier registration remains in use, unless the commit succeeded and only its result was lost.
     background.untilDone(
       { task: 'discard unused client', client: clientId, tenant: tenantId, oidcClientId },
       async () => {

@@ -1,4 +1,4 @@
-// Registrations in Postgres: storage, encryption of secrets, and key rotation.
+// Tests registrations in Postgres: storage, encryption of secrets, and key rotation.
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

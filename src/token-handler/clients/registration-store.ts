@@ -1,5 +1,5 @@
-// Registrations in Postgres. Nothing is cached, so every pod uses what was stored last. A replacement and the work that it
-// leaves behind are one transaction.
+// Stores registrations in Postgres. Caches nothing, so every pod uses the latest registration. Replaces a registration
+// and schedules the work that follows in one transaction.
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { Problem } from '../../service/http/problem.ts';
@@ -15,20 +15,20 @@ import {
   sealRegistration,
 } from './registration.ts';
 
-/** Reads throw Problem `unavailable` for a registration that no key of the ring opens. */
+/** `find` and `change` throw Problem `unavailable` if no key of the ring opens the registration. */
 export interface RegistrationStore {
   find(tenantId: string, clientId: string): Promise<Registration | undefined>;
-  /** What may be shown of a tenant's registrations, by id of the configured client. */
+  /** Returns the public fields of a tenant's registrations, by id of the configured client. */
   summaries(tenantId: string): Promise<Map<string, RegistrationSummary>>;
-  /** Records that a registration starts; returns the id of that attempt. */
+  /** Records the start of an attempt to register, and returns the attempt's id. */
   begin(attempt: Pick<Registration, 'tenantId' | 'clientId' | 'realm'> & { started: Date }): Promise<string>;
-  /** Removes the attempt of a registration that created no client at the identity provider. */
+  /** Removes an attempt that created no client at the identity provider. */
   forget(attemptId: string): Promise<void>;
-  /** Stores a registration, schedules the deletion of the one that it replaces, and stores the event. */
+  /** Stores a registration and its event, and schedules the deletion of the registration that it replaces. */
   replace(registration: Registration, attemptId: string, event: { name: string; payload: object }): Promise<void>;
-  /** Schedules the deletion of a client that could not be stored; does nothing if it is stored after all. */
+  /** Schedules the deletion of a client that could not be stored. Does nothing if the client is stored after all. */
   discard(registration: Registration, attemptId: string, now: Date): Promise<void>;
-  /** Locks the registration while `work` runs, and stores what `work` returns as `changed`. */
+  /** Locks the registration while `work` runs, and stores the registration that `work` returns as `changed`. */
   change<T>(tenantId: string, clientId: string, work: ChangeWork<T>): Promise<T>;
   /** Stores a change that `change` could not commit, unless the registration has changed since. */
   save(registration: StoredRegistration): Promise<void>;
@@ -47,7 +47,7 @@ export type ChangeWork<T> = (
 
 export interface RegistrationStoreOptions {
   pool: pg.Pool;
-  /** For changes, which hold a connection during a call to the identity provider: sign-ins must not wait for those. */
+  /** Pool for changes. It is separate, because a change holds a connection during calls to the identity provider. */
   changePool: pg.Pool;
   keys: KeyRing;
   log: Logger;
@@ -85,7 +85,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
       }),
     discard: (registration, attemptId, now) =>
       withTransaction(pool, async (client) => {
-        // A commit whose result was lost may still be running: it holds this lock.
+        // Waits for a commit of `replace` whose result was lost. It holds this lock while it runs.
         await lockClient(client, registration);
         await client.query(discardSql, [asJson(keys, registration), now]);
         await forgetAttempt(client, attemptId);
@@ -101,7 +101,7 @@ export function createRegistrationStore(options: RegistrationStoreOptions): Regi
   };
 }
 
-/** `step` is added to the revision: 0 if only the key changes. Does nothing if the stored revision is another. */
+/** Adds `step` to the revision: 0 if only the key changes. Does nothing if the stored revision is different. */
 export async function saveRegistration(
   client: Queryable,
   keys: KeyRing,
@@ -140,7 +140,7 @@ INSERT INTO client_deletions (${deletionColumns}, created, not_before) SELECT ${
 /** `$1` is a sealed registration as JSON. */
 const given = 'jsonb_populate_record(NULL::client_registrations, $1) AS given';
 
-/** A sealed registration as JSON, with the names of the columns. */
+/** Returns a sealed registration as JSON, with column names as keys. */
 function asJson(keys: KeyRing, registration: Registration): string {
   const column = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const sealed = Object.entries(sealRegistration(keys, registration));
@@ -169,12 +169,12 @@ WHERE r.tenant_id = given.tenant_id AND r.client_id = given.client_id AND r.oidc
 const eventSql =
   'INSERT INTO client_events (id, tenant_id, name, payload, created, not_before) VALUES ($1, $2, $3, $4, $5, $5)';
 
-/** A change takes as long as its calls to the identity provider, longer than statements usually wait. */
+/** Raises the timeouts, because the holder of the lock may be calling the identity provider. */
 async function waitLonger(client: Queryable): Promise<void> {
   await client.query("SET LOCAL lock_timeout = '25s'; SET LOCAL statement_timeout = '25s'");
 }
 
-/** Registrations of one client run one after another. The first of them has no row that could be locked. */
+/** Serializes registrations of one client. Uses an advisory lock, because the first registration has no row to lock. */
 async function lockClient(client: Queryable, { tenantId, clientId }: Registration): Promise<void> {
   await waitLonger(client);
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended('client registration ' || $1 || ' ' || $2, 0))";

@@ -1,5 +1,5 @@
-// A registration: the client at the identity provider that represents a configured client in a tenant's realm. Secret and
-// token are stored sealed for that client, so a row cannot use those of another.
+// Defines registrations. A registration is the OAuth client that represents a configured client in a tenant's realm.
+// Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to another row.
 import type { KeyRing } from '../keys/key-ring.ts';
 
 export interface Registration {
@@ -12,7 +12,7 @@ export interface Registration {
   oidcClientId: string;
   clientSecret: string;
   registrationAccessToken: string;
-  /** As the identity provider returned it. */
+  /** The URI as returned by the identity provider, not rebased. */
   registrationClientUri: string;
   redirectUris: string[];
   registeredAt: Date;
@@ -23,7 +23,7 @@ export interface StoredRegistration extends Registration {
   revision: number;
 }
 
-/** For SELECT from `client_registrations`. The rows are sealed registrations. */
+/** Columns for SELECT from `client_registrations`. The rows contain sealed secrets and tokens. */
 export const registrationColumns = `tenant_id AS "tenantId", client_id AS "clientId", realm,
   oidc_client_id AS "oidcClientId", client_secret AS "clientSecret",
   registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
@@ -39,7 +39,7 @@ export function openToken(keys: KeyRing, row: Owner & Pick<Registration, 'regist
   return keys.open(row.registrationAccessToken, tokenContext(row));
 }
 
-/** Throws KeyRingError, for example if the key that sealed the row is no longer in the ring. */
+/** Opens the secret and the token of a row. Throws KeyRingError, for example if the ring lacks the row's key. */
 export function openRegistration<T extends Registration>(keys: KeyRing, row: T): T {
   const clientSecret = keys.open(row.clientSecret, secretContext(row));
   return { ...row, clientSecret, registrationAccessToken: openToken(keys, row) };

@@ -1,4 +1,4 @@
-// The endpoints for clients, with a real identity provider, configuration service and Postgres.
+// Tests the endpoints for clients, with a real identity provider, configuration service and Postgres.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { call, roleToken } from '../../../test/support/platform.ts';
@@ -60,7 +60,7 @@ async function stored(clientId: string): Promise<StoredRegistration> {
   return openRegistration(createKeyRing(handler.config.KEY_RING), row);
 }
 
-/** Whether the identity provider accepts the client: 400 for the invalid refresh token, 401 for an invalid client. */
+/** True if the identity provider accepts the client: it sends 400 for the invalid token, 401 for an invalid client. */
 async function works({ oidcClientId, clientSecret }: StoredRegistration) {
   const answer = await fetch(`${handler.platform.access.issuer('demo')}/protocol/openid-connect/token`, {
     method: 'POST',
@@ -208,7 +208,7 @@ describe('POST /clients/{clientId}', () => {
     expect((await atProvider('permits-web')).metadata).toMatchObject({
       client_name: 'permits-web',
       redirect_uris: [callback],
-      // Keycloak adds `none`.
+      // Keycloak adds the response type `none`.
       response_types: expect.arrayContaining(['code']),
       grant_types: ['authorization_code', 'refresh_token'],
       token_endpoint_auth_method: 'client_secret_basic',
@@ -217,7 +217,7 @@ describe('POST /clients/{clientId}', () => {
 
   it('registers no address for logout if keycloakLogout is false', async () => {
     await handler.register('permits-web');
-    // Without any, Keycloak allows the redirect URIs themselves.
+    // If no logout URI is registered, Keycloak uses the redirect URIs.
     const { post_logout_redirect_uris: uris = [] } = (await atProvider('permits-web')).metadata;
     expect([callback]).toEqual(expect.arrayContaining(uris as string[]));
   });
@@ -473,7 +473,7 @@ it('no log line and no row of the database contains a secret, a token or the reg
   }
 });
 
-/** Events are deleted once they are routed, so a trigger keeps a copy. */
+/** Makes a trigger copy each event, because events are deleted after they are routed. */
 async function keepEvents(): Promise<void> {
   await platformRows(`
     CREATE TABLE seen_events (LIKE events);

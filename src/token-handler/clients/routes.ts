@@ -10,7 +10,7 @@ import type { RegistrationStore, RegistrationSummary } from './registration-stor
 import { clientParams, createBodies, listQuery, listResponse, tenantQuery } from './schema.ts';
 
 export interface ClientRouteOptions {
-  /** For tokens issued to this service. */
+  /** Requires a bearer token that was issued to this service. */
   bearer: Guard;
   tenant: Guard;
   catalog: ClientCatalog;

@@ -1,4 +1,4 @@
-// Schemas of the requests and responses of the client endpoints. Unknown fields of request bodies are refused.
+// Schemas of the requests and responses of the client endpoints. Unknown fields in request bodies are rejected.
 import { z } from 'zod';
 import { redirectUriSchema } from './client.ts';
 
@@ -30,7 +30,7 @@ export function createBodies({ allowInsecureRedirectUris }: { allowInsecureRedir
         .string()
         .min(1, 'must not be empty')
         .max(8_192, 'must have at most 8192 characters')
-        // RFC 6750 section 2.1; it becomes a header.
+        // The token is sent in a header. These characters include all of RFC 6750 section 2.1.
         .regex(/^[\x21-\x7e]*$/, 'must be a token')
         .meta({ description: "An initial access token of the tenant's realm; used once and not stored" }),
       authCallbackUrl: redirectUri

@@ -1,4 +1,4 @@
-// Background work by several replicas, and during outages of other services.
+// Tests background work by several replicas, and during outages of other services.
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../../../test/support/fault-proxy.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   access = await startTracedAccess();
   platform = await startTestPlatform({ access });
   proxy = await startFaultProxy(platform.url);
-  // Only events go through the proxy.
+  // Only calls to the event service go through the proxy.
   const env = { DIR_PLATFORM_EVENT_SERVICE_V1: `${proxy.url}/event/v1` };
   handler = await startTestTokenHandler({ platform, directory: env, pace: { lease: 5_000 } });
   replicas = await Promise.all([1, 2, 3].map(() => handler.startReplica()));
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await proxy.heal();
-  // Leftovers of the previous test would be counted too.
+  // Waits until the events of the previous test are sent, because they would be counted, too.
   await expect.poll(pending('client_events')).toEqual([]);
   await events.query('TRUNCATE seen_events');
 });

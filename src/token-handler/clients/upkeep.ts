@@ -1,6 +1,6 @@
-// Finishes in the background what registrations left behind. Every pod deletes replaced clients at the identity provider,
-// sends events, logs interrupted registrations and encrypts secrets again after a key rotation. A row stays until its work
-// is done or the identity provider does not allow it. A row that is rejected repeatedly is quarantined.
+// Completes the work that registrations leave behind. Every pod deletes replaced clients at the identity provider,
+// sends events, logs interrupted registrations, and encrypts secrets again after a key rotation. A row stays until its
+// work is done or the identity provider has rejected the client's token. Repeated refusals quarantine a row.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import prom from 'prom-client';
@@ -28,14 +28,14 @@ import { openToken } from './registration.ts';
 /** Times in milliseconds. */
 export interface UpkeepPace {
   poll: number;
-  /** Longest wait after the first failure of a row; doubled after each further one, up to `longestRetry`. */
+  /** Longest wait after the first failure of a row. Doubles with each further failure, up to `longestRetry`. */
   firstRetry: number;
   longestRetry: number;
-  /** How long no other pod claims a row; longer than a call takes. */
+  /** Time during which no other pod claims a claimed row. Must be longer than a call takes. */
   lease: number;
   /** Age at which an unfinished attempt to register counts as interrupted. */
   attempt: number;
-  /** Refusals after which a row is quarantined. */
+  /** Number of refusals after which a row is quarantined. */
   refusals: number;
 }
 
@@ -45,7 +45,7 @@ const defaultPace: UpkeepPace = {
   longestRetry: 3_600_000,
   lease: 60_000,
   attempt: 300_000,
-  // With the waits between them, three quarters of an hour.
+  // With the waits between the attempts, a row is quarantined after at most 45 minutes.
   refusals: 10,
 };
 
@@ -95,9 +95,9 @@ export function startUpkeep(options: UpkeepOptions) {
 
   const loop = run();
   return {
-    /** Looks for work without waiting for the next poll; call it after a commit that left some. */
+    /** Looks for work without waiting for the next poll. Call it after a commit that added rows. */
     nudge: (): void => nudged.abort(),
-    /** Starts no more work, and resolves when none is running. */
+    /** Starts no more work, and resolves when no work is running. */
     async stop(): Promise<void> {
       stopping.abort();
       await loop;
@@ -105,7 +105,7 @@ export function startUpkeep(options: UpkeepOptions) {
   };
 }
 
-/** Claims rows and processes them concurrently; returns their number. */
+/** Claims rows and processes them concurrently. Returns the number of rows. */
 async function processBatch<Kind extends LeftoverKind>(
   context: Context,
   kind: Kind,
@@ -128,7 +128,7 @@ async function processBatch<Kind extends LeftoverKind>(
 }
 
 function causeOf(error: unknown): QuarantineCause | undefined {
-  // The key may come back, so the row stays.
+  // The key may be restored, so the row is quarantined and not deleted.
   if (error instanceof KeyRingError) return { reason: 'key-missing', detail: '' };
   return serviceRefusal(error) ?? databaseRefusal(error);
 }
@@ -178,7 +178,7 @@ async function sendEvent({ events }: Context, { id, tenantId, name, payload, cre
   });
 }
 
-/** RFC 7591 has no way to find a client whose registration response was lost, so an operator has to. */
+/** Asks operators to find clients whose registration response was lost: RFC 7591 has no request to find them. */
 async function logLostAttempts({ store, clock, pace, log }: Context): Promise<void> {
   for (const attempt of await store.takeLostAttempts(after(clock(), -pace.attempt)))
     log.warn(
@@ -187,7 +187,7 @@ async function logLostAttempts({ store, clock, pace, log }: Context): Promise<vo
     );
 }
 
-/** Milliseconds */
+/** Milliseconds between two runs of the housekeeping. */
 const housekeepingInterval = 3_600_000;
 
 function createHousekeeping({ pool, store, clock, log, metrics }: Context): () => Promise<void> {

@@ -1,4 +1,4 @@
-// Sealing, digests and key rotation.
+// Tests sealing, digests and key rotation.
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -40,7 +40,7 @@ describe('a sealed text', () => {
         `${sealed.slice(0, at)}${other}${sealed.slice(at + 1)}`,
         `${sealed.slice(0, at)}${sealed.slice(at + 1)}`,
       ]) {
-        // base64url ignores some bits of the last character of a part.
+        // Skips changes without effect: decoding base64url ignores some bits of a part's last character.
         if (sameParts(changed, sealed)) continue;
         expect(() => ring.open(changed, 'tests'), changed).toThrow(KeyRingError);
       }

@@ -1,22 +1,22 @@
-// Encrypts (seals) stored secrets and derives secrets, with a ring of keys that can be rotated: the first key seals, and all
-// keys open. A sealed text opens only for the context for which it was sealed. No error contains a key.
+// Seals (encrypts) stored secrets and derives secrets from a ring of keys that can be rotated. The first key seals;
+// every key opens (decrypts). A sealed text opens only in the context for which it was sealed. No error contains a key.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface KeyRing {
-  /** The name of the key that seals; a sealed text begins with the name and a dot. */
+  /** Name of the key that seals. A sealed text begins with the name of its key and a dot. */
   readonly currentKey: string;
   /**
-   * AES-256-GCM. `context` identifies the text and its owner (`refresh token of session 1`); it is authenticated, not
-   * stored. Returns `kid.nonce.ciphertext.tag`, the last three in base64url.
+   * Encrypts with AES-256-GCM. `context` identifies the text and its owner (`refresh token of session 1`); it is
+   * authenticated but not stored. Returns `kid.nonce.ciphertext.tag`, the last three in base64url.
    */
   seal(plaintext: string, context: string): string;
-  /** Throws KeyRingError if the text was changed, or sealed for another context or with a key that is not in the ring. */
+  /** Throws KeyRingError if the text was changed, or sealed for another context or with a key outside the ring. */
   open(sealed: string, context: string): string;
-  /** HMAC-SHA-256 in base64url, one for each key, the current key first. Digests for different purposes are unrelated. */
+  /** Returns an HMAC-SHA-256 in base64url for each key, the current key first. Each purpose has its own derived key. */
   hmacs(text: string, purpose: string): string[];
 }
 
-/** An invalid ring or sealed text. Its message quotes neither. */
+/** The ring or a sealed text is invalid. The message quotes neither. */
 export class KeyRingError extends Error {
   override name = 'KeyRingError';
 }
@@ -28,7 +28,7 @@ interface Key {
 }
 
 const shortestKey = 32;
-/** The first bytes of the nonce, from which the message key is derived. The rest is the initialization vector. */
+/** Number of bytes at the start of the nonce from which the message key is derived. The rest is the GCM vector. */
 const saltLength = 16;
 const vectorLength = 12;
 const tagLength = 16;
@@ -36,8 +36,8 @@ const keyPattern = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})$/;
 
 /**
  * Reads `kid:base64key,kid2:base64key`; each key has 32 bytes or more. To rotate, add the new key at the end in every
- * pod, then move it to the front, then drop the old one when nothing is sealed under it: pods that differ by one of
- * these steps open each other's texts. Throws KeyRingError.
+ * pod, then move it to the front, and remove the old key when no text is sealed with it any more. During each step,
+ * pods with the old and the new ring can open each other's texts. Throws KeyRingError.
  */
 export function createKeyRing(keys: string): KeyRing {
   const ring = parseKeys(keys);
@@ -56,7 +56,7 @@ export function createKeyRing(keys: string): KeyRing {
   };
 }
 
-/** Why a key ring is invalid, without quoting it; undefined if it is valid. */
+/** Returns why a key ring is invalid, without quoting it; undefined if it is valid. */
 export function keyRingProblem(keys: string): string | undefined {
   try {
     createKeyRing(keys);
@@ -81,14 +81,14 @@ function parseKeys(keys: string): Key[] {
   return ring;
 }
 
-/** RFC 5869: a separate key for each use. */
+/** Derives a separate key for each use (HKDF, RFC 5869). */
 function derive(bytes: Buffer, use: string): Buffer {
   return Buffer.from(hkdfSync('sha256', bytes, '', `formgate ${use}`, 32));
 }
 
 /**
- * A separate key for each message. With one key for all messages, random vectors would be safe for only 2^32 of them
- * (NIST SP 800-38D, section 8.3), and a busy session store writes more.
+ * Derives a separate key for each message. One key with random vectors would be safe for only 2^32 messages (NIST SP
+ * 800-38D, section 8.3), and a busy session store writes more.
  */
 function messageKey(key: Key, nonce: Buffer): Buffer {
   return createHmac('sha256', key.sealing).update(nonce.subarray(0, saltLength)).digest();

@@ -1,5 +1,5 @@
-// Back-channel logout by the identity provider itself, and with forged tokens: each rule of OpenID Connect Back-Channel
-// Logout 1.0, section 2.6, with both kinds of store.
+// Tests back-channel logout with tokens of a real identity provider and with forged tokens: each rule of OpenID Connect
+// Back-Channel Logout 1.0, section 2.6, with both session stores.
 
 import { randomUUID } from 'node:crypto';
 import { decodeJwt, type JWTPayload } from 'jose';
@@ -12,7 +12,7 @@ import { createSiteBrowser } from '../../../test/support/site-browser.ts';
 import { startTokenDoor, type TokenDoor } from '../../../test/support/token-door.ts';
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-/** Claims of access tokens that logout tokens lack. */
+/** Removes the claims that access tokens have and logout tokens lack. */
 const unsaid: Record<string, undefined> = { azp: undefined, sub: undefined };
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -60,7 +60,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   const signIn = async (start?: string) => {
     const { browser } = await world.signIn(createSiteBrowser(), start === undefined ? {} : { start });
     const isAlive = async () => (await world.sessions(browser)).status === 200;
-    // Subject and session id at the identity provider.
+    // `sub` and `sid` are the subject and the session id at the identity provider.
     return { isAlive, sub: String(idToken.sub), sid: String(idToken.sid) };
   };
   const logoutToken = (claims: Record<string, unknown>, options = {}) =>
@@ -77,7 +77,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   it('by the identity provider ends the sessions of all clients of the person’s session there', async () => {
     const browser = createSiteBrowser();
     const two = await world.signIn(browser);
-    // One browser at the identity provider, two at the token handler.
+    // The two browsers share the session at the identity provider, but have different sessions at the token handler.
     const there = createSiteBrowser();
     there.setCookie(world.site, cookieName, browser.cookie(world.site, cookieName));
     browser.setCookie(world.site, cookieName, undefined);
@@ -142,7 +142,7 @@ describe.each(['redis', 'memory'] as const)('back-channel logout with sessions i
   });
 
   describe('responds with 400 and ends no session for a token', () => {
-    /** Each token would end it. */
+    /** The session that each of the forged tokens names. */
     let one: Awaited<ReturnType<typeof signIn>>;
     beforeAll(async () => {
       one = await signIn();

@@ -1,4 +1,4 @@
-// Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). A token that cannot be verified is refused.
+// Verifies logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6).
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
@@ -9,10 +9,10 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
-/** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the keys cannot be fetched. */
+/** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the signing keys cannot be fetched. */
 export type VerifyLogoutToken = (token: string, clientId: string) => Promise<ProviderLogout>;
 
-/** An invalid logout token. The protocol defines the body of the response (section 2.8). */
+/** The logout token is invalid. Not a Problem, because the protocol defines the body of the response (section 2.8). */
 export class LogoutRefusal extends Error {
   override name = 'LogoutRefusal';
 }
@@ -29,7 +29,7 @@ const eventName = 'http://schemas.openid.net/event/backchannel-logout';
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Seconds by which clocks may differ. */
 const leeway = 5;
-/** Greatest age of a token in seconds, whatever its `exp`: its jti is not remembered for ever. */
+/** Greatest age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
 const oldest = 300;
 
 const claimsSchema = z
@@ -41,7 +41,7 @@ const claimsSchema = z
       const event = events[eventName];
       return typeof event === 'object' && event !== null && !Array.isArray(event);
     }),
-    // Section 2.4: an ID token, which may have a nonce, is not accepted as a logout token.
+    // Section 2.4 forbids a nonce, so that an ID token is not accepted as a logout token.
     nonce: z.undefined().optional(),
   })
   .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
@@ -58,7 +58,7 @@ export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutT
   };
 }
 
-/** The tenant of the token's issuer. The token must be signed with that tenant's keys. */
+/** Returns the tenant that the unverified issuer names. The caller checks the signature with that tenant's keys. */
 async function tenantOf(token: string, { addresses, tenants }: LogoutTokenOptions): Promise<Tenant> {
   const issuer = unverifiedIssuer(token);
   const realm = /\/realms\/([\w.-]{1,50})$/.exec(issuer)?.[1];
@@ -87,10 +87,10 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,
-      // Section 2.4
+      // Section 2.4 requires these claims.
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
-    // Section 2.4 recommends logout+jwt, which Keycloak sends. Others send JWT or no type.
+    // Section 2.4 recommends logout+jwt, which Keycloak sends. Other identity providers send JWT or no type.
     const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
     if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
     return payload;

@@ -1,4 +1,4 @@
-// Logout by the person: the five rules, with a real identity provider and both kinds of store.
+// Tests the five rules of logout by the person, with a real identity provider and both session stores.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { confirmLogout } from '../../../test/support/access-pages.ts';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';
@@ -34,7 +34,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   });
 
   const through = { clientId: 'through' };
-  /** Whether the browser is still signed in at the identity provider, which then shows no form. */
+  /** True if the browser is still signed in at the identity provider, which then shows no form. */
   const isKnown = async (browser: ReturnType<typeof createSiteBrowser>) => {
     const begun = await browser.request(world.authUrl());
     return (await browser.follow(begun, (url) => url.pathname.endsWith('/callback'))).location !== undefined;
@@ -81,7 +81,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
   it('with keycloakLogout ends the session of the identity provider also if the client was registered again', async () => {
     const { browser } = await world.signIn(createSiteBrowser(), { start: world.authUrl({}, through) });
     await world.handler.register('through');
-    // The former client is deleted in the background.
+    // Waits until the former OAuth client is deleted, which happens in the background.
     await expect.poll(() => world.handler.rows('SELECT FROM client_deletions')).toEqual([]);
     const { location } = await browser.request(world.clientUrl('logout', {}, through));
     const done = await confirmLogout(browser, location);
@@ -98,7 +98,7 @@ describe.each(['memory', 'redis'] as const)('logout with sessions in %s', (store
     expect(headers.get('location')).toBe('/');
     expect((await older.sessions(browser)).status).toBe(401);
     await older.close();
-    // The other world has replaced these clients.
+    // Restores the clients that the other world has replaced.
     await world.handler.configure(clients);
   });
 

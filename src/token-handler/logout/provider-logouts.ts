@@ -1,5 +1,5 @@
-// Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Remembers each logout for a
-// while, for sign-ins that are about to finish. It does not verify logout tokens.
+// Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Remembers each logout
+// for ten minutes, so that a sign-in that is still running opens no session. Does not verify logout tokens.
 import { hash } from 'node:crypto';
 import type { Clock } from '../../service/clock.ts';
 import type { FoundSession, Session } from '../sessions/session.ts';
@@ -10,36 +10,36 @@ export interface ProviderLogout {
   /** URN */
   tenantId: string;
   clientId: string;
-  /** The session at the identity provider; without it, all sessions of the person end. */
+  /** Session id at the identity provider. Without it, all sessions of the person end. */
   sid?: string | undefined;
-  /** Subject */
+  /** Subject of the person; without it, `sid` is set. */
   sub?: string | undefined;
 }
 
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
 
-/** Milliseconds that a logout is remembered: longer than the rest of a sign-in, and than a logout token is valid. */
+/** Milliseconds that a logout is remembered. Longer than opening a session takes, and than a logout token is valid. */
 const memory = 600_000;
 
 export function createProviderLogouts(options: { sessions: Sessions; clock: Clock }) {
   const { sessions, clock } = options;
   const { marks } = sessions;
   return {
-    /** Ends the sessions of this tenant and client that the logout names. Returns their number, or `used` for a used token. */
+    /** Ends the sessions that the logout names. Returns how many were live, or `used` if the token was used before. */
     async end(logout: ProviderLogout): Promise<number | 'used'> {
-      // Section 2.6, step 9
+      // Section 2.6, step 9: a token with a recently used `jti` is rejected.
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
-      // First, so that a sign-in that finishes now either sees the mark, or has stored its session already.
+      // Set before the search, so that a concurrent sign-in sees the mark or has stored its session already.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
       const ended = await Promise.all(found.map(({ session }) => sessions.end(session)));
-      // Last, so that a logout that failed can be sent again.
+      // Set last, so that the identity provider can repeat a logout that failed.
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
     /**
-     * Whether this session was logged out since redeeming its code began (`since`, milliseconds since 1970). An earlier
-     * logout belongs to an earlier sign-in: the identity provider redeems no code of a session that it has ended.
+     * True if a logout named this session after `since` (milliseconds since 1970), when redeeming its code began.
+     * Earlier logouts named other sessions: the identity provider redeems no code of a session that it has ended.
      */
     async hasEnded({ tenantId, clientId, sid, user }: Session, since: number): Promise<boolean> {
       const sub = user.id;
@@ -59,7 +59,7 @@ async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise
   return found.filter(({ session }) => session.clientId === clientId && (sub === undefined || session.user.id === sub));
 }
 
-/** If both are given, only that session ends (section 2.4). Others of the same person stay. */
+/** A logout with `sid` ends only that session, even if it also has `sub` (section 2.4). */
 function endMark({ tenantId, clientId, sid, sub = '' }: Omit<ProviderLogout, 'jti'>): string {
   return `ended:${digest(tenantId, clientId, ...(sid === undefined ? ['sub', sub] : ['sid', sid]))}`;
 }

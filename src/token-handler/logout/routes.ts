@@ -1,6 +1,6 @@
-// Logout by the person, a plain link that may continue at the identity provider, and by the identity provider (OpenID
-// Connect Back-Channel Logout 1.0). Tokens are discarded, not revoked: revoking a refresh token would make Keycloak end the
-// single sign-on session, which stays unless the client asks for its end.
+// Routes for logout by the person (a link that may redirect to the identity provider) and by the identity provider
+// (OpenID Connect Back-Channel Logout 1.0). Tokens are discarded, not revoked, because Keycloak ends the single sign-on
+// session when a refresh token is revoked. That session ends only if the client's `keycloakLogout` is true.
 import type { Request } from 'express';
 import type { Tenants } from '../../service/auth/identity.ts';
 import { readBodyBytes } from '../../service/http/body-bytes.ts';
@@ -57,7 +57,10 @@ export function logoutRoute(options: LogoutOptions): Route {
   });
 }
 
-/** Undefined if the identity provider's session stays. The person is logged out here already, even if this fails. */
+/**
+ * Returns the URL that logs the person out at the identity provider; undefined to keep the session there. Never throws,
+ * because the session of the token handler has ended already.
+ */
 async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: FoundSession, request: Request) {
   // A link or image of another site must not end the single sign-on session.
   if (request.headers['sec-fetch-site'] === 'cross-site') return undefined;
@@ -69,7 +72,8 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
     if (!client?.keycloakLogout) return undefined;
     const registration = await options.registrations.find(session.tenantId, session.clientId);
     if (!registration) return undefined;
-    // If the client was registered again, the identity provider no longer knows the ID token's audience. It asks the person.
+    // After a new registration the identity provider does not know the ID token's audience. Without an ID token, it
+    // asks the person to confirm the logout.
     const isSame = registration.oidcClientId === session.oidcClientId;
     const hint = { returnTo: `${session.site}/`, ...(isSame && { idToken }) };
     return (await options.relyingParty.endSessionUrl(registration, hint))?.href;
@@ -79,7 +83,7 @@ async function providerLogoutUrl(options: LogoutOptions, { session, tokens }: Fo
   }
 }
 
-/** Largest body of a logout token's form, in bytes. */
+/** Largest body of a back-channel logout request, in bytes. */
 const longestForm = 65_536;
 
 export function backchannelRoute(options: LogoutOptions): Route {
@@ -109,7 +113,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
       } catch (error) {
         if (!(error instanceof LogoutRefusal)) throw error;
         options.log.warn({ client: params.clientId, err: error }, 'logout token refused');
-        // Section 2.8
+        // Section 2.8 of the protocol defines this response.
         response.status(400).json({ error: 'invalid_request', error_description: 'The logout token is invalid.' });
       }
     },

@@ -1,5 +1,6 @@
-// The cookies of a session. The session cookie holds an id that express-session has signed; only a digest of the id, the
-// handle, leaves this file. The CSRF cookie holds a token that is bound to the session, and that scripts send back.
+// Reads and writes the cookies of a session. The session cookie holds an id that express-session has signed. Other
+// files see only the handle, which is a digest of the id. The CSRF cookie holds a token of the session, which scripts
+// send back in a header.
 import { createHmac, hash } from 'node:crypto';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
@@ -9,9 +10,9 @@ import type { Session } from './session.ts';
 
 export interface SessionCookie {
   name: string;
-  /** For express-session, which signs with the first and accepts all. */
+  /** Secrets for express-session, which signs with the first and accepts all. */
   secrets: string[];
-  /** The handle of the header's session; undefined without a validly signed cookie. */
+  /** Returns the handle of the session in a Cookie header; undefined without a validly signed session cookie. */
   handleOf(cookieHeader: string | undefined): string | undefined;
 }
 
@@ -35,19 +36,19 @@ export function createSessionCookie(name: string, keys: KeyRing): SessionCookie 
   };
 }
 
-/** The public handle of the session whose cookie holds `id`. */
+/** Returns the public handle of the session whose cookie holds `id`. */
 export function handleOf(id: string): string {
   return hash('sha256', `formgate session ${id}`, 'base64url');
 }
 
-/** `secure`: whether the request came by https. */
+/** `secure` is true if the request came by https. */
 export function clearSessionCookie(response: Response, name: string, secure: boolean): void {
   response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure });
 }
 
 /**
- * Undefined also if the name occurs twice with different values: another host of the domain set one of them, and the
- * header does not say which (RFC 6265 section 8.6).
+ * Returns the value of a cookie. Undefined also if the name occurs twice with different values: another host of the
+ * domain set one of the two cookies, and the header does not show which one (RFC 6265 section 8.6).
  */
 export function cookieValue(header: string, name: string): string | undefined {
   let value: string | undefined;
@@ -61,7 +62,7 @@ export function cookieValue(header: string, name: string): string | undefined {
   return value;
 }
 
-// As cookie-signature writes it: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.
+// Reads the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.
 function unsign(value: string, secrets: string[]): string | undefined {
   const text = decode(value);
   const dot = text.lastIndexOf('.');
@@ -86,12 +87,12 @@ export const csrfCookie = 'XSRF-TOKEN';
 
 type CsrfSession = Pick<Session, 'handle' | 'csrfSecret'>;
 
-/** Bound to its session: the token of another session is rejected. */
+/** Returns the session's CSRF token: an HMAC of its handle, which no other session shares. */
 export function csrfToken({ handle, csrfSecret }: CsrfSession): string {
   return createHmac('sha256', csrfSecret).update(handle).digest('base64url');
 }
 
-/** The cookie is readable by scripts, which send it back. `secure`: whether the request came by https. */
+/** Scripts read this cookie and send its value back. `secure` is true if the request came by https. */
 export function issueCsrfCookie(response: Response, session: CsrfSession, secure: boolean): void {
   response.cookie(csrfCookie, csrfToken(session), { path: '/', sameSite: 'strict', secure, httpOnly: false });
 }

@@ -1,26 +1,26 @@
-// Calls listeners when their session has ended, by any cause and on any replica. A session counts as ended, too, if the
-// store has not confirmed it for four seconds: another replica may have revoked it. It ends no session itself.
+// Calls listeners when their session has ended, for any reason and on any replica. Also treats a session as ended if
+// the store has not confirmed it for four seconds, because another replica may have revoked it. Ends no session itself.
 import type { FoundSession } from './session.ts';
 import type { TokenStore } from './store.ts';
 
 export interface WatchedSessions {
-  /** The session in the cache, where it stays until the store reports a change. */
+  /** Returns the session from the cache, which keeps it until the store reports a change. */
   cached(handle: string): FoundSession | undefined;
   read(handle: string): Promise<FoundSession | undefined>;
 }
 
 interface Watched {
   listeners: Set<() => void>;
-  /** The last time of `performance.now()` at which the session certainly existed. */
+  /** The last time, as `performance.now()`, at which the session is known to have existed. */
   confirmed: number;
   isReading: boolean;
 }
 
 /** Milliseconds between checks. */
 const interval = 500;
-/** Milliseconds between reads of a session that the store does not track. */
+/** Milliseconds between reads of a session while the store does not track changes. */
 const readInterval = 1_000;
-/** Milliseconds without confirmation after which the next check ends the session: four seconds in all. */
+/** The first check after this many milliseconds without confirmation treats the session as ended: after 4 s at most. */
 const longestSilence = 3_500;
 
 export class EndWatch {
@@ -36,7 +36,7 @@ export class EndWatch {
     this.#timer.unref();
   }
 
-  /** Calls `listener` once. The returned function stops listening. */
+  /** Calls `listener` once, when the session has ended. The returned function removes the listener. */
   onEnd(handle: string, listener: () => void): () => void {
     const now = performance.now();
     const entry = this.#watched.get(handle) ?? {

@@ -1,4 +1,4 @@
-// CSRF protection: which requests it rejects.
+// Tests which requests the CSRF protection rejects.
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// The guards of routes that a browser calls with its session: the session itself, its tenant, and protection from
+// Guards for routes that a browser calls with its session. They check the session, its tenant and the protection from
 // cross-site request forgery.
 import type { IncomingMessage } from 'node:http';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
@@ -26,8 +26,8 @@ export interface SessionGuards {
 export type TenantLookup = Pick<Tenants, 'byId' | 'byName'>;
 
 /**
- * Requires a live session and leaves it in `locals.session`. Throws Problem `unauthenticated` without one, `unavailable`
- * if the session store cannot be reached.
+ * Requires a live session and stores it in `locals.session`. Throws Problem `unauthenticated` without a session, and
+ * `unavailable` if the session store cannot be reached.
  */
 export function liveSession(sessions: Pick<Sessions, 'ofRequest'>): PlainGuard {
   return {
@@ -43,8 +43,8 @@ export function liveSession(sessions: Pick<Sessions, 'ofRequest'>): PlainGuard {
 }
 
 /**
- * For routes behind `liveSession`: the tenant header, by which a proxy restricts a domain to one tenant, must not name
- * another tenant than the session's. `header` is its name. Throws Problem `unauthenticated`.
+ * Rejects a request whose tenant header names another tenant than the session's. A proxy sets this header to restrict a
+ * domain to one tenant; `header` is its name. Works only behind `liveSession`. Throws Problem `unauthenticated`.
  */
 export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard {
   async function checkNamed(named: string, tenantId: string): Promise<void> {
@@ -61,7 +61,7 @@ export function sessionTenant(tenants: TenantLookup, header: string): PlainGuard
   };
 }
 
-/** For routes behind `liveSession`. Throws Problem `forbidden` for a request that the session's own site did not send. */
+/** Works only behind `liveSession`. Throws Problem `forbidden` for a request that the session's site did not send. */
 export const csrf: SyncGuard = {
   name: 'csrf',
   check(request, response) {
@@ -70,8 +70,8 @@ export const csrf: SyncGuard = {
 };
 
 /**
- * Every method but GET must repeat the CSRF token, which only scripts of the session's site can read. A request that the
- * browser marks as cross-site is rejected even with the token. Throws Problem `forbidden`.
+ * Requires the CSRF token, which only scripts of the session's site can read, for every method but GET. Also rejects
+ * non-GET requests and upgrades that another site or origin sent. Throws Problem `forbidden`.
  */
 export function checkCsrf(
   { method, headers }: IncomingMessage,
@@ -88,18 +88,18 @@ export function checkCsrf(
     throw new Problem('forbidden', `The header X-XSRF-TOKEN must repeat the cookie ${csrfCookie}.`);
 }
 
-/** Only for routes behind `liveSession`. */
+/** Returns the session that `liveSession` stored. Throws if the route has no such guard. */
 export function sessionOf({ locals }: HttpResponse): LiveSession {
   if (!locals.session) throw new Error('the route has no session guard');
   return locals.session;
 }
 
-/** By full URN, or by name in any case or in kebab-case. */
+/** Finds a tenant by its URN, or by its name in any case or in kebab-case. */
 export function findTenant(tenants: TenantLookup, text: string): Promise<Tenant | undefined> {
   return text.startsWith('urn:') ? tenants.byId(text) : tenants.byName(text);
 }
 
-/** The value of the tenant header, whose name is `header`; undefined if the request has none. */
+/** Returns the value of the tenant header, whose name is `header`; undefined if the request does not have it. */
 export function tenantHeader({ headers }: IncomingMessage, header: string): string | undefined {
   const value = headers[header.toLowerCase()];
   return (Array.isArray(value) ? value.join(', ') : value)?.trim() || undefined;

@@ -1,17 +1,17 @@
-// Sessions in the memory of one process: for `npm start` and trials without Redis. They end with the process, and other
-// replicas do not know them.
+// Stores sessions in the memory of one process, for `npm start` and for trials without Redis. The sessions end with the
+// process, and other replicas do not know them.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../service/clock.ts';
 import { expiryOf, recordKey, type SessionLimits } from './session.ts';
 import type { Marks, RecordClient, SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** Values with an expiry each. Timers remove those that are not asked for again. */
+/** Values that each have an expiry. Timers remove expired values even if nothing reads them. */
 class Expiring<T extends NonNullable<unknown>> extends LRUCache<string, T> {
   constructor(now: () => number) {
     super({ ttl: 1, ttlAutopurge: true, ttlResolution: 0, perf: { now } });
   }
 
-  /** `until`: milliseconds since 1970. */
+  /** `until` is in milliseconds since 1970. */
   keep(key: string, value: T, until: number): void {
     this.set(key, value, { ttl: Math.max(1, until - this.perf.now()) });
   }
@@ -76,7 +76,7 @@ function createTokenStore(records: Expiring<string>, now: () => number, idle: nu
       write(handle, { ...tokens, intent });
       return 'claimed';
     },
-    // Intents end with the process that wrote them.
+    // Intents are lost with the process that wrote them, so no intent is left behind.
     intentAge: async () => 0,
     async conclude(handle, intentId, _now, next) {
       const tokens = sets.get(handle);

@@ -1,4 +1,5 @@
-// Two replicas of the token handler on one Redis, over HTTP; and the secrets that neither Redis nor the log may contain.
+// Tests two replicas of the token handler with one Redis, over HTTP. Checks that neither Redis nor the log contains
+// secrets.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -51,7 +52,7 @@ describe('two replicas', () => {
     const second = await limited.handler.startReplica();
     onTestFinished(() => second.close());
     const statuses: number[] = [];
-    // Windows begin at multiples of five minutes; the test must not span two of them.
+    // Windows begin at multiples of five minutes. Waits for the next one if less than 20 s of the window remain.
     const left = () => 300 - (Math.floor(Date.now() / 1_000) % 300);
     if (left() < 20) await delay(left() * 1_000);
     for (let call = 0; call < 12; call += 1) {

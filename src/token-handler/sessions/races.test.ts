@@ -1,4 +1,4 @@
-// Races between the end of a session and everything that changes one, on a real Redis and in memory. The test itself
+// Tests races between the end of a session and all other changes of sessions, on a real Redis and in memory. The test
 // decides when refreshes end.
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
@@ -57,7 +57,7 @@ async function race(all: SessionReplica[], opened: OpenedSession): Promise<void>
   await Promise.all([...calls, ...marks, end()]);
 }
 
-/** RACES=10000 takes half a minute. */
+/** Number of races; 10,000 take half a minute. */
 const races = Number(process.env.RACES || 2_000);
 
 async function raceMany(all: SessionReplica[], count: number): Promise<void> {
@@ -69,7 +69,7 @@ async function raceMany(all: SessionReplica[], count: number): Promise<void> {
     await Promise.all(batch.map((opened) => race(all, opened)));
     sessions.push(...batch);
   }
-  // Lets running refreshes end.
+  // Waits for running refreshes.
   await delay(300);
   for (const replica of all)
     for (const {
@@ -89,7 +89,7 @@ describe('a session that ends during refreshes, touches and requests', () => {
     await raceMany(all, races);
     expect(refreshes).toBeGreaterThan(races / 10);
     const left = String(await redis.command('KEYS', '{sess:*'));
-    // The two keys of the sample
+    // Only the two keys of the sample session remain.
     expect(left.split(',').filter((key) => key !== '')).toHaveLength(2);
     await Promise.all(all.map((replica) => replica.close()));
   });

@@ -1,5 +1,5 @@
-// The store of express-session: connect-redis over a client that encrypts. Records are encrypted, and stored under a
-// digest of the id in the cookie, so that a copy of the store signs nobody in. A record holds no tokens.
+// The store of express-session: connect-redis with a client that encrypts records. The key of a record contains a
+// digest of the id in the cookie, so that nobody can sign in with a copy of the store. A record contains no tokens.
 import { RedisStore } from 'connect-redis';
 import type { Store } from 'express-session';
 import type { KeyRing } from '../keys/key-ring.ts';
@@ -9,17 +9,17 @@ import type { RecordClient } from './store.ts';
 
 declare module 'express-session' {
   interface SessionData {
-    /** Identifies the browser's sign-in attempts. */
+    /** The name under which the browser's sign-in attempts are stored. */
     attempts?: string;
-    /** Set by a sign-in. Alive only while its tokens are. */
+    /** Set by a sign-in. The session is live only while its tokens exist in the store. */
     signedIn?: SignedInSession;
   }
 }
 
-/** Seconds that the record of a browser lasts that has not signed in: longer than its attempts to sign in. */
+/** Seconds that a record is kept before sign-in. Longer than an attempt to sign in is remembered. */
 const visitLifetime = 3_660;
 
-/** `maxAge`: milliseconds. Its token set ends a session's record earlier. */
+/** `maxAge` is in milliseconds. After sign-in, the record expires with the token set, which is usually earlier. */
 export function createRecords(client: RecordClient, keys: KeyRing, maxAge: number): Store {
   const encrypted: RecordClient = {
     async get(id) {
@@ -28,7 +28,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
       try {
         return sealed && keys.open(sealed, recordContext(handle));
       } catch {
-        // A session under a key that was dropped from the ring has ended.
+        // If the key was removed from the ring, the session has ended.
         return null;
       }
     },
@@ -42,7 +42,7 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
     client: encrypted,
     prefix: '',
     ttl: ({ signedIn }) => (signedIn ? Math.ceil(maxAge / 1_000) : visitLifetime),
-    // Only the tokens extend a session, and each attempt to sign in saves its record.
+    // Only the token set extends a session. Before sign-in, each attempt saves the record and so extends it.
     disableTouch: true,
   });
 }

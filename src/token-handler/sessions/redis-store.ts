@@ -1,11 +1,11 @@
-// Sessions in Redis: connect-redis writes `{sess:<handle>}` for express-session; `{sess:<handle>}:tokens` holds the token
-// set and its state. Both expire at the session's own time. The scripts change a session atomically; times are
-// milliseconds of the caller's clock.
+// Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
+// `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. The scripts
+// change a session atomically. Times are milliseconds of the caller's clock.
 import { defineScript, type Redis } from '../../service/redis/redis.ts';
 import { recordKey } from './session.ts';
 import type { SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
 
-/** `idle`: milliseconds from the last recorded request to the end. */
+/** `idle`: milliseconds after the last recorded request at which a session ends. */
 export function createRedisStore(redis: Redis, { idle }: { idle: number }): SessionStore {
   const markKey = (name: string) => `{mark:${name}}`;
   return {
@@ -87,9 +87,9 @@ function createIndex(redis: Redis): SessionIndex {
   };
 }
 
-// Scripts on a session: KEYS[1] holds the tokens, KEYS[2] the record.
+// In the scripts that change a session, KEYS[1] holds the tokens and KEYS[2] the record.
 
-// Sets the expiry of both keys; 0 if the session has ended.
+// Sets the expiry of both keys. Returns 0 if the session has ended.
 const expire = `
 local function expire(now, idle)
   local limit, touched = unpack(redis.call('HMGET', KEYS[1], 'limit', 'touched'))
@@ -107,7 +107,7 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'version', 1, 'sealed', ARGV[1], 'limit', ARGV[2], 'touched', ARGV[3])
 return expire(ARGV[3], ARGV[4])`);
 
-/** ARGV: now, idle, interval. 0 if the session has ended. */
+/** ARGV: now, idle, interval. Returns 0 if the session has ended. */
 const touchScript = defineScript(`${expire}
 local touched = redis.call('HGET', KEYS[1], 'touched')
 if not touched then return 0 end
@@ -115,7 +115,7 @@ if ARGV[1] - touched < tonumber(ARGV[3]) then return 1 end
 redis.call('HSET', KEYS[1], 'touched', ARGV[1])
 return expire(ARGV[1], ARGV[2])`);
 
-// The age of an intent is measured by the clock of Redis, because the clocks of replicas may differ.
+// Returns the time of Redis, which measures the age of intents because the clocks of replicas may differ.
 const time = `
 local function time()
   local seconds, microseconds = unpack(redis.call('TIME'))
@@ -136,7 +136,7 @@ const intentAgeScript = defineScript(`${time}
 local since = redis.call('HGET', KEYS[1], 'since')
 return since and time() - since or 0`);
 
-/** ARGV: intent, sealed or '', limit, now, idle. 0 if the session does not have this intent. */
+/** ARGV: intent, sealed or '', limit, now, idle. Returns 0 if the session does not have this intent. */
 const concludeScript = defineScript(`${expire}
 if redis.call('HGET', KEYS[1], 'intent') ~= ARGV[1] then return 0 end
 redis.call('HDEL', KEYS[1], 'intent', 'since')
@@ -146,7 +146,7 @@ if ARGV[2] ~= '' then
 end
 return expire(ARGV[4], ARGV[5])`);
 
-/** 0 if the session had ended already. */
+/** Returns 0 if the session had ended already. */
 const endScript = defineScript(`
 local live = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2])
@@ -160,14 +160,14 @@ local left = math.ceil(ARGV[2] - ARGV[3])
 if left > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], left) end
 return 1`);
 
-/** KEYS: index. ARGV: top, last handle of the page before or '' */
+/** KEYS: index. ARGV: top, last handle of the previous page or '' */
 const entriesScript = defineScript(`
 local rank = -1
 if ARGV[2] ~= '' then rank = redis.call('ZREVRANK', KEYS[1], ARGV[2]) end
 if not rank then return {} end
 return redis.call('ZREVRANGE', KEYS[1], rank + 1, rank + tonumber(ARGV[1]))`);
 
-/** KEYS: index. ARGV: handle, until: entries that are kept for longer stay */
+/** KEYS: index. ARGV: handle, until. Keeps an entry that expires after `until`. */
 const removeScript = defineScript(`
 local kept = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not kept or tonumber(kept) > tonumber(ARGV[2]) then return 0 end

@@ -1,5 +1,5 @@
-// Token refresh on one and several replicas, with a real Redis and a real identity provider whose refresh tokens are
-// valid for one use. A proxy before it breaks refreshes in every possible way. Only time is simulated.
+// Tests token refresh on one and several replicas, with a real Redis and a real identity provider whose refresh tokens
+// can be used once. A proxy in front of the identity provider makes refreshes fail. Only the clock is simulated.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
@@ -40,7 +40,7 @@ async function start({ inMemory = false, ...options }: Partial<SessionReplicaOpt
   return replica;
 }
 
-/** Seconds; access tokens last 300. */
+/** Advances the clock. Access tokens are valid for 300 s. */
 const pass = (seconds: number) => {
   offset += seconds * 1_000;
 };
@@ -199,7 +199,7 @@ describe.each(['redis', 'memory'] as const)('with sessions in %s', (store) => {
     pass(301);
     expect(await replica.call(cookie)).not.toBe('refused');
     const found = await replica.sessions.read(session.handle);
-    // The refresh tokens of the embedded identity provider last 1800 s.
+    // Refresh tokens of the embedded identity provider are valid for 1800 s.
     expect(found?.state.limit).toBeGreaterThan(clock().getTime() + 1_700_000);
     pass(1_795);
     expect(await replica.read(cookie)).toBeDefined();

@@ -1,6 +1,6 @@
-// Refreshes the tokens of sessions, each set by one attempt among all replicas. Before a refresh token is presented, the
-// intent to do so is stored. A token that may have been used is never presented again, because an identity provider that
-// sees a used one a second time may take it for stolen (RFC 9700 section 4.14.2). A session that has ended stays ended.
+// Refreshes the tokens of sessions. Only one replica at a time attempts to refresh a token set: it stores its intent
+// before it sends the refresh token. A refresh token that may have been used is never sent again, because the identity
+// provider may treat a reused token as stolen (RFC 9700 section 4.14.2). A refresh never revives an ended session.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
@@ -31,17 +31,17 @@ export interface RefresherOptions {
   sessions: RefreshedSessions;
   tokens: TokenStore;
   registrations: Pick<RegistrationStore, 'find'>;
-  /** Its `refresh` presents the refresh token once, and does not throw. */
+  /** `refresh` sends the refresh token once, and does not throw. */
   relyingParty: Pick<RelyingParty, 'refresh'>;
   clock: Clock;
   log: Logger;
 }
 
-/** Milliseconds after which the replica that wrote an intent must have died: more than the longest attempt. */
+/** Milliseconds after which the replica that wrote an intent must have died. Longer than any attempt takes. */
 const longestAttempt = 40_000;
-/** Milliseconds that an intent is watched before its age is asked for. */
+/** Milliseconds to wait for another replica's attempt before reading the age of its intent. */
 const watchTime = 2_000;
-/** Milliseconds between attempts whose token was not used. */
+/** Milliseconds to wait before the next attempt if the refresh token was not used. */
 const pauseTime = 5_000;
 const backoff = { first: 100, cap: 1_000 };
 const most = 10_000;
@@ -51,9 +51,9 @@ export class Refresher {
   readonly #now: () => number;
   readonly #attempts = new Map<string, Promise<void>>();
   readonly #waits = new Map<string, Promise<string>>();
-  /** Why sessions have no attempt at the moment. */
+  /** Sessions for which no attempt starts at the moment, by handle, with the reason. */
   readonly #pauses: LRUCache<string, 'unused' | 'client-refused'>;
-  /** Intents of this replica whose claim the store did not confirm: their token was not presented. */
+  /** Intents of this replica, by session, whose claim the store did not confirm. Their refresh token was not sent. */
   readonly #unconfirmed = new LRUCache<string, string>({ max: most });
   #isStopped = false;
 
@@ -63,7 +63,7 @@ export class Refresher {
     this.#pauses = new LRUCache({ max: most, ttl: pauseTime, ttlResolution: 0, perf: { now: this.#now } });
   }
 
-  /** For a session whose refresh is due: starts it in the background, unless another attempt or a pause forbids it. */
+  /** Starts a refresh in the background, unless another attempt is running or a failed attempt was recent. */
   begin(found: FoundSession): void {
     const { handle } = found.session;
     if (found.tokens.refreshToken === undefined || this.#isHeldElsewhere(found)) return;
@@ -75,8 +75,8 @@ export class Refresher {
   }
 
   /**
-   * For a session whose access token has expired: waits for a valid one. Throws Problem `unauthenticated` if the session
-   * has ended, `unavailable` if there is no new token at the moment.
+   * Waits for a new access token after the old one has expired. Throws Problem `unauthenticated` if the session has
+   * ended, and `unavailable` if no new token can be obtained at the moment.
    */
   accessToken({ session: { handle } }: FoundSession): Promise<string> {
     return shared(this.#waits, handle, () => this.#settle(handle));
@@ -111,7 +111,10 @@ export class Refresher {
     }
   }
 
-  /** With an expired access token: whether no new one can come. `watched`: milliseconds. */
+  /**
+   * True if no refresh can succeed: there is no refresh token, or the replica that may have sent it has died.
+   * `watched`: milliseconds that the caller has waited.
+   */
   async #isOver(found: FoundSession, watched: number): Promise<boolean> {
     if (found.tokens.refreshToken === undefined) return true;
     if (!this.#isHeldElsewhere(found) || watched < watchTime) return false;
@@ -122,7 +125,7 @@ export class Refresher {
     return intent !== undefined && this.#unconfirmed.get(session.handle) !== intent;
   }
 
-  /** Throws Problem `unavailable` if the store cannot be reached before the token is presented. */
+  /** Throws Problem `unavailable` if the store cannot be reached before the refresh token is sent. */
   async #attempt(found: FoundSession): Promise<void> {
     const { session, tokens, state } = found;
     const { handle } = session;
@@ -140,7 +143,7 @@ export class Refresher {
     });
   }
 
-  /** Uses the current registration: a client that was registered again cannot use tokens of its old registration. */
+  /** Sends the token only if the client was not registered again: a new registration cannot use tokens of the old. */
   async #present(session: Session, refreshToken: string): Promise<RefreshOutcome> {
     const { registrations, relyingParty, log } = this.#options;
     try {
@@ -169,7 +172,7 @@ export class Refresher {
     }
   }
 
-  /** Repeats a write while the store is unavailable, until the session would have ended anyway. */
+  /** Retries a write while the store is unavailable, until `until`, when the session ends anyway. */
   async #write(until: number, work: () => Promise<unknown>): Promise<void> {
     const onFailure = (error: unknown) => {
       if (this.#isStopped || this.#now() > until || !(error instanceof Problem)) throw error;
@@ -190,7 +193,7 @@ export class Refresher {
   }
 }
 
-/** The running work of this key, or else new work. */
+/** Returns the running work of this key, or starts new work. */
 function shared<T>(running: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
   const present = running.get(key);
   if (present) return present;
@@ -203,7 +206,7 @@ function ended(): Problem {
   return new Problem('unauthenticated', 'The session has ended.');
 }
 
-/** The session stays: the client can be corrected without a new sign-in. */
+/** The session does not end, because an administrator can correct the client without a new sign-in. */
 function noNewToken(why: 'unused' | 'client-refused'): Problem {
   const detail =
     why === 'unused'

@@ -1,4 +1,4 @@
-// Sessions whose client is registered again, or whose redirect URIs change.
+// Tests sessions whose client is registered again, or whose client's redirect URIs change.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';

@@ -1,4 +1,4 @@
-// The sessions of requests on a real Redis: round trips, the cache and its invalidation, and listeners for the end.
+// Tests how requests use sessions in a real Redis: round trips, the cache and its invalidation, and end listeners.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
@@ -39,7 +39,7 @@ async function start(options: Partial<SessionReplicaOptions> = {}): Promise<Sess
   return replica;
 }
 
-/** The number of commands that Redis has run, without pings and those of the test's own connection. */
+/** Returns the number of commands that Redis has run, without pings and the commands of the test's connection. */
 async function commands(): Promise<number> {
   const stats = String(await redis.command('INFO', 'commandstats'));
   const counts = [...stats.matchAll(/cmdstat_(\S+?):calls=(\d+)/g)];
@@ -108,7 +108,7 @@ describe('a revoked session', () => {
     expect(await one.call(cookie)).toBe('refused');
     const started = performance.now();
     await until(async () => (await two.call(cookie)) === 'refused');
-    // A replica that is told nothing finds out after 4 s.
+    // A replica without invalidation messages would end the session only after 4 s.
     expect(performance.now() - started).toBeLessThan(3_000);
   });
 

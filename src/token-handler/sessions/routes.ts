@@ -1,5 +1,5 @@
-// Routes to list and end sessions, for their user and for the tenant's administrators. Responses hold neither tokens nor
-// cookie values.
+// Routes with which people list and end their own sessions, and administrators those of their tenant. Responses contain
+// neither tokens nor cookie values.
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
@@ -43,7 +43,7 @@ const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
 const deletion = z.object({ deleted: z.boolean() });
 
 export interface SessionRouteOptions extends SessionGuards {
-  /** For tokens issued to this service. */
+  /** Requires a bearer token that was issued to this service. */
   bearer: Guard;
   tenant: Guard;
   sessions: Sessions;
@@ -77,7 +77,7 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       const all = await sessions.ofUser(session.tenantId, session.user.id);
       const own = all.find((one) => one.session.handle === session.handle) ?? (await sessions.read(session.handle));
       if (!own) throw new Problem('unauthenticated', 'The session has ended.');
-      // Restores the cookie that scripts need for CSRF protection.
+      // Restores the CSRF cookie, which scripts need, in case the browser has lost it.
       issueCsrfCookie(response, session, request.secure);
       const others = all.filter((one) => one.session.handle !== session.handle);
       response.json([own, ...others].map((one) => present(one, sessions)));

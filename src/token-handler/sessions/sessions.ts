@@ -1,6 +1,6 @@
-// Opens, finds, lists and ends sessions: the face of this folder. A session is found only if its record and tokens are in
-// the store, within their limits, and encrypted with a key of the ring. A session that was read stays in the cache until
-// the store reports a change, so that a request needs no round trip.
+// Starts, finds, lists and ends sessions. Other folders use sessions through this class. A session is found only if the
+// store has its record and tokens, both have not expired, and a key of the ring decrypts both. Sessions stay in a cache
+// until the store reports a change, so that most requests need no round trip.
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { SessionData, Store } from 'express-session';
@@ -32,17 +32,17 @@ export interface SessionsOptions extends Pick<RefresherOptions, 'registrations' 
   cookieName: string;
 }
 
-/** Bytes of the cache; about 8,000 sessions. */
+/** Size of the cache in bytes; enough for about 8,000 sessions. */
 const cacheSize = 64 * 1024 * 1024;
-/** The most sessions of a person in a list, and the most that are read concurrently. */
+/** Greatest number of sessions in the list of a person, and of sessions that are read concurrently. */
 const mostOfUser = 100;
 const all = Number.MAX_SAFE_INTEGER;
-/** Milliseconds that a sign-in may take from its entry in the indexes until its session lives. */
+/** Milliseconds that a sign-in may take from the entry in the indexes until its session is live. */
 const longestStart = 60_000;
 
 export class Sessions {
   readonly cookie: SessionCookie;
-  /** For express-session. */
+  /** The store of express-session. */
   readonly records: Store;
   readonly marks: Marks;
   readonly limits: SessionLimits;
@@ -53,10 +53,10 @@ export class Sessions {
     maxSize: cacheSize,
     sizeCalculation: ({ tokens }) => 3_000 + tokens.accessToken.length + (tokens.idToken?.length ?? 0),
   });
-  /** The latest read of each session: if a change is reported before its end, its result is not cached. */
+  /** The latest read of each session. If the store reports a change before the read ends, its result is not cached. */
   readonly #reads = new Map<string, symbol>();
   readonly #touchInterval: number;
-  /** Cached sessions that were touched: the store will report that they have changed. */
+  /** Cached sessions whose request was recorded. The store will report a change, which drops them from the cache. */
   readonly #touched = new WeakSet<FoundSession>();
   readonly #refresher: Refresher;
   readonly #endWatch: EndWatch;
@@ -69,7 +69,7 @@ export class Sessions {
     this.#store = store;
     this.#keys = keys;
     this.#clock = options.clock;
-    // Every touch makes all replicas drop the session from their caches, so there is at most one in a minute.
+    // Every touch makes all replicas drop the session from their caches, so touches are at most one a minute.
     this.#touchInterval = Math.min(60_000, limits.idle / 4);
     this.#refresher = new Refresher({ ...options, sessions: this, tokens: store.tokens });
     this.#endWatch = new EndWatch(this, store.tokens);
@@ -77,8 +77,8 @@ export class Sessions {
   }
 
   /**
-   * The live session of the request's cookie, undefined if it has none. Throws Problem `unavailable` if the store cannot
-   * be reached. Records the request at most once a minute, and starts a refresh before the access token expires.
+   * Returns the live session of the request's cookie, if any. Throws Problem `unavailable` if the store cannot be
+   * reached. Records at most one request a minute, and starts a refresh before the access token expires.
    */
   async ofRequest({ headers }: IncomingMessage): Promise<LiveSession | undefined> {
     const handle = this.cookie.handleOf(headers.cookie);
@@ -91,13 +91,13 @@ export class Sessions {
     return found;
   }
 
-  /** A live session that the store has not reported to have changed since it was read. */
+  /** Returns a live session from the cache, if the store has not reported a change since it was read. */
   cached(handle: string): FoundSession | undefined {
     const found = this.#cache.get(handle);
     return found && this.#isAlive(found) ? found : undefined;
   }
 
-  /** A live session, from the store. */
+  /** Returns a live session from the store. */
   async read(handle: string): Promise<FoundSession | undefined> {
     const { tokens } = this.#store;
     const ticket = Symbol(handle);
@@ -114,13 +114,13 @@ export class Sessions {
   /** Makes a session live. Its record must be stored already. */
   async start(session: Session, tokens: TokenSet): Promise<void> {
     const now = this.#now();
-    // Before the session lives: one that is in no index could not be revoked.
+    // Written before the session is live, because a session that is in no index could not be revoked.
     await this.#store.index.enter(indexesOf(session), session.handle, session.absoluteExpiry, now);
     await this.#store.tokens.start(session.handle, this.seal(session, tokens), this.#now());
     this.#drop(session.handle);
   }
 
-  /** Ends a session for good. False if it had ended already. */
+  /** Ends a session permanently. Returns false if it had ended already. */
   async end(session: Session): Promise<boolean> {
     const wasLive = await this.#store.tokens.end(session.handle);
     this.#drop(session.handle);
@@ -128,22 +128,22 @@ export class Sessions {
     return wasLive;
   }
 
-  /** When the session ends if no further request comes. Milliseconds since 1970. */
+  /** Returns the time at which the session ends if no further request comes, in milliseconds since 1970. */
   expiryOf({ state }: Pick<FoundSession, 'state'>): number {
     return expiryOf(state, this.limits.idle);
   }
 
-  /** The sessions of a person, latest first: 100 of them, unless all are wanted. */
+  /** Returns the sessions of a person, latest first; at most 100 unless `most` is `all`. */
   async ofUser(tenantId: string, userId: string, most?: 'all'): Promise<FoundSession[]> {
     return this.#list(userIndex(tenantId, userId), most === 'all' ? all : mostOfUser);
   }
 
-  /** A page of a tenant's sessions, latest first; `after`: handle of the last one of the page before. */
+  /** Returns a page of a tenant's sessions, latest first. `after` is the last handle of the previous page. */
   async ofTenant(tenantId: string, top: number, after?: string): Promise<FoundSession[]> {
     return this.#list(tenantIndex(tenantId), top, after);
   }
 
-  /** All sessions of a session at the identity provider. */
+  /** Returns all sessions that belong to the session `sid` at the identity provider. */
   async ofProviderSession(
     { tenantId, clientId }: Pick<Session, 'tenantId' | 'clientId'>,
     sid: string,
@@ -173,7 +173,7 @@ export class Sessions {
       record = JSON.parse(this.#keys.open(stored.record, recordContext(handle)));
       tokens = JSON.parse(this.#keys.open(sealed, tokensContext(handle)));
     } catch {
-      // A session under a key that was dropped from the ring has ended.
+      // If the key was removed from the ring, the session has ended.
       return undefined;
     }
     const { signedIn } = record;
@@ -188,7 +188,7 @@ export class Sessions {
     return found;
   }
 
-  /** The live sessions of an index, from which entries without a session are removed. */
+  /** Returns the live sessions of an index. Removes entries whose session has ended. */
   async #list(name: string, top: number, after?: string): Promise<FoundSession[]> {
     const { index } = this.#store;
     const handles = await index.entries(name, top, after);
@@ -197,7 +197,7 @@ export class Sessions {
       const some = handles.slice(start, start + mostOfUser);
       const found = await Promise.all(some.map((handle) => this.#load(handle)));
       const gone = some.filter((_, position) => !found[position]);
-      // Later entries may be of sign-ins that are not complete yet. Without its entry, a session could not be revoked.
+      // Newer entries stay: their sign-in may be incomplete, and a session without an entry could not be revoked.
       const until = this.#now() + this.limits.maxAge - longestStart;
       await Promise.all(gone.map((handle) => index.remove([name], handle, until)));
       alive.push(...found.filter((one) => one !== undefined).filter((one) => this.#isAlive(one)));
@@ -208,7 +208,7 @@ export class Sessions {
   #touch(found: FoundSession, now: number): void {
     if (this.#touched.has(found)) return;
     this.#touched.add(found);
-    // After a failure the next request tries again.
+    // After a failure, the next request touches the session again.
     this.#store.tokens.touch(found.session.handle, now, this.#touchInterval).catch(() => this.#touched.delete(found));
   }
 
@@ -233,7 +233,7 @@ export class Sessions {
 
 const tokensContext = (handle: string) => `tokens of session ${handle}`;
 
-// Digests, so that a copy of the store does not list who is signed in.
+// Index names are digests, so that a copy of the store does not reveal who is signed in.
 const digest = (...parts: string[]) => hash('sha256', parts.join('\n'), 'base64url');
 const tenantIndex = (tenantId: string) => `tenant:${digest(tenantId)}`;
 const userIndex = (tenantId: string, userId: string) => `user:${digest(tenantId, userId)}`;

@@ -1,4 +1,4 @@
-// The contract of session stores: one suite for Redis and memory.
+// Tests the contract of session stores, with one suite for Redis and memory.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SessionData, Store } from 'express-session';
 import pino from 'pino';

@@ -1,5 +1,5 @@
-// The store of sessions: one contract for Redis and for memory. It holds encrypted texts and opens none. A session exists
-// only while its tokens do. Every change requires that they still exist, so nothing brings an ended session back.
+// The contract of the session store, which Redis and memory implement. The store cannot decrypt the texts in it. A
+// session exists only while its tokens exist. No change creates them again, so an ended session stays ended.
 import { ConfigError } from '../../service/operations/config.ts';
 import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
@@ -10,7 +10,7 @@ import type { SessionState } from './session.ts';
 
 export interface SealedTokens {
   sealed: string;
-  /** See SessionState. Milliseconds since 1970, like every time here. */
+  /** See SessionState. Milliseconds since 1970, like every time in this file. */
   limit: number;
 }
 
@@ -29,46 +29,48 @@ export interface RecordClient {
 }
 
 export interface TokenStore {
-  /** Makes the session whose record is stored a live one. */
+  /** Stores the tokens of a session whose record is stored already, which makes the session live. */
   start(handle: string, tokens: SealedTokens, now: number): Promise<void>;
   load(handle: string): Promise<StoredSession | undefined>;
-  /** Whether a result of `load` may be cached until `onChange` reports a change. */
+  /** True if a result of `load` may be cached until `onChange` reports a change. */
   readonly isTracked: boolean;
-  /** While `isTracked`: all changes until this time of `performance.now()` have been reported. */
+  /** While `isTracked`, all changes until this time (as `performance.now()`) have been reported. */
   readonly trackedUntil: number;
   /** The listener gets null if any session may have changed. */
   onChange(listener: (handle: string | null) => void): void;
-  /** Records a request, unless one was recorded less than `interval` ago. False if the session has ended. */
+  /** Records a request, unless one was recorded less than `interval` ago. Returns false if the session has ended. */
   touch(handle: string, now: number, interval: number): Promise<boolean>;
   /**
-   * Writes the intent to refresh this version of the set. `held`: another attempt has done so; `changed`: the set has
-   * another version; `gone`: the session has ended. Repeating a successful claim succeeds again.
+   * Writes the intent to refresh this version of the token set. Repeating a successful claim succeeds again.
+   * - `held`: another attempt has written its intent
+   * - `changed`: the token set has another version
+   * - `gone`: the session has ended
    */
   claim(handle: string, version: number, intentId: string): Promise<'claimed' | 'held' | 'changed' | 'gone'>;
-  /** Milliseconds since the intent was written, by the store's clock; 0 without an intent. */
+  /** Returns the milliseconds since the intent was written, by the store's clock; 0 without an intent. */
   intentAge(handle: string): Promise<number>;
   /**
-   * Removes the intent, and replaces the set; without a new set, the refresh token was certainly not used. False if the
-   * session does not have this intent; then nothing changes.
+   * Removes the intent and, if `tokens` is given, replaces the token set. Omit `tokens` only if the refresh token was
+   * certainly not used. Changes nothing and returns false if the session does not have this intent.
    */
   conclude(handle: string, intentId: string, now: number, tokens?: SealedTokens): Promise<boolean>;
-  /** Removes record and tokens. False if the session had ended already. */
+  /** Removes record and tokens. Returns false if the session had ended already. */
   end(handle: string): Promise<boolean>;
 }
 
-/** The sessions of a person, of a tenant, and of a session at the identity provider. No index is ever scanned. */
+/** Lists the sessions of a person, of a tenant, or of a session at the identity provider. */
 export interface SessionIndex {
-  /** `until`: when the entry may be dropped. */
+  /** Adds an entry, which may be dropped after `until`. */
   enter(indexes: string[], handle: string, until: number, now: number): Promise<void>;
-  /** At most `top` handles, latest first; `after`: the last handle of the page before. */
+  /** Returns at most `top` handles, latest first. `after` is the last handle of the previous page. */
   entries(index: string, top: number, after?: string): Promise<string[]>;
-  /** `until`: entries that are kept for longer stay. */
+  /** Removes an entry. If `until` is given, keeps an entry that expires later. */
   remove(indexes: string[], handle: string, until?: number): Promise<void>;
 }
 
-/** Numbers that are kept for a time. */
+/** Named numbers that are kept for a limited time. */
 export interface Marks {
-  /** Keeps the greatest value. */
+  /** Stores the value if no greater value is stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
 }
@@ -80,7 +82,7 @@ export interface SessionStore {
   marks: Marks;
 }
 
-/** Undefined if sessions are kept in memory. Throws ConfigError if the configuration does not decide. */
+/** Returns undefined if sessions are kept in memory. Throws ConfigError if the settings contradict each other. */
 export function connectRedis(config: TokenHandlerConfig, log: Logger, metrics: Metrics): Redis | undefined {
   const settings = redisSettings(config);
   if (settings && config.SESSION_STORE === 'memory')
@@ -92,7 +94,7 @@ export function connectRedis(config: TokenHandlerConfig, log: Logger, metrics: M
   return undefined;
 }
 
-/** Undefined if Redis is reachable, or sessions are kept in memory. */
+/** Returns undefined if Redis is reachable, or if sessions are kept in memory. */
 export async function redisProblem(redis: Redis | undefined): Promise<string | undefined> {
   return (await redis?.isReachable()) === false ? 'Redis does not respond' : undefined;
 }

@@ -1,5 +1,5 @@
-// Attempts to sign in: one for each tab and try, bound to the browser that started it, and used once. State, nonce and
-// PKCE verifier are created here. Attempts are stored sealed, in Redis or in memory, and their state only as a digest.
+// Stores attempts to sign in, encrypted, in Redis or in memory. Each attempt has a state, a nonce and a PKCE verifier,
+// belongs to the browser that started it, and can be used once. Of the state, only a digest is stored.
 import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
@@ -9,19 +9,19 @@ import type { KeyRing } from '../keys/key-ring.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
 const lifetime = 600_000;
-/** Milliseconds in which an attempt that took longer is started again. */
+/** Milliseconds that an attempt is remembered. If it is completed later than `lifetime`, the sign-in starts again. */
 const memory = 3_600_000;
-/** Open attempts of one browser. */
+/** Greatest number of attempts that are kept for one browser. */
 const most = 20;
 
-/** What the sign-in was started with. */
+/** The request with which the sign-in was started. */
 export interface SignInRequest {
   /** URN */
   tenantId: string;
   clientId: string;
   callbackUrl: string;
   returnTo?: string | undefined;
-  /** This attempt replaces one that took too long. */
+  /** True if this attempt replaces an earlier one that took too long or failed temporarily. */
   restarted?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface Begun {
 }
 
 export type TakenAttempt =
-  /** In time, and for the first time. */
+  /** The attempt is taken for the first time, and in time. */
   | { kind: 'open'; signIn: SignInRequest; secrets: Omit<Begun, 'state'> }
   | { kind: 'late'; signIn: SignInRequest }
   | { kind: 'used'; signIn: SignInRequest };
@@ -40,7 +40,7 @@ export type TakenAttempt =
 export type Attempts = ReturnType<typeof createAttempts>;
 
 export interface AttemptsOptions {
-  /** Undefined: attempts are kept in memory. */
+  /** Undefined if attempts are kept in memory. */
   redis: Redis | undefined;
   keys: KeyRing;
   clock: Clock;
@@ -55,7 +55,7 @@ export function createAttempts({ redis, keys, clock }: AttemptsOptions) {
   const store = redis ? redisStore(redis, clock) : memoryStore(clock);
   const context = (what: string, browser: string, id: string) => `${what} of attempt ${id} of browser ${browser}`;
   return {
-    /** A new name for a browser's attempts. */
+    /** Returns a new random name under which the attempts of a browser are stored. */
     nameBrowser: () => randomBytes(16).toString('base64url'),
     async begin(browser: string, signIn: SignInRequest): Promise<Begun> {
       const state = oidc.randomState();
@@ -67,7 +67,7 @@ export function createAttempts({ redis, keys, clock }: AttemptsOptions) {
       await store.add(browser, id, { secret, place });
       return { state, ...secrets };
     },
-    /** Undefined for a state that this browser did not receive, or received more than an hour ago. */
+    /** Returns undefined for a state that this browser did not receive, or received more than an hour ago. */
     async take(browser: string, state: string): Promise<TakenAttempt | undefined> {
       const id = idOf(state);
       const taken = await store.take(browser, id);
@@ -89,14 +89,14 @@ function idOf(state: string): string {
 interface SealedAttempt {
   /** Nonce and PKCE verifier; removed when the attempt is taken. */
   secret?: string;
-  /** The sign-in's request. */
+  /** The sealed StoredSignIn. */
   place: string;
 }
 
 interface AttemptStore {
-  /** Forgets a browser's oldest attempts beyond the limit. */
+  /** Stores an attempt, and removes the browser's oldest attempts beyond the limit. */
   add(browser: string, id: string, attempt: Required<SealedAttempt>): Promise<void>;
-  /** Only the first caller gets the secret. */
+  /** Returns an attempt and removes its secret, so that only the first caller receives the secret. */
   take(browser: string, id: string): Promise<SealedAttempt | undefined>;
 }
 

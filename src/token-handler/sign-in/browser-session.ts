@@ -1,5 +1,5 @@
-// express-session for the routes of sign-in and logout: the cookie, its record, and a new id at sign-in. It clears no
-// cookie because a store is unavailable.
+// Applies express-session to the routes of sign-in and logout: the cookie, its record, and a new id at sign-in. Keeps
+// the cookie if the store is unavailable.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
@@ -41,17 +41,17 @@ function dropAmbiguousCookie(request: Request, name: string): void {
     .join(';');
 }
 
-/** Deletes the record and assigns a new id, which nobody can know in advance (session fixation). */
+/** Deletes the record and assigns a new random id, which prevents session fixation. */
 export function renewSession(request: Request): Promise<void> {
   return completion((done) => request.session.regenerate(done));
 }
 
-/** Saves before the response, so that a failure can be reported. express-session itself saves when the response ends. */
+/** Saves before the response, so that a failure can be reported. By itself, express-session saves at its end. */
 export async function saveSession(request: Request): Promise<void> {
   try {
     await completion((done) => request.session.save(done));
   } catch (error) {
-    // Otherwise the response would set a cookie that has no record.
+    // Prevents express-session from setting a cookie that has no record.
     Object.assign(request, { session: undefined });
     throw error;
   }
@@ -63,7 +63,7 @@ export async function endBrowserSession(request: Request, response: Response, na
   clearSessionCookie(response, name, request.secure);
 }
 
-/** Rejects with an Error, whatever the callback got. */
+/** Converts a callback to a promise. Rejects with an Error even if the callback receives another value. */
 function completion(start: (done: (error?: unknown) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     start((error) => {

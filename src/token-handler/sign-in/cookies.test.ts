@@ -1,4 +1,4 @@
-// The cookies that sign-in and logout set: their names, flags and values, over http and https.
+// Tests the names, flags and values of the cookies that sign-in and logout set, over http and https.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';

@@ -1,9 +1,9 @@
-// What a failure at the identity provider means to the person who signs in. No text, code or token of the identity provider
-// is passed on.
+// Turns failures at the identity provider into problems for the person who signs in. The problems contain no text, code
+// or token of the identity provider.
 import * as oidc from 'openid-client';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 
-/** Errors that the person or the requested prompt caused (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
+/** Errors caused by the person or by the requested prompt (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([
   'access_denied',
   'login_required',
@@ -12,7 +12,7 @@ const refusals = new Set([
   'account_selection_required',
 ]);
 
-/** Errors after which another attempt may succeed. Keycloak sends them for a sign-in form that was open too long. */
+/** Errors after which a new attempt may succeed. Keycloak sends them if a sign-in form was open too long. */
 const passing = new Set(['temporarily_unavailable', 'authentication_expired']);
 
 /** Classifies an error of the authorization response. */
@@ -21,7 +21,7 @@ export function judgeError(error: string): 'refused' | 'passing' | 'failed' {
   return passing.has(error) ? 'passing' : 'failed';
 }
 
-/** The error that the identity provider sent in place of a code; undefined for any other failure. */
+/** Returns the error that the identity provider sent in place of a code; undefined for any other failure. */
 export function authorizationError(failure: unknown): string | undefined {
   return failure instanceof oidc.AuthorizationResponseError ? failure.error : undefined;
 }
@@ -33,7 +33,7 @@ const invalidResponses = new Set([
   'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
 ]);
 
-/** The problem for a failure to start a sign-in or to redeem its code. */
+/** Returns the problem for a failure to start a sign-in or to redeem its code. */
 export function signInProblem(cause: unknown): unknown {
   if (cause instanceof Problem) return cause;
   if (cause instanceof oidc.ResponseBodyError && cause.error === 'invalid_grant')
@@ -45,15 +45,15 @@ export function signInProblem(cause: unknown): unknown {
   }
   if (cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT')
     return new Problem('dependency-timeout', 'The identity provider did not respond in time.', { cause });
-  // iss, state or nonce of another sign-in, a token of another issuer, or a repeated parameter
+  // The `iss`, `state` or `nonce` is of another sign-in, a token is of another issuer, or a parameter is repeated.
   if (cause instanceof oidc.ClientError && invalidResponses.has(cause.code ?? ''))
     return invalidRequest([{ pointer: '/query', detail: 'is not the response to this sign-in' }]);
   return new Problem('dependency-failed', 'The identity provider failed.', { cause });
 }
 
 /**
- * Whether the identity provider rejected the client or its secret (RFC 6749 section 5.2). A rejection of HTTP Basic may
- * come as a challenge, and Keycloak sends unauthorized_client for a wrong secret.
+ * True if the identity provider rejected the client or its secret (RFC 6749 section 5.2). If it rejects HTTP Basic, it
+ * may send a WWW-Authenticate challenge. Keycloak sends `unauthorized_client` for a wrong secret.
  */
 export function isUnknownClient(error: unknown): boolean {
   if (error instanceof oidc.WWWAuthenticateChallengeError) return error.status === 401;

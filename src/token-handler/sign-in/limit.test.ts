@@ -1,4 +1,4 @@
-// The limit of sign-ins for each client address, counted in Redis and in memory.
+// Tests the limit of sign-ins for each client address, counted in Redis and in memory.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';

@@ -1,5 +1,5 @@
-// Sign-ins and sessions of a client that an administrator has deleted or changed in the identity provider's console. The
-// token handler notices it at its next request with the client's credentials.
+// Tests sign-ins and sessions of a client that an administrator has deleted or changed in the identity provider's
+// console. The token handler notices the change at its next request with the client's credentials.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type HttpTap, startHttpTap } from '../../../test/support/http-tap.ts';

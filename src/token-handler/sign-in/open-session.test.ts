@@ -1,4 +1,4 @@
-// The person of a session, according to the claims of the tokens.
+// Tests which claims of the tokens describe the person of a session.
 import { describe, expect, it } from 'vitest';
 import { describePerson } from './open-session.ts';
 

@@ -1,5 +1,5 @@
-// Opens the session of a person who has just signed in, under a new id. If the identity provider has ended the sign-in in
-// the meantime, no session is opened.
+// Opens the session of a person who has just signed in, under a new id. Opens no session if the identity provider has
+// logged the person out in the meantime.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
@@ -27,7 +27,7 @@ export interface SignedIn {
   oidcClientId: string;
   callbackUrl: string;
   redeemed: Redeemed;
-  /** When redeeming the code began, in milliseconds since 1970. */
+  /** Time at which redeeming the code began, in milliseconds since 1970. */
   begun: number;
 }
 
@@ -49,7 +49,7 @@ export function createSessionOpener(options: SessionOpenerOptions) {
       throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');
     }
     if (before) {
-      // Its record is deleted, so it has ended already. This removes its tokens.
+      // The former session has ended already, because its record was deleted. This call removes its tokens.
       await sessions.end(before).catch((error: unknown) => log.warn({ err: error }, 'former session not removed'));
     }
     issueCsrfCookie(response, session, request.secure);
@@ -86,8 +86,8 @@ function describeSession(
 type Claims = Record<string, unknown>;
 
 /**
- * Who has signed in. The verified ID token has precedence; claims that OpenID Connect does not define are Keycloak's.
- * Without roles: each refresh may change them, so they are in the token set.
+ * Returns the person who has signed in. Claims of the verified ID token take precedence. `identity_provider` is a claim
+ * of Keycloak. The roles are empty here: the token set contains them, because each refresh may change them.
  */
 export function describePerson(idToken: Claims & { sub: string }, accessToken: Claims): SessionUser {
   const email = textOf(idToken.email) ?? textOf(accessToken.email);
@@ -101,7 +101,7 @@ export function describePerson(idToken: Claims & { sub: string }, accessToken: C
   };
 }
 
-/** Undefined for an empty text and for any other value. */
+/** Returns a text that is not empty; undefined for any other value. */
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

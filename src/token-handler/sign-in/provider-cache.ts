@@ -1,5 +1,5 @@
-// Caches each realm's discovery document (OpenID Connect Discovery 1.0) and keys for an hour. While the identity provider
-// cannot be reached, an older document is used.
+// Caches each realm's discovery document (OpenID Connect Discovery 1.0) and keys for an hour. Uses an older document
+// while the identity provider cannot be reached.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
 import type { ProviderAddresses } from '../provider-addresses.ts';
@@ -12,7 +12,7 @@ interface Provider {
 const lifetime = 3_600_000;
 const mostRealms = 5_000;
 
-/** `timeout`: milliseconds. */
+/** `timeout` is in milliseconds. */
 export function createProviderCache({ addresses, timeout }: { addresses: ProviderAddresses; timeout: number }) {
   const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init as RequestInit);
   const providers = new LRUCache<string, Provider>({
@@ -32,7 +32,7 @@ export function createProviderCache({ addresses, timeout }: { addresses: Provide
   });
 
   return {
-    /** A configuration for one call of one client. */
+    /** Returns a configuration of openid-client for one call on behalf of one client. */
     async configuration(realm: string, clientId: string, authentication: oidc.ClientAuth) {
       const provider = await providers.forceFetch(realm);
       const configuration = new oidc.Configuration(
@@ -47,13 +47,13 @@ export function createProviderCache({ addresses, timeout }: { addresses: Provide
       if (provider.keys) oidc.setJwksCache(configuration, provider.keys);
       return configuration;
     },
-    /** Caches the keys that a call has fetched. */
+    /** Caches the realm's keys that a call has fetched. */
     keepKeys(realm: string, configuration: oidc.Configuration): void {
       const provider = providers.peek(realm);
       const keys = oidc.getJwksCache(configuration);
       if (provider && keys) provider.keys = keys;
     },
-    /** An address of the identity provider as browsers reach it. */
+    /** Translates a URL of the identity provider to the address that browsers use. */
     publicUrl(realm: string, url: URL): URL {
       const inner = addresses.rebase(url.href);
       const marker = `/realms/${encodeURIComponent(realm)}`;

@@ -1,4 +1,4 @@
-// The relying party of OpenID Connect Core 1.0, with PKCE (RFC 7636) and issuer identification (RFC 9207), by openid-client.
+// The OpenID Connect relying party, built on openid-client, with PKCE (RFC 7636) and issuer identification (RFC 9207).
 // It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
@@ -28,16 +28,16 @@ export interface AuthorizationRequest {
 }
 
 export interface RelyingParty {
-  /** The address to redirect the browser to. Throws errors of openid-client. */
+  /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
-  /** `callback`: the callbackUrl with the query that the identity provider added. Throws errors of openid-client. */
+  /** `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client. */
   redeem(
     client: OidcClient,
     callback: URL,
     checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>,
   ): Promise<Redeemed>;
   refresh(client: OidcClient, refreshToken: string): Promise<RefreshOutcome>;
-  /** OpenID Connect RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
+  /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
   endSessionUrl(
     client: Pick<OidcClient, 'realm' | 'oidcClientId'>,
     hint: { idToken?: string; returnTo: string },
@@ -48,16 +48,16 @@ export interface RelyingParty {
 export interface RelyingPartyOptions {
   addresses: ProviderAddresses;
   metrics: Metrics;
-  /** Milliseconds of one call at sign-in. */
+  /** Timeout of one call at sign-in, in milliseconds. */
   timeout: number;
 }
 
-/** Seconds of a refresh: long, because a refresh that is abandoned ends the session. */
+/** Timeout of a refresh, in seconds. It is long, because a refresh that is abandoned ends the session. */
 const refreshTimeout = 30;
 
 export function createRelyingParty({ addresses, metrics, timeout }: RelyingPartyOptions): RelyingParty {
   const providers = createProviderCache({ addresses, timeout });
-  // A new connection for each refresh: if the server closes a kept one during the request, the outcome is unknown.
+  // Opens a new connection for each refresh. If the server closed a reused connection, the outcome would be unknown.
   const agent = new Agent({ pipelining: 0, connect: { timeout: 5_000 } });
 
   async function configure(client: OidcClient): Promise<oidc.Configuration> {
@@ -119,7 +119,7 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
 
 type ExchangeState = 'unsent' | 'sent' | { status: number };
 
-/** One request that records how far it got. */
+/** Sends one request, and records whether it was sent and whether a complete response arrived. */
 function createExchange(addresses: ProviderAddresses, agent: Agent) {
   let state: ExchangeState = 'unsent';
   return {
@@ -131,7 +131,7 @@ function createExchange(addresses: ProviderAddresses, agent: Agent) {
       state = 'sent';
       try {
         const response = await undiciFetch(target, { method, headers, redirect, signal, body, dispatcher: agent });
-        // The status counts only once the response is complete.
+        // Sets the status only when the response is complete.
         const content = await response.arrayBuffer();
         state = { status: response.status };
         return new Response(content, { status: response.status, headers: [...response.headers] });
@@ -152,7 +152,7 @@ const neverSentCodes = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether a request failed before there was a connection. */
+/** True if a request failed before a connection was established. */
 function isNeverSent(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause && neverSentCodes.has(String(cause.code));
@@ -161,9 +161,9 @@ function isNeverSent(error: unknown): boolean {
 function refreshFailure(error: unknown, state: ExchangeState): Exclude<RefreshOutcome['kind'], 'refreshed'> {
   if (state === 'unsent') return 'unused';
   if (state === 'sent') return 'unknown';
-  // RFC 6749 section 5.2
+  // The refresh token is invalid, expired or revoked (RFC 6749 section 5.2).
   if (error instanceof oidc.ResponseBodyError && error.error === 'invalid_grant') return 'refused';
   if (isUnknownClient(error)) return 'client-refused';
-  // Any other complete error leaves the token unused. An invalid response with a success status does not.
+  // After any other complete error response the token is unused. After an invalid success response it may be used.
   return state.status >= 400 ? 'unused' : 'unknown';
 }

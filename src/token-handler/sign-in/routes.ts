@@ -1,5 +1,5 @@
-// Sign-in and its callback: starts an attempt at the identity provider, and turns its response into a session. Never
-// redirects a browser to another origin that a request names.
+// Routes for sign-in and its callback. They start an attempt at the identity provider, and open a session from the
+// identity provider's response. They never redirect a browser to another origin that a request names.
 import type { Request, Response } from 'express';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -21,7 +21,7 @@ import { addressProblem, callbackUrlProblem, fallbackCallbackUrl, landingUrl, re
 
 export interface SignInOptions {
   tenants: TenantLookup;
-  /** Its name. */
+  /** Name of the tenant header. */
   tenantHeader: string;
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
@@ -71,7 +71,7 @@ export function authRoute(options: SignInOptions): Route {
   });
 }
 
-/** Deprecated: the callbackUrl for a client with `authCallbackUrl`. */
+/** Deprecated: returns the callbackUrl for a client with `authCallbackUrl` if the request has none. */
 function fallbackOf(client: Client, request: Request): string {
   const { host } = request;
   if (client.authCallbackUrl === undefined || host === undefined)
@@ -131,7 +131,7 @@ interface Callback extends Beginning {
   taken: TakenAttempt;
   tenant: Tenant;
   error: string | undefined;
-  /** Not every identity provider sends its issuer with an error. An error with another issuer is rejected. */
+  /** Issuer of the response. Some identity providers omit it from errors. A wrong issuer is rejected. */
   iss: string | undefined;
   response: Response;
 }
@@ -145,7 +145,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const landing = landingUrl(site, returnTo ?? client.successRedirectUrl);
   if (taken.kind === 'late') return startAgain(options, callback);
   if (taken.kind === 'used') {
-    // The page was reloaded. Its code is not redeemed a second time.
+    // The browser reloaded the callback. The code is not redeemed a second time.
     if (await isSignedIn(options, request, signIn)) return landing;
     throw unknownState();
   }
@@ -155,7 +155,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   const checks = { state: url.searchParams.get('state') ?? '', ...taken.secrets };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
-    // openid-client has checked the issuer, also of an error (RFC 9207 section 2.4).
+    // openid-client has already checked the issuer, also for errors (RFC 9207 section 2.4).
     const refusal = authorizationError(failure);
     if (refusal === undefined) throw signInProblem(failure);
     return refusal;
@@ -166,7 +166,7 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   return landing;
 }
 
-/** Returns the address after an error of the identity provider: on the site, or of another attempt. */
+/** Returns the address after an error of the identity provider: a page of the site, or the start of a new attempt. */
 function handleError(options: SignInOptions, callback: Callback, error: string): Promise<string> | string {
   const { taken, client } = callback;
   const verdict = judgeError(error);
@@ -176,7 +176,7 @@ function handleError(options: SignInOptions, callback: Callback, error: string):
   return refusalUrl(new URL(taken.signIn.callbackUrl).origin, client.failureRedirectUrl, error);
 }
 
-/** Starts another attempt, once, to avoid a redirect loop. */
+/** Starts another attempt, but only once, to avoid a redirect loop. */
 function startAgain(options: SignInOptions, callback: Callback): Promise<string> {
   const { signIn } = callback.taken;
   if (signIn.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
@@ -194,7 +194,7 @@ function unknownState(): Problem {
   return invalidRequest([{ pointer: '/query/state', detail }]);
 }
 
-/** Rejects the callback of another tenant's sign-in on a domain that is reserved for one tenant. */
+/** Rejects the callback of another tenant's sign-in if the tenant header reserves the domain for one tenant. */
 async function checkDomain(options: SignInOptions, request: Request, signIn: SignInRequest): Promise<void> {
   const named = tenantHeader(request, options.tenantHeader);
   if (named === undefined || (await findTenant(options.tenants, named))?.id === signIn.tenantId) return;

@@ -20,7 +20,7 @@ export const authQuery = z.object({
   returnTo,
 });
 
-/** RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207 section 2. openid-client checks the rest. */
+/** Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and RFC 9207 section 2. openid-client checks their meaning. */
 export const callbackQuery = z.object({
   state: z.string('must be given once').min(1).max(200),
   code: z.string('must be given once').optional(),

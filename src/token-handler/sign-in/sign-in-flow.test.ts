@@ -1,4 +1,4 @@
-// Sign-in from the first redirect to the landing page, with a real OpenID provider and both kinds of store.
+// Tests sign-in from the first redirect to the landing page, with a real OpenID provider and both session stores.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { sendRaw } from '../../../test/support/raw-http.ts';
@@ -17,7 +17,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
   let platform: TestPlatform;
   let browser: SiteBrowser;
   beforeAll(async () => {
-    // Only the clock of the token handler is moved; the platform has the real time.
+    // Only the token handler uses the simulated clock; the platform uses the real time.
     platform = await startTestPlatform();
     world = await startSessionWorld({ store, clock, platform });
     const { handler } = world;
@@ -270,7 +270,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
   });
 
   it('works in the tab with the later cookie if a new browser opens two tabs concurrently; the other tab must start again', async () => {
-    // Both requests are sent before the first response.
+    // Sends both requests before the first response arrives.
     const [first, second] = [browser.copy(), browser.copy()];
     const begun = await Promise.all([first.request(world.authUrl()), second.request(world.authUrl())]);
     browser.setCookie(world.site, cookieName, second.cookie(world.site, cookieName));
@@ -282,7 +282,7 @@ describe.each(['memory', 'redis'] as const)('sign-in with sessions in %s', (stor
     expect((await browser.request(two)).status).toBe(302);
     expect((await browser.request(one)).status).toBe(400);
     expect((await world.sessions(browser)).status).toBe(200);
-    // The person is signed in at the identity provider, which does not ask again.
+    // The person is still signed in at the identity provider, which therefore shows no form.
     expect((await world.signIn(browser)).landed.status).toBe(302);
   });
 

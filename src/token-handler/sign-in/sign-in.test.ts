@@ -1,4 +1,4 @@
-// Which addresses a sign-in may return to and land at.
+// Tests which addresses are valid as callbackUrl and as landing page of a sign-in.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { callbackUrlProblem, fallbackCallbackUrl, isLocalPath, landingUrl, refusalUrl } from './sign-in.ts';

@@ -1,20 +1,22 @@
-// The rules for the addresses of a sign-in: pure. A landing address from a request never leads to another origin.
+// Checks the addresses of a sign-in. A landing address from a request never leads to another origin. Pure functions
+// only.
 
-// Stricter than the URL parser, which drops white space and control characters and turns backslashes into slashes.
+// This pattern is stricter than the URL parser, which drops white space and control characters and turns backslashes
+// into slashes.
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)(\/[^\\\s\p{Cc}]*)?$/iu;
 
-/** Why a code must not be sent to an address; undefined if this service has no objection. */
+/** Returns why a code must not be sent to an address; undefined if the address is valid. */
 export function addressProblem(text: string): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
   if (authority === undefined || !URL.canParse(text)) return 'must be an absolute http or https URL';
   if (text.includes('#')) return 'must not have a fragment';
   if (authority.includes('@')) return 'must not contain credentials';
   if (text.includes('?')) return 'must not have a query';
-  // As written, because the identity provider compares the text: `/x/../clients/…` is another one.
+  // Checks the path as written, because the identity provider does not resolve `/x/../clients/…` before it compares.
   return /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(pathOf(text)) ? 'must not contain dot segments' : undefined;
 }
 
-/** Why a callbackUrl is invalid for the client; undefined if it is valid. */
+/** Returns why a callbackUrl is invalid for the client; undefined if it is valid. */
 export function callbackUrlProblem(text: string, clientId: string): string | undefined {
   const problem = addressProblem(text);
   if (problem !== undefined) return problem;
@@ -22,19 +24,19 @@ export function callbackUrlProblem(text: string, clientId: string): string | und
   return pathOf(text).endsWith(`/${ending}`) ? undefined : `must end in /${ending}`;
 }
 
-/** The path as it is written. */
+/** Returns the path as written, without normalization. */
 function pathOf(url: string): string {
   return url.slice(url.indexOf('/', url.indexOf('//') + 2));
 }
 
-/** The deprecated fallback: the path of the configured URL, on the host of the request. The path may be any. */
+/** Returns the deprecated fallback: the path of the configured URL, on the host of the request. Allows every path. */
 export function fallbackCallbackUrl(authCallbackUrl: string, protocol: string, host: string): string {
   return `${protocol}://${host}${new URL(authCallbackUrl).pathname}`;
 }
 
 /**
- * Whether a text is a path on the same origin. Browsers read `//host` and `/\host` as another host (WHATWG URL, section
- * 4.4). They are refused in encoded form too, because a proxy may decode once.
+ * True if a text is a path on the same origin. Rejects `//host` and `/\host`, which browsers read as another host
+ * (WHATWG URL, section 4.4). Also rejects their encoded forms, because a proxy may decode once.
  */
 export function isLocalPath(text: string): boolean {
   if (text.length > 2_000 || !text.startsWith('/') || /[\\\s\p{Cc}]/u.test(text)) return false;
@@ -43,12 +45,12 @@ export function isLocalPath(text: string): boolean {
   return URL.canParse(text, base) && new URL(text, base).origin === base;
 }
 
-/** Where a successful sign-in lands, as an absolute URL. `path`: of the site, or absolute; its root if undefined. */
+/** Returns the absolute URL of the page after sign-in. `path` is a path on the site or a URL; default: the root. */
 export function landingUrl(site: string, path: string | undefined): string {
   return new URL(path ?? '/', site).href;
 }
 
-/** Where a refused sign-in lands. `error`: RFC 6749 section 4.1.2.1. */
+/** Returns the URL of the page after a refused sign-in. `error` is a code of RFC 6749 section 4.1.2.1. */
 export function refusalUrl(site: string, failureRedirectUrl: string | undefined, error: string): string {
   const url = new URL(failureRedirectUrl ?? '/', site);
   url.searchParams.set('error', error);

@@ -1,4 +1,4 @@
-// Builds sign-in and logout for one process.
+// Builds the modules for sign-in and logout of one process.
 import { createSigningKeys } from '../../service/auth/signing-keys.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';

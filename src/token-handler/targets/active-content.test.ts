@@ -1,5 +1,5 @@
-// Documents of an upstream in a real browser: what they say of themselves, and whether their scripts run in the frontend's
-// origin.
+// Tests in a real browser whether scripts in an upstream's documents run in the frontend's origin, for different
+// response headers.
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { launchChromium } from '../../../test/support/chromium.ts';
@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 beforeEach(() => world.upstream.forget());
 
-/** Header lines: names and values by turns. */
+/** Header lines: names and values alternate. */
 type Lines = string[];
 
 const beacon = (xmlns = '') => `<script${xmlns}>fetch('/token-handler/v1/targets/api/ran').catch(() => 0)</script>`;
@@ -31,13 +31,13 @@ const svg = `<svg xmlns="http://www.w3.org/2000/svg">${beacon()}</svg>`;
 const parts = `--x\r\nContent-Type: text/html\r\n\r\n${html}\r\n--x--\r\n`;
 const type = (...values: string[]): Lines => values.flatMap((value) => ['Content-Type', value]);
 
-/** Whether a script of the document ran, seen from the upstream that it calls. */
+/** True if a script of the document ran, which is known because the script calls the upstream. */
 async function runs(lines: Lines, body: string, origin = world.site): Promise<boolean> {
   world.upstream.forget();
   world.upstream.answer = ({ url = '' }, response) =>
     void (url.endsWith('/document') ? response.writeHead(200, lines).end(body) : response.end());
   const path = origin === world.site ? '/token-handler/v1/targets/api/document' : '/document';
-  // Rejects for what the browser takes for a file.
+  // `goto` rejects if the browser downloads the response as a file.
   await page.goto(`${origin}${path}`, { waitUntil: 'load' }).catch(() => undefined);
   await page.waitForTimeout(100);
   return world.upstream.seen.some(({ target }) => target.endsWith('/ran'));

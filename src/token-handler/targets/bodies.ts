@@ -1,6 +1,5 @@
-// Streams the bodies of a request and its response, with back-pressure and without keeping them, and measures what the client
-// has sent or taken. When a request body ends at either side, the client's connection stays open, because the response may
-// still be on its way.
+// Streams the bodies of a request and its response with back-pressure, and measures how many bytes the client has sent
+// or read. When a request body ends or fails, the client's connection stays open, because the response may follow.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -20,9 +19,9 @@ export class RequestBody extends Readable implements PacedBody {
   #isAtEnd = false;
   #isWanted = false;
   #passed = 0;
-  /** Bytes that the upstream had taken at the last look. */
+  /** Bytes that the upstream had read at the previous call of `look`. */
   #takenBefore = -1;
-  /** Bytes taken from the budget for reading on. */
+  /** Bytes taken from the read-ahead budget. */
   #extra = 0;
 
   constructor(source: IncomingMessage, { buffers, readAhead }: BodyBuffers) {
@@ -30,8 +29,8 @@ export class RequestBody extends Readable implements PacedBody {
     this.#source = source;
     this.#buffers = buffers;
     this.#readAhead = readAhead;
-    // undici or the response reports its errors to the request. While the request waits for a connection there is no other
-    // listener, and an error without a listener ends the process.
+    // undici or the response reports errors of this body to the request. While the request waits for a connection,
+    // nothing else listens, and an error without a listener ends the process.
     this.on('error', () => undefined);
     source.on('data', this.#onData);
     source.on('end', this.#onEnd);
@@ -42,13 +41,13 @@ export class RequestBody extends Readable implements PacedBody {
     return this.#passed;
   }
 
-  /** Whether the upstream is ready for more data and the client has sent none. */
+  /** True if the upstream is ready for more data and the client has sent none. */
   get isWaiting(): boolean {
     const isReady = this.#isWanted && !this.isPaused() && !this.#source.isPaused();
     return isReady && !this.#isAtEnd && this.readableLength === 0;
   }
 
-  /** Reads on while the upstream reads nothing, so that a closed connection of the client is noticed. */
+  /** Reads ahead while the upstream reads nothing, in order to notice that the client has closed the connection. */
   look(): void {
     const taken = this.#passed - this.readableLength;
     const isStalled = this.#source.isPaused() && taken === this.#takenBefore;
@@ -88,8 +87,8 @@ export class RequestBody extends Readable implements PacedBody {
 }
 
 /**
- * The body for undici: a body that has arrived completely is sent in one piece, any other body is streamed. Throws Problem
- * `invalid-request` for a transfer coding that this server does not support (RFC 9112 section 6.1).
+ * Returns the body for undici: in one piece if it has arrived completely, as a stream otherwise, null if it is empty.
+ * Throws Problem `invalid-request` for an unsupported transfer coding (RFC 9112 section 6.1).
  */
 export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Buffer | RequestBody | null {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
@@ -101,7 +100,7 @@ export function outgoingBody(request: IncomingMessage, buffers: BodyBuffers): Bu
   return request.readableLength === bytes ? readWhole(request) : new RequestBody(request, buffers);
 }
 
-/** Everything that is buffered; a single read may return less. */
+/** Reads everything that is buffered. A single `read` may return less. */
 function readWhole(request: IncomingMessage): Buffer {
   const first: Buffer = request.read();
   if (request.readableLength === 0) return first;
@@ -110,12 +109,12 @@ function readWhole(request: IncomingMessage): Buffer {
   return Buffer.concat(chunks);
 }
 
-/** Milliseconds for which a client may continue to send a body that is dropped. */
+/** Milliseconds for which a client may continue to send a body that is discarded. */
 const lingering = 5_000;
 
 /**
- * After a response that did not wait for the whole body: reads and drops the rest for a limited time, so that the client
- * can read the response (RFC 9112 section 9.6).
+ * Reads and discards the rest of a request body for a limited time, if the response did not wait for it. Otherwise the
+ * client might not be able to read the response (RFC 9112 section 9.6).
  */
 export function lingerOver(request: IncomingMessage): void {
   if (request.complete) return;
@@ -129,22 +128,22 @@ export function lingerOver(request: IncomingMessage): void {
 
 export class Download implements PacedBody {
   readonly #response: ServerResponse;
-  /** Bytes that are still to come; NaN if the length is unknown. */
+  /** Bytes that the upstream has yet to send; NaN if the length is unknown. */
   #remaining: number;
   #written = 0;
   #passed = 0;
-  /** At the last look: bytes of pieces that were sent, unsent bytes of the current piece, and how many of it were counted. */
+  /** State of `look`: bytes of sent pieces, unsent bytes of the current piece, and bytes of it counted already. */
   #gone = 0;
   #going = 0;
   #counted = 0;
 
-  /** `length` is undefined if it is unknown. */
+  /** `length` is the Content-Length of the response; undefined if it is unknown. */
   constructor(response: ServerResponse, length: string | string[] | undefined) {
     this.#response = response;
     this.#remaining = length === undefined ? Number.NaN : Number(length);
   }
 
-  /** Whether the body is incomplete. */
+  /** True if the body is incomplete. */
   get isOpen(): boolean {
     return this.#remaining !== 0;
   }
@@ -158,8 +157,8 @@ export class Download implements PacedBody {
   }
 
   /**
-   * A response counts a piece as written when its last byte has been handed to the kernel, which takes a minute for 64 KiB
-   * at 1 KiB/s. The rest of the piece is in libuv's queue, which Node's idle time-out of sockets reads too.
+   * Updates `passed`. Node counts a piece as written only when the kernel has taken its last byte, which takes a minute
+   * for 64 KiB at 1 KiB/s. So this also reads the length of libuv's queue, as Node's idle timeout of sockets does.
    */
   look(): void {
     const gone = this.#written - this.#response.writableLength;
@@ -175,7 +174,7 @@ export class Download implements PacedBody {
     this.#going = going;
   }
 
-  /** Returns false if it paused the upstream because the client must read first. */
+  /** Sends a piece to the client. Returns false if the client must read first, and pauses the upstream until then. */
   write(chunk: Buffer, controller: Dispatcher.DispatchController): boolean {
     const response = this.#response;
     this.#remaining -= chunk.length;
@@ -190,10 +189,10 @@ export class Download implements PacedBody {
   }
 }
 
-/** Bytes up to which copying a piece costs less than writing it separately. */
+/** Greatest number of bytes for which copying a piece costs less than writing it separately. */
 const small = 8_192;
 
-/** Given a string, Node writes head and body in one piece; Latin-1 keeps each byte. */
+/** Passes a small piece as a string, because Node then writes head and body together. Latin-1 keeps each byte. */
 function endWith(response: ServerResponse, chunk: Buffer): void {
   if (chunk.length <= small) response.end(chunk.toString('latin1'), 'latin1');
   else response.end(chunk);

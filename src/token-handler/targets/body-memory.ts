@@ -1,13 +1,16 @@
-// Limits the memory of all bodies that pass through this process: what is read ahead, and the buffers that were passed on.
+// Limits the memory for all bodies in this process: data that is read ahead, and buffers that were forwarded already.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * A budget for reading on from clients whose upstream does not read. A closed connection is noticed only after its data was
- * read (RFC 9293 section 3.10.4). A body that gets nothing from the budget ends with UPSTREAM_TIMEOUT.
+ * A budget for reading ahead from clients whose upstream does not read. The end of a connection is noticed only after
+ * all its data was read (RFC 9293 section 3.10.4). Without budget, only UPSTREAM_TIMEOUT ends the request.
  */
 export interface ReadAhead {
-  /** Bytes that a body may read on, in addition to the `held` bytes it has; 0 if a budget is used up. Give them back. */
+  /**
+   * Returns the number of bytes that a body may read in addition to the `held` bytes that it has taken before; 0 if the
+   * budget is used up. Return all of them with `giveBack`.
+   */
   take(held: number): number;
   giveBack(bytes: number): void;
 }
@@ -32,15 +35,15 @@ export function createReadAhead(): ReadAhead {
 }
 
 /**
- * Each piece that a socket reads is a buffer outside V8's heap, which V8 counts late: at full speed a body leaves about 70 MiB
- * of them behind before V8 collects them. So the young generation is collected after a number of bytes (decision 0041).
+ * Collects V8's young generation after a number of bytes. Sockets read into buffers outside V8's heap, which V8 counts
+ * late: at full speed, a body leaves about 70 MiB of buffers before V8 collects them (decision 0041).
  */
 export interface PassingBuffers {
   /** Call for each piece that was read. */
   note(bytes: number): void;
 }
 
-/** Bytes between two collections: about 2 ms each, so 0.1 s for 1 GiB. */
+/** Bytes between two collections. A collection takes about 2 ms, so 1 GiB costs about 0.1 s. */
 const most = 16 * 1024 * 1024;
 
 export function createPassingBuffers(): PassingBuffers {
@@ -48,7 +51,7 @@ export function createPassingBuffers(): PassingBuffers {
   let passed = 0;
   return {
     note(bytes) {
-      // The requests of small bodies fill the young generation, so V8 collects it anyway.
+      // Small pieces are not counted: their requests fill the young generation, so V8 collects it anyway.
       if (bytes < 16_384) return;
       passed += bytes;
       if (passed < most) return;
@@ -61,7 +64,7 @@ export function createPassingBuffers(): PassingBuffers {
 
 type Collect = (options: { type: 'minor' }) => void;
 
-/** Node puts `gc` only into contexts that are created after the flag was set. */
+/** Creates a new context, because Node puts `gc` only into contexts that are created after the flag was set. */
 function findCollect(): Collect {
   setFlagsFromString('--expose-gc');
   return runInNewContext('gc');

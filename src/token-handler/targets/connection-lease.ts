@@ -1,6 +1,6 @@
-// Holds the connection of one proxied request: waits for it, passes the request to undici, and releases it when undici is
-// done. When the client aborts, the connection counts as used until undici has aborted too, even during a TLS handshake.
-// Otherwise aborted requests could exhaust a pool that counts as free.
+// Leases the connection of one proxied request: waits for it, passes the request to undici, and releases the connection
+// when undici is done. If the client aborts, the connection counts as used until undici has aborted the request, even
+// during a TLS handshake. Otherwise aborted requests could exhaust a pool whose connections count as free.
 import type { Dispatcher } from 'undici';
 import type { Lease, Waiter } from './connections.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
@@ -41,19 +41,19 @@ export class ConnectionLease implements Waiter {
     return this.#giveUp.signal;
   }
 
-  /** undici calls the handler until the request has completed or failed. */
+  /** Passes the request to undici, which calls `handler` until the request has completed or failed. */
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
     this.#isDispatched = true;
     this.#lease?.dispatcher.dispatch(request, handler);
   }
 
-  /** undici has completed or failed the request. */
+  /** Call when undici reports that the request has completed or failed. */
   onDone(): void {
     this.#isDispatched = false;
     if (this.#isClosed) this.#lease?.release();
   }
 
-  /** The request is over. */
+  /** Call when the request is over for the client. */
   close(): void {
     this.#isClosed = true;
     this.#giveUp?.abort();

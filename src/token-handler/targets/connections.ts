@@ -1,6 +1,6 @@
-// The connections to upstreams: shared ones for requests that end soon, one per stream. Each upstream's shared connections
-// are divided fairly: one person and one tenant hold at most their share, wait in a bounded queue beyond it, and a request
-// to a full upstream is refused at once. It closes connections to upstreams that are no longer used, and never retries.
+// Manages connections to upstreams. Requests share a pool for each upstream; each stream has a separate connection. A
+// person and a tenant hold at most their share of a pool. Requests beyond a share wait in a bounded queue; requests to
+// a full pool are refused immediately. Closes the connections of unused pools. Never retries.
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue, type ReleaseSlot } from '../../service/limits/fair-queue.ts';
@@ -12,46 +12,46 @@ export interface Lease {
   release(): void;
 }
 
-/** The request that asks for a lease. */
+/** The request that needs a lease. */
 export interface Waiter {
-  /** Called if the request has to wait. The signal ends the wait. */
+  /** Called if the request has to wait. The returned signal aborts the wait. */
   beginWait(): AbortSignal;
 }
 
 export interface Connections {
-  /** Waits if the person or the tenant holds its share. Throws Problem `busy`. */
+  /** Leases a shared connection. Waits if the person or tenant already holds its full share. Throws Problem `busy`. */
   share(origin: string, claim: Claim, waiter: Waiter): Promise<Lease>;
-  /** A new connection for one stream. */
+  /** Leases a new connection for one stream. */
   own(origin: string): Lease;
-  /** Shared connections in use, and requests that wait for one. */
+  /** Returns the number of shared connections in use, and of requests that wait for one. */
   count(): { held: number; waiting: number };
   close(): Promise<void>;
 }
 
-/** `process`: the limit of all upstreams together is reached. `pool`: the limit of this upstream is reached. */
+/** `process`: the limit for all upstreams together is reached. `pool`: the limit for this upstream is reached. */
 export type ConnectionRefusal = 'process' | 'pool' | 'queue-full' | 'queue-late';
 
 export interface ConnectionLimits {
-  /** Connections to one upstream that requests share. */
+  /** Number of shared connections to one upstream. */
   perUpstream: number;
-  /** Percent of them that one person may hold. At least eight connections. */
+  /** Percentage of the shared connections that one person may hold; never less than eight connections. */
   personShare: number;
-  /** Percent of them that one tenant may hold. */
+  /** Percentage of the shared connections that one tenant may hold. */
   tenantShare: number;
   onRefused(reason: ConnectionRefusal): void;
 }
 
-/** Milliseconds to connect, TLS included. */
+/** Timeout for connecting, including TLS, in milliseconds. */
 const connectTimeout = 10_000;
-/** Milliseconds without a byte in the middle of a response. */
+/** Longest pause within a response body, in milliseconds. */
 const longestPause = 300_000;
-/** Milliseconds that a request may wait for its person's or tenant's share. */
+/** Milliseconds that a request may wait until its person and tenant hold less than their share. */
 const longestWait = 10_000;
-/** Requests that may wait, for each connection of a share. */
+/** Number of requests that may wait for each connection of a share. */
 const waitingPerConnection = 4;
-/** Minimum number of connections of a person: a page loads several resources concurrently. */
+/** Smallest share of a person, in connections, because a page loads several resources concurrently. */
 const leastOfPerson = 8;
-/** Limit of all connections, as a multiple of one upstream's limit: file descriptors are limited. */
+/** Limit for all connections, as a multiple of one upstream's limit. It exists because file descriptors are limited. */
 const fullUpstreams = 16;
 /** Milliseconds after which connections to an unused origin are closed. */
 const longestIdle = 60_000;
@@ -160,7 +160,7 @@ class SharedConnections {
   }
 }
 
-/** `times`: of one upstream's connections. `waiting`: requests for each connection. */
+/** `times` multiplies the connections of one upstream. `waiting` is the number of waiting requests per connection. */
 function queueOptions(
   { perUpstream, personShare, tenantShare, onRefused }: ConnectionLimits,
   { times, waiting }: { times: number; waiting: number },

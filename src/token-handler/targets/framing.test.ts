@@ -1,5 +1,5 @@
-// How messages are framed on the wire, with sockets that say what no HTTP library would: the real service between a client
-// and an upstream of which either may be hostile. RFC 9110 and RFC 9112.
+// Tests the framing of messages (RFC 9110, RFC 9112). A hostile client and a hostile upstream send bytes that no HTTP
+// library would send, with the real service between them.
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -29,15 +29,15 @@ beforeEach(() => {
 interface Asking {
   method?: string;
   version?: string;
-  /** In place of the Host line. */
+  /** Replaces the Host line. */
   host?: string[];
   lines?: string[];
   body?: string;
-  /** In place of the address of the target. */
+  /** Replaces the address of the target. */
   address?: string;
 }
 
-/** Asks the raw upstream, byte for byte. */
+/** Sends a request to the raw upstream, byte for byte. */
 function ask({ method = 'GET', version = '1.1', host = ['Host: a'], lines = [], body = '', address }: Asking = {}) {
   const head = [
     `${method} ${address ?? '/token-handler/v1/targets/root/x'} HTTP/${version}`,
@@ -83,7 +83,7 @@ describe('a response of an upstream is a 502, and its request is not repeated, i
 
   it('sends informational responses without end to a client that does not read', async () => {
     const hints = `HTTP/1.1 103 Early Hints\r\nLink: <${'x'.repeat(4_000)}>\r\n\r\n`.repeat(100);
-    // 60 MB in all: more than the system keeps for a connection.
+    // The responses have 60 MB in total, which is more than the system buffers for a connection.
     upstream.answer = { pieces: Array(150).fill(hints) };
     const client = connect(Number(new URL(world.site).port), '127.0.0.1').pause();
     client.write(`GET /token-handler/v1/targets/root/x HTTP/1.1\r\nHost: a\r\nCookie: ${world.person.cookie}\r\n\r\n`);

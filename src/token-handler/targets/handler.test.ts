@@ -1,4 +1,5 @@
-// The steps of the target handler, each by itself, and their order. Requests over the wire are in `routes.test.ts`.
+// Tests each step of the target handler separately, and the order of the steps. `routes.test.ts` tests requests over
+// the network.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { SyncGuard } from '../../service/http/http-app.ts';
@@ -41,7 +42,7 @@ interface Trace {
   outgoing: Outgoing[];
 }
 
-/** Options whose steps record their names. The step named `failing` rejects the request. */
+/** Returns options whose steps record their names. The step named `failing` rejects the request. */
 function recording(failing?: string): { options: TargetHandlerOptions; trace: Trace } {
   const trace: Trace = { steps: [], added: [], outgoing: [] };
   const step = (name: string) => {

@@ -1,6 +1,6 @@
-// Proxies a request for /token-handler/(v1/)targets/<id>/… to the upstream of the target, with the session's access token:
-// any method but TRACE, any body, WebSocket handshakes included. The handler is the list of its steps, in the order of the
-// specification. A step that rejects the request throws a Problem.
+// Handles requests for /token-handler/(v1/)targets/<id>/…: forwards them to the upstream of the target with the
+// session's access token. Supports every method but TRACE, every body, and WebSocket handshakes. The handler runs its
+// steps in the order of the specification. A step that rejects the request throws a Problem.
 import type { IncomingMessage } from 'node:http';
 import type { PlainGuard, SyncGuard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -51,7 +51,7 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
     const upstream = await upstreams.find(target.upstream);
     const path = pathAt(upstream, address);
     const accessToken = await live.accessToken();
-    // The client may have closed the connection during one of the steps.
+    // Stops if the client has closed the connection during one of the steps.
     if (response.destroyed) return;
     const { method = 'GET' } = request;
     const headers = requestHeaders(request, addedHeaders(response, accessToken));
@@ -60,21 +60,21 @@ export function createTargetHandler(options: TargetHandlerOptions): TargetHandle
   };
 }
 
-/** The response to TRACE would show the access token (RFC 9110 section 9.3.8). */
+/** Rejects TRACE, because its response would contain the access token (RFC 9110 section 9.3.8). */
 export function checkMethod({ method }: Pick<IncomingMessage, 'method'>): void {
   if (method !== 'TRACE') return;
   const headers = { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' };
   throw new Problem('method-not-allowed', 'Targets do not take TRACE.', { headers });
 }
 
-/** A service worker from a target could see and answer the requests of the whole frontend. */
+/** Rejects service workers: one from a target could intercept requests of the frontend. */
 export function checkNoServiceWorker({ headers }: Pick<IncomingMessage, 'headers'>): void {
   if (headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker')
     throw new Problem('forbidden', 'A service worker cannot come from a target.');
 }
 
 /**
- * Throws Problem `body-too-large` for a Content-Length that a double cannot hold: undici would forward other digits
+ * Throws Problem `body-too-large` for a Content-Length above 2^53, because undici would forward different digits
  * (RFC 9110 section 8.6).
  */
 function checkRequestLength({ headers }: Pick<IncomingMessage, 'headers'>): void {
@@ -102,12 +102,12 @@ export async function findTarget(
   return target;
 }
 
-/** Throws Problem `invalid-path`, before the directory is asked for the upstream. */
+/** Throws Problem `invalid-path`. Runs before the directory is called. */
 export function checkPath({ path }: Pick<TargetAddress, 'path'>): void {
   if (!isHarmless(path)) throw invalidPath();
 }
 
-/** The path and query to request. Throws Problem `invalid-path` if the path would leave the upstream's base path. */
+/** Returns the path and query at the upstream. Throws Problem `invalid-path` if the path could leave the base path. */
 export function pathAt({ basePath }: Pick<Upstream, 'basePath'>, address: TargetAddress): string {
   const path = upstreamPath(basePath, address);
   if (path === undefined) throw invalidPath();

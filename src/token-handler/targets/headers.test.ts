@@ -1,4 +1,5 @@
-// Which headers pass, both ways, over the wire: the real service between a client and a recording upstream.
+// Tests which headers of requests and responses are forwarded, with the real service between a client and an upstream
+// that records requests.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sendRaw } from '../../../test/support/raw-http.ts';
 import { type Sending, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
@@ -47,7 +48,7 @@ describe('a request header', () => {
       'X-Original-URL': '/admin',
       'X-Rewrite-URL': '/admin',
     });
-    // Loopback is a trusted proxy by default, so what it says is where the request came from.
+    // Loopback is a trusted proxy by default, so the service trusts the X-Forwarded headers of the test.
     expect(seen).toMatchObject({
       'x-forwarded-for': '203.0.113.9',
       'x-forwarded-proto': 'https',
@@ -65,7 +66,7 @@ describe('a request header', () => {
   });
 
   it('in which a client could claim an identity, an address, a method or a path is dropped', async () => {
-    // `*` is a character of names as well, so that it stands for an ending here.
+    // The test sends the patterns themselves, because `*` is a valid character of header names.
     const names = untrustedHeaders.flatMap((group) => [...group.names]);
     const written = [...names, ...names.map((name) => name.replaceAll('-', '_').toUpperCase())];
     const seen = await seenWith(Object.fromEntries(written.map((name) => [name, 'claimed'])));

@@ -1,4 +1,4 @@
-// The limits of target requests, over HTTP and with the counts in a real Redis.
+// Tests the limits of proxied requests, over HTTP and with counts in a real Redis.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';

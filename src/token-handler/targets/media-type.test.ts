@@ -110,7 +110,7 @@ describe('a response is inert', () => {
   });
 });
 
-/** Fetch standard, "extract a MIME type": its essence. Quoted commas do not separate. */
+/** Extracts a MIME type like the Fetch standard, and returns its essence. Commas in quotes do not separate values. */
 function extracted(value: string): string | undefined {
   const values = value.match(/(?:[^",]|"(?:[^"\\]|\\.)*"?)+/gs) ?? [];
   const essences = values.map((one) =>
@@ -122,7 +122,7 @@ function extracted(value: string): string | undefined {
     ?.toString();
 }
 
-/** Chromium cuts each value at white space, `;` or `(`. It may take any of them. */
+/** Returns the types that Chromium may choose. It cuts each value at white space, `;` or `(`. */
 function seenByChromium(value: string): string[] {
   return value
     .split(',')

@@ -143,7 +143,7 @@ describe('the path at the upstream', () => {
       }),
       { numRuns: 30_000 },
     );
-    // Otherwise the property says nothing.
+    // The property is meaningless unless enough paths are forwarded.
     expect(forwarded).toBeGreaterThan(3_000);
   });
 
@@ -189,7 +189,7 @@ describe('the target id', () => {
   });
 });
 
-/** What servers of several kinds make of a path: decoded up to thrice, back slashes and matrix parameters their way. */
+/** Returns the paths that servers may read: decoded up to three times, with `\` as slash, without matrix parameters. */
 function readings(path: string): string[] {
   const decoded = [path];
   for (let round = 0; round < 3; round += 1) decoded.push(decodeLeniently(decoded.at(-1) ?? ''));
@@ -200,7 +200,7 @@ function readings(path: string): string[] {
 }
 
 function decodeLeniently(text: string): string {
-  // Characters as their bytes of UTF-8: cut to one byte, U+2025 would be a percent sign that nobody sent.
+  // Uses the UTF-8 bytes of each character. Truncated to one byte, U+2025 would become a percent sign.
   const bytes = Buffer.from(text, 'utf8')
     .toString('latin1')
     .replace(/%([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -218,7 +218,7 @@ const hostileParts = ['.', '..', '/', 'a', '%25', '2e', '%3f', '%23', ';', '%3b'
   [...`${odd}\u0113\u200b\u0301\u00e9`].flatMap((character) => [encoded(character), encodedTwice(character)]),
 );
 
-/** Of Windows' code pages 932, 949 and 1250 to 1258, of iconv, and of libraries that drop what has no glyph. */
+/** Conversions by Windows' code pages 932, 949 and 1250 to 1258, by iconv, and by libraries that drop characters. */
 const bestFit: Record<string, string> = {
   ...{ '\u00a5': '\\', '\u20a9': '\\', '\u20e5': '\\', '\u2216': '\\', '\uff3c': '\\', '\u2044': '/', '\u2215': '/' },
   ...{ '\uff0f': '/', '\uff0e': '.', '\u2024': '.', '\u2025': '..', '\u3002': '.', '\uff61': '.', '\u00b7': '.' },
@@ -226,7 +226,7 @@ const bestFit: Record<string, string> = {
   ...{ '\u0113': 'e', '\u200b': '', '\u0301': '' },
 };
 
-/** What a careless server does to a path before it looks for the folder. */
+/** Conversions that a careless server may apply to a path before it looks for a folder. */
 const hostileSteps: ((path: string) => string)[] = [
   decodeLeniently,
   decodeLeniently,
@@ -238,7 +238,7 @@ const hostileSteps: ((path: string) => string)[] = [
   (path) => path.replace(/[^/\\]+/g, (segment) => segment.trim()),
 ];
 
-/** Whether a reader would ever stand above the folder that the path begins in, or step up within it. */
+/** True if a path has a dot segment, so that it could lead to a parent folder. */
 function climbs(path: string): boolean {
   return path.split(/[/\\]/).some((segment) => segment === '..' || segment === '.');
 }

@@ -1,7 +1,7 @@
-// Recognises the address of a target, and turns it into the path at the upstream: pure. It never normalises a path, but
-// forwards it byte for byte or rejects it. It rejects every path that a server, framework or file system could read as a
-// step out of the base path, however often that step is encoded, and every path that HTTP does not allow (RFC 9112 section
-// 3.2.1).
+// Parses the address of a target and builds the path at the upstream. Forwards a path byte for byte or rejects it;
+// never normalizes it. Rejects every path that a server, framework or file system could read as leaving the base path,
+// even if it is encoded several times, and every path that HTTP does not allow (RFC 9112 section 3.2.1). Pure functions
+// only.
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
@@ -9,31 +9,31 @@ import type { IncomingMessage } from 'node:http';
 const versionedPath = '/token-handler/v1/targets/';
 const unversionedPath = '/token-handler/targets/';
 const pattern = ':targetId/*path';
-/** The route's pattern. */
+/** The pattern of the versioned route. */
 export const targetPattern = versionedPath + pattern;
 
-/** Whether a request is for a target, by its address as written. */
+/** True if a request's address, as written, begins like that of a target. */
 export function isTargetRequest({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url.startsWith(versionedPath) || url.startsWith(unversionedPath);
 }
 
-/** Also true for an address in absolute form (RFC 9112 section 3.2.2), which the handler rejects. */
+/** Like `isTargetRequest`, but also true for an address in absolute form (RFC 9112), which the handler rejects. */
 export function isForTargets({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return isTargetRequest({ url: url.startsWith('/') ? url : url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '') });
 }
 
-/** The part of an address before the target's id. */
+/** Returns the part of an address before the target's id. */
 export function pathPrefixOf(url: string): string {
   return url.startsWith(unversionedPath) ? unversionedPath : versionedPath;
 }
 
-/** The pattern of a request's route, for logs and metrics. */
+/** Returns the pattern of a request's route, for logs and metrics. */
 export function targetPatternOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
   return url.startsWith(unversionedPath) ? unversionedPath + pattern : targetPattern;
 }
 
 export interface TargetAddress {
-  /** Decoded. */
+  /** The target's id, percent-decoded. */
   targetId: string;
   /** The path after the id, as written; may be empty. */
   path: string;
@@ -41,9 +41,9 @@ export interface TargetAddress {
   query: string;
 }
 
-/** `prefix`: the part before the id. Undefined if the address does not name a target. */
+/** Returns undefined if the address does not name a target. `prefix` is the part before the id. */
 export function parseTargetAddress(url: string, prefix: string): TargetAddress | undefined {
-  // The absolute form (RFC 9112 section 3.2.2) is for proxies: it names a host of its own.
+  // Rejects the absolute form (RFC 9112 section 3.2.2), whose host may differ from the Host header.
   if (!url.startsWith(prefix)) return undefined;
   const mark = url.indexOf('?', prefix.length);
   const end = mark < 0 ? url.length : mark;
@@ -56,40 +56,40 @@ export function parseTargetAddress(url: string, prefix: string): TargetAddress |
 }
 
 /**
- * The path and query to request; undefined if the path must not be forwarded. `basePath`: of the upstream's URL, without
- * trailing slash.
+ * Returns the path and query at the upstream; undefined if the path must not be forwarded. `basePath` is the path of
+ * the upstream's URL without trailing slash.
  */
 export function upstreamPath(basePath: string, { path, query }: Omit<TargetAddress, 'targetId'>): string | undefined {
   if (!isHarmless(path)) return undefined;
-  // `//host/x` in a request line reads as another host to servers that parse it as a reference (RFC 3986 section 4.2).
+  // Servers that parse the request line as a URL reference read `//host/x` as another host (RFC 3986 section 4.2).
   if (basePath === '' && path.startsWith('//')) return undefined;
   return `${basePath}${path}` === '' ? `/${query}` : `${basePath}${path}${query}`;
 }
 
-/** Unreserved characters, sub-delimiters without the semicolon, colon and at sign; no segment begins with a dot. */
+/** Allows the path characters of RFC 3986 except `;` and `%`, in segments that do not begin with a dot. */
 const plainPath = /^(?:\/(?!\.)[\w.~!$&'()*+,=:@-]*)*$/;
 
-/** Whether no reader of a path (empty, or beginning with a slash) could take it for another one. */
+/** True if no server could read a path, which is empty or begins with a slash, as a different one. */
 export function isHarmless(path: string): boolean {
   return plainPath.test(path) || isHarmlessEncoded(path);
 }
 
-/** Levels of nested percent-encoding that are decoded. Deeper paths are rejected. */
+/** Levels of nested percent-encoding that are checked. More deeply encoded paths are rejected. */
 const deepest = 8;
 
 function isHarmlessEncoded(path: string): boolean {
-  // As written: printable ASCII, no back slash, no fragment, and no broken or home-made (`%u002f`) encoding.
+  // As written, the path must be printable ASCII without backslash, fragment, and invalid encoding such as `%u002f`.
   if (/[^\x21-\x7e]|[\\#]|%(?![\da-f]{2})/i.test(path) || hasDotSegment(path)) return false;
   const slashes = count(path, '/');
   let text = path;
   for (let level = 0; level <= deepest; level += 1) {
     const decoded = decodeOnce(text);
     if (decoded === text) return true;
-    // One byte for each character, so that what hides in them shows.
+    // `decoded` has one character for each byte, so that bytes of invalid UTF-8 are checked, too.
     if (count(decoded, '/') > slashes || decoded.includes('\\')) return false;
     if (/[^\x20-\x7e\x80-\uffff]/.test(decoded) || overlong.test(decoded) || hasDotSegment(decoded)) return false;
     const bytes = bytesOf(decoded);
-    // Bytes that were sent must be UTF-8; further down, a percent sign may stand for itself.
+    // Only the first level must be UTF-8: at deeper levels, a percent sign may not be meant as encoding.
     if (level === 0 && !isUtf8(bytes)) return false;
     const folded = foldHarmless(bytes, slashes);
     if (folded === undefined) return false;
@@ -98,21 +98,21 @@ function isHarmlessEncoded(path: string): boolean {
   return false;
 }
 
-/** Longer sequences than UTF-8 allows (RFC 3629 section 3) for what is ASCII to a lenient decoder. */
+/** Overlong UTF-8 sequences (RFC 3629 section 3), which a lenient decoder may turn into ASCII. */
 const overlong =
   /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83]/;
 
-/** Slashes and back slashes of other scripts, which the best fit of Windows turns into those of ASCII. */
+/** Characters that the best-fit conversion of Windows turns into slashes or backslashes. */
 const lookalikes = /[\u20e5\u2044\u2215\u2216\u29f5\u29f8\u29f9\uff0f\uff3c\ufe68]/;
 
 /**
- * ASCII separators, and characters that converters turn into one. Best fit makes a back slash of the yen sign (code page
- * 932) and of the won sign (949); both are fine in names, but not beside dots. The fraction slash is what compatibility
- * decomposition leaves of U+215F.
+ * ASCII separators, and characters that converters turn into a separator. Best fit turns the yen sign (code page 932)
+ * and the won sign (949) into a backslash. Names may contain both signs, but not beside dots. The fraction slash comes
+ * from the compatibility decomposition of U+215F.
  */
 const foldedSeparators = /[/\\\u00a5\u20a9\u2044]/;
 
-/** Other conversions to ASCII, of best fit and of iconv's `//TRANSLIT`, that Unicode's decompositions do not know. */
+/** Conversions to ASCII by best fit or by iconv's `//TRANSLIT` that Unicode's decompositions do not contain. */
 const asciiLookalikes: Readonly<Record<string, string>> = {
   '\u00b7': '.',
   '\u06d4': '.',
@@ -124,17 +124,17 @@ const asciiLookalikes: Readonly<Record<string, string>> = {
 };
 const asciiLookalike = new RegExp(`[${Object.keys(asciiLookalikes).join('')}]`, 'g');
 
-/** Dropped by servers that compare names by their letters: combining marks, and characters without a glyph. */
+/** Combining marks and invisible characters, which servers drop if they compare names by their letters. */
 const dropped = /[\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** One byte for each character, but for those beyond a byte, which `%uXXXX` stood for. */
+/** Returns one byte for each character up to U+00FF, and the UTF-8 bytes of others, which come from `%uXXXX`. */
 function bytesOf(decoded: string): Buffer {
   const bytes = decoded.replace(/[\u0100-\u{10ffff}]/gu, (character) => Buffer.from(character).toString('latin1'));
   return Buffer.from(bytes, 'latin1');
 }
 
 /**
- * What converters to ASCII make of text in UTF-8, again one byte for each character. Undefined where it has more
+ * Converts UTF-8 text as converters to ASCII do. Returns one character for each byte; undefined if the result has more
  * separators than before, or a dot segment.
  */
 function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
@@ -151,14 +151,15 @@ function foldHarmless(bytes: Buffer, slashes: number): string | undefined {
 }
 
 /**
- * One or two dots, perhaps between white space that file systems drop, and perhaps before what some readers cut off:
- * matrix parameters (`..;x=1`), a query or fragment whose mark was encoded, the stream of a file of Windows (`..:x`).
+ * True if a segment is one or two dots, with or without white space, which file systems drop. The dots may precede text
+ * that some servers cut off: matrix parameters (`..;x=1`), an encoded query or fragment, or a stream name on Windows
+ * (`..:x`).
  */
 function hasDotSegment(path: string, separators: string | RegExp = '/'): boolean {
   return path.split(separators).some((segment) => /^\s*\.{1,2}\s*(?:[;?#:]|$)/.test(segment));
 }
 
-/** Percent-encoded bytes, and the `%uXXXX` of older servers, once; what is no encoding stays. */
+/** Decodes percent-encoded bytes, and the `%uXXXX` of older servers, once. Keeps everything else. */
 function decodeOnce(text: string): string {
   return text.replace(/%(?:([\da-f]{2})|u([\da-f]{4}))/gi, (_all, byte?: string, unit?: string) =>
     byte === undefined

@@ -1,4 +1,4 @@
-// What happens to bodies, and to requests whose upstream or client fails, with real HTTP on both sides.
+// Tests how bodies are proxied, and what happens if the upstream or the client fails, with real HTTP on both sides.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { answerWhenRead } from '../../../test/support/upstream.ts';
 import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: TargetWorld;
-/** With short time-outs and few connections. */
+/** A replica with a short UPSTREAM_TIMEOUT. */
 let hasty: RunningService;
 const firstByte = 400;
 
@@ -95,7 +95,7 @@ describe('a request body', () => {
     const stuck = written;
     await delay(300);
     expect(written).toBe(stuck);
-    // What fits into the sockets' buffers on the way.
+    // Only as much was written as fits into the buffers of the sockets.
     expect(stuck).toBeLessThan(64);
     request.destroy();
   });

@@ -1,5 +1,5 @@
-// Proxies one request to its upstream and the response back, streamed both ways: what one side does not take is not read
-// from the other. It follows no redirects, and repeats a request only if it never reached the upstream.
+// Forwards one request to its upstream, and the response to the client. Streams both bodies, and reads from one side
+// only as fast as the other side reads. Follows no redirects. Repeats a request only if no response to it began.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
@@ -89,7 +89,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   }
 
   onResponseStarted(): void {
-    // The upstream got the request, so it must not be sent again.
+    // The upstream has received the request, so the request must not be sent again.
     this.#isLastTry = true;
   }
 
@@ -105,7 +105,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#followStream(passedOn);
     if (this.#body instanceof RequestBody && !this.#request.complete) response.shouldKeepAlive = false;
     writeHead(response, status, passedOn);
-    // A small body is written together with its head. A slow body must not delay its head.
+    // Waits one tick, so that a small body is written together with the head. A slow body must not delay the head.
     process.nextTick(this.#flushHead);
   }
 
@@ -131,7 +131,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#done.resolve();
   }
 
-  /** The upstream is done; the client still has to read the rest. */
+  /** Call when the upstream is done, but the client still has to read the rest of the response. */
   #deliver(): void {
     this.#lease.close();
     this.#watch.session();
@@ -151,7 +151,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   onRequestUpgrade(_controller: unknown, status: number, headers: IncomingHttpHeaders, upstream: Duplex): void {
     this.#timer.stop();
     this.#stopNotice?.();
-    // undici has removed its own listeners.
+    // undici has removed its listeners, and an error without a listener ends the process.
     upstream.on('error', ignore);
     if (this.#isOver) return void upstream.destroy();
     keepOpen(this.#request, this.#response);
@@ -161,7 +161,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
   /** Ends the request when its session ends. */
   onSessionEnd(): void {
     this.#options.metrics.aborted.inc({ side: 'session' });
-    // A stream of events can end after any event. Anything else is cut, so that the client does not take it for complete.
+    // An event stream can end after any event. Other responses are aborted, so that they do not seem complete.
     if (this.#isEvents && this.#response.headersSent) {
       this.#response.end();
       this.#leave();
@@ -225,7 +225,7 @@ class ProxiedRequest implements Dispatcher.DispatchHandler, Watched, Waits {
     this.#response.once('finish', () => lingerOver(this.#request));
   }
 
-  /** Makes undici abort the request. */
+  /** Ends the request and makes undici abort it. */
   #leave(): void {
     this.#finish();
     if (this.#body instanceof RequestBody) this.#body.destroy();

@@ -1,22 +1,22 @@
-// Decides which Problem a failure of an upstream becomes, and whether the request may be sent again.
+// Turns failures of an upstream into Problems, and decides whether a request may be sent again.
 import { errors } from 'undici';
 import { Problem } from '../../service/http/problem.ts';
 import type { TargetMetrics } from './target-metrics.ts';
 
 type Failures = Pick<TargetMetrics, 'dependencyFailures' | 'aborted'>;
 
-/** The upstream had closed the connection, or it broke. */
+/** Error codes of a connection that the upstream closed or that broke. */
 const closedCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * Whether a request without a body may be sent again (RFC 9110 section 9.2.2): its method is safe, and its connection was
- * kept from an earlier request and turned out to be closed.
+ * True if a request without a body may be sent again (RFC 9110 section 9.2.2): its method is GET or HEAD, and it failed
+ * because the connection, perhaps a reused one, was closed.
  */
 export function isRepeatable(method: string, error: Error): boolean {
   return (method === 'GET' || method === 'HEAD') && 'code' in error && closedCodes.has(String(error.code));
 }
 
-/** `hasBegun`: the response had begun. Counts failures of the upstream. */
+/** Returns the problem for a failure, and counts it. `hasBegun` is true if the response had begun. */
 export function failureProblem(error: Error, hasBegun: boolean, { dependencyFailures, aborted }: Failures): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof errors.InvalidArgumentError)

@@ -1,4 +1,4 @@
-// The inputs of the proxy: for all requests, and for each request. Types only.
+// Types of the proxy's inputs: those for all requests, and those for each request.
 import type { IncomingMessage } from 'node:http';
 import type { HttpResponse } from '../../service/http/request-context.ts';
 import type { LiveSession } from '../sessions/session.ts';
@@ -15,27 +15,27 @@ export interface ProxyOptions {
   rate: TransferRate;
   bodies: BodyBuffers;
   metrics: TargetMetrics;
-  /** Milliseconds that an upstream may take to begin its response after it got the request. */
+  /** Milliseconds that an upstream may take to begin its response after it received the request. */
   firstByte: number;
 }
 
 export interface Outgoing {
   method: string;
-  /** Of the upstream. */
+  /** Origin of the upstream. */
   origin: string;
-  /** With the query. */
+  /** Path and query at the upstream. */
   path: string;
   headers: HeaderList;
-  /** Asks for an upgrade to the WebSocket protocol. */
+  /** True if the client requests an upgrade to the WebSocket protocol. */
   isUpgrade: boolean;
-  /** The request asks for an upgrade or an event stream, which may last for hours. */
+  /** True if the client requests an upgrade or an event stream, which may last for hours. */
   isStream: boolean;
   session: LiveSession;
 }
 
 /**
- * Resolves when the response is complete or the client has gone. Throws Problem `dependency-failed` for an upstream that
- * cannot be reached or breaks off, `dependency-timeout` for one that does not begin to respond in time, `request-timeout`
- * for a body that the client sends too slowly, `busy` and `too-many-requests` if the request exceeds a limit.
+ * Resolves when the response is complete or the client has closed the connection. Throws Problem `dependency-failed` if
+ * the upstream cannot be reached or breaks off its response, `dependency-timeout` if it does not begin to respond in
+ * time, `request-timeout` if the client sends the body too slowly, `busy` or `too-many-requests` over a limit.
  */
 export type Forward = (request: IncomingMessage, response: HttpResponse, outgoing: Outgoing) => Promise<void>;

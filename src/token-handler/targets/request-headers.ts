@@ -1,6 +1,6 @@
-// Chooses the request headers that are forwarded to the upstream: pure. It drops the session's cookie, the CSRF token, the
-// tenant header and every header in which a client could claim an identity or an address. It adds the access token, the
-// client's address and the trace.
+// Selects the request headers that are forwarded to the upstream. Drops cookies, the CSRF token, the tenant header, and
+// every header in which a client could claim an identity or an address. Adds the access token, the client's address and
+// the trace.
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Forwarded } from '../../service/http/forwarded.ts';
@@ -10,15 +10,15 @@ export interface AddedHeaders {
   accessToken: string;
   forwarded: Forwarded;
   traceparent: string;
-  /** The trace begins here, so the client's `tracestate` does not belong to it. */
+  /** True if the trace begins here, so that the client's `tracestate` does not belong to it. */
   isNewTrace: boolean;
 }
 
 /** Headers in the form of undici: names and values alternate. */
 export type HeaderList = string[];
 
-// RFC 9110 section 7.6.1 and the older RFC 2616 section 13.5.1; `Trailer`, because undici sends none; `HTTP2-Settings`
-// belongs to an upgrade that is not proxied.
+// Hop-by-hop headers of RFC 9110 section 7.6.1 and of the older RFC 2616 section 13.5.1. `Trailer` is dropped because
+// undici sends no trailers, and `HTTP2-Settings` because the upgrade to which it belongs is not proxied.
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -44,14 +44,14 @@ const dropped = [
   ...untrustedHeaders.flatMap(({ names }) => names),
 ];
 
-/** Limit of remembered names. Clients send few different names, and short ones. */
+/** Greatest number of cached names. Clients send few different names. */
 const rememberedNames = 1_000;
 const longestRemembered = 100;
 
 export interface RequestHeadersOptions {
-  /** Its name. */
+  /** Name of the tenant header. */
   tenantHeader: string;
-  /** Names of headers to drop besides ours, perhaps with a trailing `*`. */
+  /** Names of further headers to drop. A name may end with `*`. */
   alsoDropped: readonly string[];
 }
 
@@ -94,15 +94,15 @@ export function createRequestHeaders({ tenantHeader, alsoDropped }: RequestHeade
   };
 }
 
-/** The names in a Connection header, which are valid for this hop only (RFC 9110 section 7.6.1), in lower case. */
+/** Returns the names in a Connection header in lower case. Such headers must not be forwarded (RFC 9110, 7.6.1). */
 export function connectionNames(connection: string | undefined): Set<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }
 
 /**
- * A trace that begins here because the client sent none (W3C Trace Context section 3.2). Its id is derived from the request
- * id, so that the log line can be found. It is not marked as sampled.
+ * Returns the header of a trace that begins here, because the client sent none (W3C Trace Context section 3.2). The
+ * trace id is derived from the request id, so that it leads to the log line. The trace is not marked as sampled.
  */
 export function newTraceparent(requestId: string): string {
   const hex = requestId.replaceAll('-', '');

@@ -1,10 +1,10 @@
-// Watches one proxied request: the time until its response begins, the end of its session, and the minimum rate of its
-// bodies. It reports to the request, which ends itself.
+// Watches one proxied request: the time until its response begins, the end of its session, and the rate of its bodies.
+// Only calls the request's listeners; the request ends itself.
 import type { LiveSession } from '../sessions/session.ts';
 import type { Download, RequestBody } from './bodies.ts';
 import type { Outgoing, ProxyOptions } from './proxy-options.ts';
 
-/** Receives the reports. */
+/** The listeners of a watched request. */
 export interface Watched {
   onSessionEnd(): void;
   onSlow(direction: 'upload' | 'download'): void;
@@ -13,7 +13,7 @@ export interface Watched {
 export class RequestWatch {
   readonly #options: ProxyOptions;
   readonly #session: LiveSession;
-  /** Streams are limited by number, not by their rate. */
+  /** True for streams, whose number is limited, but not their rate. */
   readonly #isStream: boolean;
   readonly #watched: Watched;
   #endSession: (() => void) | undefined;
@@ -33,12 +33,12 @@ export class RequestWatch {
     this.#endSession = this.#options.streams.open(this.#session, this.#ended());
   }
 
-  /** For a request that may last; costs little if it does not. */
+  /** Watches the session of a request that may be long. Costs little if the request ends soon. */
   session(): void {
     this.#endSession ??= this.#options.streams.watch(this.#session, this.#ended());
   }
 
-  /** For a request that has lasted for a while already. */
+  /** Watches the session of a request that is already long. */
   sessionAtOnce(): void {
     this.#endSession ??= this.#session.onEnd(this.#ended());
   }
@@ -65,23 +65,23 @@ export class RequestWatch {
 }
 
 export interface Waits {
-  /** Called once, after a second. */
+  /** Called once, after a wait of one second. */
   onLong(): void;
-  /** Called when the time is up. Returning false starts it again. */
+  /** Called when the time is up. If it returns false, the timer starts again. */
   onLate(): boolean;
 }
 
-/** Milliseconds */
+/** Milliseconds after which a wait is reported as long. */
 const long = 1_000;
 
-/** Limits the time that an upstream may take to begin its response. It reports a wait of one second, too. */
+/** Limits the time that an upstream may take to begin its response. Also reports a wait of one second. */
 export class FirstByteTimer {
   readonly #limit: number;
   readonly #waits: Waits;
   #timer: NodeJS.Timeout | undefined;
   #isLong = false;
 
-  /** `limit`: milliseconds. */
+  /** `limit` is in milliseconds. */
   constructor(limit: number, waits: Waits) {
     this.#limit = limit;
     this.#waits = waits;
@@ -92,7 +92,7 @@ export class FirstByteTimer {
     this.#timer = setTimeout(() => this.#onLong(), Math.min(long, this.#limit));
   }
 
-  /** Starts the time again. */
+  /** Starts the time again from zero. */
   refresh(): void {
     if (!this.#isLong) this.#timer?.refresh();
     else {

@@ -1,15 +1,15 @@
-// Chooses the headers of an upstream's response that go back to the client. It drops cookies, which only the token handler
-// sets, and hop-by-hop headers; keeps documents from running scripts in the frontend's origin; and refuses responses whose
-// framing Node would change on the way (RFC 9110, RFC 9112).
+// Selects the headers of an upstream's response that the client receives. Drops hop-by-hop headers and cookies; only
+// the token handler sets cookies. Prevents documents from running scripts in the frontend's origin. Rejects responses
+// whose framing Node would change (RFC 9110, RFC 9112).
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { upgradeOf } from '../../service/http/upgrades.ts';
 import { connectionNames } from './request-headers.ts';
 
-/** By lower-case name. */
+/** Headers by lower-case name. */
 export type ResponseHeaders = Record<string, string | string[]>;
 
 const dropped = new Set([
-  // RFC 9110 section 7.6.1
+  // Hop-by-hop headers (RFC 9110 section 7.6.1).
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -22,19 +22,19 @@ const dropped = new Set([
   'set-cookie2',
   // Could clear the session's cookie.
   'clear-site-data',
-  // Would let a service worker control more of the frontend's origin than its own folder.
+  // Would let a service worker control paths of the frontend outside the script's folder.
   'service-worker-allowed',
-  // The token handler's own id is in the log line.
+  // The token handler sets its own request id, which its log line contains.
   'x-request-id',
   // The token handler always sets `nosniff`.
   'x-content-type-options',
-  // Would let other origins of the site read responses with the session's cookie.
+  // Would let other origins of the same site read responses to requests with the session's cookie.
   'access-control-allow-credentials',
 ]);
 
 /**
- * `status` decides about the length: a response without content has none (RFC 9110 section 8.6). Throws an Error for a
- * response that cannot be forwarded as it is.
+ * Returns the headers for the client. Drops the Content-Length of a response whose status allows no content (RFC 9110
+ * section 8.6). Throws an Error for a response that cannot be forwarded unchanged.
  */
 export function responseHeaders(
   headers: IncomingHttpHeaders,
@@ -56,25 +56,25 @@ export function responseHeaders(
   return passedOn;
 }
 
-/** Whether the response is a stream of events, which each have an end. */
+/** True if the response is an event stream, which can end after any event. */
 export function isEventStream(passedOn: ResponseHeaders): boolean {
   return String(passedOn['content-type']).startsWith('text/event-stream');
 }
 
 /**
- * Adds a policy to documents. A document from a target has the frontend's origin: its scripts (of an uploaded file, say)
- * could read the CSRF token and call every target. So the browser runs none.
+ * Adds a policy to documents, so that the browser runs none of their scripts. A document from a target has the
+ * frontend's origin, so its scripts (in an uploaded file, for example) could read the CSRF token and call every target.
  */
 function restrictDocument(passedOn: ResponseHeaders, status: number): void {
   const type = passedOn['content-type'];
-  // A 304 updates the headers of the response in the browser's cache (RFC 9111 section 3.2), and a policy of the upstream in
-  // it would replace ours. Without a type it does not describe the document.
+  // A 304 updates the headers of the cached response (RFC 9111 section 3.2), so the upstream's policy in it would
+  // replace the policy set here. A 304 or 204 without a type does not show whether the document is inert.
   const saysNothing = type === undefined && (status === 304 || status === 204);
   if (!saysNothing && !isInert(type)) passedOn['content-security-policy'] = 'sandbox';
   else if (status === 304) delete passedOn['content-security-policy'];
 }
 
-// RFC 9110 section 6.5.1: fields that frame, route, authenticate or set cookies have no place behind the content.
+// RFC 9110 section 6.5.1 forbids trailers that concern framing, routing, authentication or cookies.
 const droppedTrailers = new Set([
   ...dropped,
   'content-length',
@@ -103,31 +103,31 @@ function asText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** Bytes of informational responses that may wait for a client that reads slowly: back-pressure does not cover them. */
+/** Bytes of informational responses that may wait for a slow client. They need a limit: they have no back-pressure. */
 const mostInformation = 65_536;
 
-/** Throws an Error, which is a 502, for a response that cannot be forwarded as it is. */
+/** Throws an Error, which becomes a 502, for a response that cannot be forwarded unchanged. */
 function checkResponse(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
-  // Node decodes `chunked` and no other coding. None was asked for with TE (RFC 9112 section 7.4).
+  // Node decodes no other coding than `chunked`, and the proxy sent no TE header (RFC 9112 section 7.4).
   if (coding !== undefined && coding !== 'chunked' && String(coding).trim().toLowerCase() !== 'chunked')
     throw new Error('the response has a transfer coding other than chunked');
   if (status >= 200) return;
-  // RFC 9110 section 15.2.2: only an upgrade that was asked for may be answered with 101.
+  // A 101 is valid only if the client requested the upgrade (RFC 9110 section 15.2.2).
   if (status === 101 && !(upgradeOf(request) && isWebSocketSwitch(headers)))
     throw new Error('the upstream switched to a protocol that was not asked for');
   if (request.socket.writableLength > mostInformation)
     throw new Error('the upstream sent too many informational responses');
 }
 
-/** RFC 6455 section 4.1 */
+/** True if the response's headers switch to the WebSocket protocol (RFC 6455 section 4.1). */
 function isWebSocketSwitch({ upgrade, connection }: IncomingHttpHeaders): boolean {
   return String(upgrade).toLowerCase() === 'websocket' && connectionNames(String(connection))?.has('upgrade') === true;
 }
 
 /**
- * Whether trailers can follow the response. Node throws for a `Trailer` header without a chunked body, which HEAD, 204, 304
- * and HTTP/1.0 do not have (RFC 9112 section 7.1).
+ * True if trailers can follow the response. Node throws for a `Trailer` header without a chunked body. Responses with
+ * status 204 or 304, to HEAD, and to HTTP/1.0 requests have no chunked body (RFC 9112 section 7.1).
  */
 function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: IncomingMessage): boolean {
   const hasBody = request.method !== 'HEAD' && status !== 204 && status !== 304;
@@ -135,8 +135,8 @@ function mayHaveTrailers(status: number, headers: IncomingHttpHeaders, request: 
 }
 
 /**
- * Browsers show these without running scripts in the page's origin. None ends with `+xml`: such a type is XML, and XML can
- * hold scripts (MIME Sniffing standard, section 4.6).
+ * Types that browsers show without running scripts in the page's origin. The list has no type that ends with `+xml`,
+ * because XML can contain scripts (MIME Sniffing standard, section 4.6).
  */
 const inertType = new RegExp(
   [
@@ -152,16 +152,16 @@ const inertType = new RegExp(
   'i',
 );
 
-/** Values seen so far: upstreams send few different ones. */
+/** Results by Content-Type. Upstreams send few different values. */
 const remembered = new Map<string, boolean>();
 const mostRemembered = 500;
 const longestRemembered = 100;
 
 /**
- * Whether no browser that shows the response as a document would run scripts in it. Every unknown type counts as active.
- * `contentType`: of all Content-Type lines. Browsers combine the lines and take the last value that they can parse (Fetch
- * standard, "extract a MIME type"), but they differ in what they can parse: Chromium reads `text/html xxx` as HTML. So every
- * value has to be a known inert type, also where a quoted comma would only seem to begin another value.
+ * True if no browser runs scripts when it shows the response as a document. Returns false for unknown types. Browsers
+ * combine all Content-Type lines and take the last value that they can parse (Fetch standard, "extract a MIME type").
+ * They parse differently: Chromium reads `text/html xxx` as HTML. So every value must be a known inert type. Commas in
+ * quotes also separate values here, which is stricter than the standard.
  */
 export function isInert(contentType: string | string[] | undefined): boolean {
   if (contentType === undefined) return false;

@@ -1,4 +1,4 @@
-// What happens to a running request when its session ends by logout, or its client leaves.
+// Tests what happens to a running request if its session ends by logout, or if the client closes the connection.
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
@@ -25,7 +25,7 @@ function watchClose({ socket }: IncomingMessage): void {
   const close = () => {
     isClosed = true;
   };
-  // A server's upgraded connection stays half open.
+  // Listens to `end` too, because an upgraded connection of a server stays half open.
   socket.resume().once('end', close).once('close', close);
 }
 const untilClosed = (milliseconds = 2_500) => expect.poll(() => isClosed, { timeout: milliseconds }).toBe(true);
@@ -112,7 +112,7 @@ describe('an open WebSocket', () => {
     socket.once('close', () => {
       isOver = true;
     });
-    // No close frame: only the connection ends.
+    // Ends the connection without a close frame.
     socket.resume().end();
     await expect.poll(() => isOver, { timeout: 6_000 }).toBe(true);
     const metrics = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();

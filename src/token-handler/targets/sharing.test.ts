@@ -1,4 +1,4 @@
-// How persons and tenants share the connections of an upstream, over HTTP.
+// Tests over HTTP how people and tenants share the connections to an upstream.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Person, type Started, startTargetWorld, type TargetWorld } from '../../../test/support/targets.ts';
@@ -8,7 +8,7 @@ import { createConnections } from './connections.ts';
 
 let world: TargetWorld;
 let ada: Person;
-/** Twenty connections to an upstream: eight for a person. */
+/** A replica with twenty connections to an upstream, of which one person may use eight. */
 let shared: RunningService;
 let held: Started[];
 beforeAll(async () => {
@@ -35,7 +35,7 @@ async function connections(state: string): Promise<number> {
   return Number(new RegExp(`^formgate_upstream_connections\\{state="${state}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
 }
 
-/** Requests that the upstream does not respond to, or downloads that nobody reads. */
+/** Starts requests that hold connections: the upstream does not respond, or the client does not read. */
 function hold(count: number, as: Person, { path = '/hang', method = 'GET' } = {}): void {
   for (let index = 0; index < count; index += 1) {
     const started = world.start({ url: shared.url, as, path, method });

@@ -1,4 +1,4 @@
-// WebSockets and event streams through a target: the guards they pass, how they end, and how many there may be.
+// Tests WebSockets and event streams through a target: their guards, their end, and the limits of their number.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -11,7 +11,7 @@ import { acceptWebSocket, answerWhenRead } from '../../../test/support/upstream.
 import type { RunningService } from '../../service/operations/serve.ts';
 
 let world: TargetWorld;
-/** Two streams for each session. */
+/** A replica that allows two streams for each session. */
 let narrow: RunningService;
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ const until = async (condition: () => boolean, milliseconds = 60_000) => {
 
 interface Opened {
   socket: WebSocket;
-  /** Texts that came. */
+  /** The text messages that have arrived. */
   messages: string[];
   isClosed: boolean;
 }
@@ -50,7 +50,7 @@ interface Opening {
   target?: string;
 }
 
-/** Rejects where the handshake is refused. */
+/** Opens a WebSocket. Rejects if the handshake is refused. */
 function openSocket({
   path = '/socket',
   as = world.person,
@@ -74,7 +74,7 @@ function openSocket({
   });
 }
 
-/** The answer to a handshake that is refused. */
+/** Sends a handshake and returns the raw response. */
 function handshake(lines: string[], path = '/socket', url = world.site) {
   const head = [
     `GET /token-handler/v1/targets/api${path} HTTP/1.1`,
@@ -86,7 +86,7 @@ function handshake(lines: string[], path = '/socket', url = world.site) {
   return sendRaw(Number(new URL(url).port), `${head.join('\r\n')}\r\n\r\n`);
 }
 
-/** An event stream that says hello and then nothing. */
+/** An upstream's event stream that sends one event and stays open. */
 const quietEvents = (_request: IncomingMessage, response: ServerResponse) => {
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
   response.write('data: hello\n\n');
@@ -300,7 +300,7 @@ describe('the session of a stream', () => {
       2_000,
     );
     expect(performance.now() - started).toBeLessThan(2_000);
-    // Events end as they should; anything else is cut, so that nobody takes it for complete.
+    // Event streams end normally. Other responses are aborted, so that they do not seem complete.
     expect([events.incoming.complete, unannounced.incoming.complete, chunks.incoming.complete]).toEqual([
       true,
       true,
@@ -339,7 +339,7 @@ describe('the session of a stream', () => {
     const refused = await world.send({ ...at, headers: { Accept: 'text/event-stream' } });
     expect([refused.status, refused.problem]).toEqual([429, 'too-many-requests']);
     expect((await handshake([`Cookie: ${person.cookie}`], '/x', narrow.url)).status).toBe(429);
-    // Also one that is known for what it is only when it begins.
+    // Also refuses a response that turns out to be an event stream only when it begins.
     expect((await world.send({ ...at })).status).toBe(429);
     const another = await openEvents({ url: narrow.url });
     expect(another.incoming.statusCode).toBe(200);

@@ -1,5 +1,5 @@
-// Ends long responses and upgraded connections with their session, and limits how many streams a session, a person, a tenant
-// and the process have open. It keeps no session alive.
+// Ends long responses and upgraded connections when their session ends, and limits the number of open streams of a
+// session, a person, a tenant and the process. A stream does not extend its session.
 import prom from 'prom-client';
 import { Problem } from '../../service/http/problem.ts';
 import { type Claim, createFairQueue } from '../../service/limits/fair-queue.ts';
@@ -8,33 +8,33 @@ import type { LiveSession } from '../sessions/session.ts';
 
 export interface Streams {
   /**
-   * Counts a stream; `end` is called once when the session ends. Call the returned function when the stream is over.
-   * Throws Problem `too-many-requests` over the session's limit, `busy` over the limit of the person, the tenant or the
-   * process.
+   * Counts a stream, and calls `end` once when the session ends. Call the returned function when the stream is over.
+   * Throws Problem `too-many-requests` over the session's limit, and `busy` over the limit of the person, the tenant or
+   * the process.
    */
   open(session: LiveSession, end: () => void): () => void;
-  /** For a request that may last: if it does, `end` is called when the session ends. It is not counted as a stream. */
+  /** Calls `end` when the session ends, if the request is still running after a second. Does not count a stream. */
   watch(session: LiveSession, end: () => void): () => void;
   close(): void;
 }
 
-/** Milliseconds after which a response counts as lasting. */
+/** Milliseconds after which a request is treated as long. */
 const lookInterval = 1_000;
 
 interface Watched {
   since: number;
-  /** Undefined when the request is over. */
+  /** Undefined after the request is over. */
   request: { session: LiveSession; end: () => void } | undefined;
   stop?: () => void;
 }
 
 export interface StreamLimits {
   perSession: number;
-  /** Of this process. One tenant may have half of them. */
+  /** Greatest number of streams of this process. One tenant may have half of them. */
   total: number;
 }
 
-/** A person may have as many streams as this number of sessions. */
+/** Limit of the streams of a person, as a multiple of the limit of a session. */
 const sessionsOfPerson = 4;
 
 export function createStreams({ perSession, total, metrics }: StreamLimits & { metrics: Metrics }): Streams {
@@ -83,12 +83,12 @@ export function createStreams({ perSession, total, metrics }: StreamLimits & { m
   };
 }
 
-/** Watches requests that may last. */
+/** Watches the sessions of requests that may be long. */
 function createWatch(): Pick<Streams, 'watch' | 'close'> {
-  // A list, from which finished requests are removed at the next look. A Set would rebuild its table for every few requests,
-  // and each old table keeps the next one alive (decision 0013).
+  // An array, from which the timer removes finished requests. A Set would rebuild its table every few requests, and
+  // each old table keeps the next one alive (decision 0013).
   let watched: Watched[] = [];
-  // Most requests are over before the first look, and cost only an entry in the list.
+  // Most requests are over before the timer runs, and cost only an entry in the array.
   const timer = setInterval(() => {
     const now = performance.now();
     watched = watched.filter(({ request }) => request !== undefined);

@@ -1,4 +1,4 @@
-// The metrics of proxied requests. No label names a tenant, a person or an upstream.
+// Defines the metrics of proxied requests. No label names a tenant, a person or an upstream.
 import prom from 'prom-client';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Connections } from './connections.ts';
@@ -34,7 +34,7 @@ export function createTargetMetrics({ registry, dependencyFailures }: Metrics): 
   };
 }
 
-/** Sets the gauge when it is scraped, so that requests pay nothing for it. */
+/** Sets the gauge only when metrics are scraped, so that it does not slow down requests. */
 export function exposeConnections({ registry }: Metrics, connections: Pick<Connections, 'count'>): void {
   new prom.Gauge({
     name: 'formgate_upstream_connections',

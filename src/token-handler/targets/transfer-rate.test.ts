@@ -1,4 +1,4 @@
-// The minimum rate of bodies, over HTTP, measured over a second instead of thirty.
+// Tests the minimum rate of bodies over HTTP, with a window of 1.2 s in place of 30 s.
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';

@@ -1,42 +1,42 @@
-// Ends bodies that a client sends or reads more slowly than the minimum rate. Only time spent waiting for the client counts.
-// It looks at all bodies once a second, so that a short body costs only an entry in a list.
+// Ends bodies that a client sends or reads more slowly than the minimum rate. Counts only time spent waiting for the
+// client. One timer checks all bodies, at least once a second, so a short body costs only an entry in an array.
 
 /** A body between a client and an upstream. */
 export interface PacedBody {
-  /** Bytes that the client has sent, or taken, as of the last look. */
+  /** Bytes that the client had sent or read at the last call of `look`. */
   readonly passed: number;
-  /** Whether the proxy waits for the client only. */
+  /** True if the proxy waits only for the client. */
   readonly isWaiting: boolean;
-  /** Called at each look. */
+  /** Called at each check, before the rate is computed. */
   look?(): void;
 }
 
 export interface TransferRate {
-  /** `end` is called once if the body is too slow. The returned function stops the watch. */
+  /** Calls `end` once if the body is too slow. The returned function stops the watch. */
   watch(body: PacedBody, end: () => void): () => void;
   close(): void;
 }
 
 export interface TransferRateLimits {
-  /** Bytes per second. */
+  /** Minimum rate in bytes per second. */
   least: number;
   /** Milliseconds of waiting over which the rate is measured. */
   window: number;
 }
 
 interface Watched {
-  /** Undefined when the body is complete. */
+  /** Undefined after the body is complete or has been ended. */
   watch: { body: PacedBody; end: () => void } | undefined;
-  /** Milliseconds. */
+  /** Milliseconds that the proxy has waited for the client. */
   waited: number;
-  /** Bytes that had passed after a time of waiting: at the beginning of the window, and since. */
+  /** Measurements within the window, oldest first: time waited, and bytes that had passed by then. */
   marks: { waited: number; passed: number }[];
 }
 
 const marksPerWindow = 6;
 
 export function createTransferRate({ least, window }: TransferRateLimits): TransferRate {
-  // A list for the same reason as in streams.ts.
+  // An array and not a Set, for the reason given in streams.ts.
   let watched: Watched[] = [];
   const interval = Math.min(1_000, window / marksPerWindow);
   let last = performance.now();
@@ -53,7 +53,7 @@ export function createTransferRate({ least, window }: TransferRateLimits): Trans
 
   const timer = setInterval(() => {
     const now = performance.now();
-    // A late timer is this process's fault, not a client's.
+    // Limits the elapsed time, because a late timer is caused by this process and not by a client.
     const elapsed = Math.min(now - last, 2 * interval);
     last = now;
     watched = watched.filter(({ watch }) => watch !== undefined);

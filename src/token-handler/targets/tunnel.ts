@@ -1,5 +1,5 @@
-// Joins the upgraded connection of a client with the one to the upstream. It does not parse the data; when either side ends,
-// it ends the other.
+// Joins the upgraded connection of a client with the connection to the upstream. Does not parse the data. When one side
+// ends, the tunnel ends the other.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { STATUS_CODES } from '../../service/http/node-http.ts';
@@ -9,21 +9,22 @@ import { type ResponseHeaders, responseHeaders } from './response-headers.ts';
 
 export interface Upgraded {
   status: number;
-  /** Of the upstream. */
+  /** Headers of the upstream's response. */
   headers: IncomingHttpHeaders;
   upstream: Duplex;
 }
 
 /**
- * The request is logged when the tunnel closes. Throws an Error, which becomes a 502, for a switch to a protocol other than
- * the WebSocket protocol.
+ * Opens the tunnel. The request is logged when the tunnel closes. Throws an Error, which becomes a 502, if the upstream
+ * switched to a protocol other than WebSocket.
  */
 export function openTunnel(
   request: IncomingMessage,
   response: HttpResponse,
   { status, headers, upstream }: Upgraded,
 ): void {
-  // An error of a side also closes it. undici has removed its listeners, and destroys the socket with an error thrown here.
+  // Ignores errors, because they also close the socket. undici has removed its listeners, and destroys the socket with
+  // an error that is thrown below.
   upstream.on('error', () => undefined);
   const passedOn = responseHeaders(headers, status, request);
   const upgrade = upgradeOf(request);
@@ -44,10 +45,10 @@ export function openTunnel(
   client.pipe(upstream).pipe(client);
 }
 
-/** Milliseconds for the closing handshake of the other side (RFC 6455 section 7.1.1). */
+/** Milliseconds that the other side has for the closing handshake (RFC 6455 section 7.1.1). */
 const closingTime = 2_000;
 
-/** Closes a tunnel that one side has ended. Otherwise a socket whose peer never ends its side would stay open. */
+/** Closes the other side after one side has ended. Otherwise it would stay open if its peer never ended it. */
 function closeAfterEnd(ended: Duplex, other: Duplex): void {
   ended.once('end', () => {
     const timer = setTimeout(() => other.destroy(), closingTime);
@@ -56,12 +57,12 @@ function closeAfterEnd(ended: Duplex, other: Duplex): void {
 }
 
 /**
- * Notices when the client closes the connection before the upstream has switched: Node does not read from an upgraded
- * connection. Data that the client sends early stays in the socket. Call the result before the tunnel opens.
+ * Closes the socket if the client ends it before the upstream has switched protocols. Node itself does not read from an
+ * upgraded connection. Leaves early data in the socket. Call the returned function before the tunnel opens.
  */
 export function noticeLeaving(request: IncomingMessage): () => void {
   const client = upgradeOf(request)?.socket;
-  // Readable without data means that the client has ended.
+  // The event without any data means that the client has ended the connection.
   const onReadable = () => {
     if (client?.readableLength === 0) client.read();
   };

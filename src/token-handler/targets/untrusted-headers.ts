@@ -1,12 +1,13 @@
-// Lists request headers in which a client could claim an identity, an address, or another method, scheme or path than it used.
-// Servers trust them because a proxy in front sets or removes them. The token handler is that proxy, so it drops them all. `docs/target-headers.md` shows this list; a test compares the two.
+// Lists request headers in which a client could claim an identity, an address, or a method, scheme or path that it did
+// not use. Servers trust these headers because a proxy in front of them sets or removes them. The token handler is that
+// proxy, so it drops these headers. `docs/target-headers.md` contains the same list; a test compares the two.
 
 export interface UntrustedHeaders {
-  /** The standard, server or service that defines them or believes them. */
+  /** The standard, server or service that defines or trusts the headers. */
   source: string;
-  /** What a client could claim with them. */
+  /** The facts that a client could claim with the headers. */
   claim: string;
-  /** A trailing `*` stands for any ending. */
+  /** Names of the headers. A trailing `*` matches any ending. */
   names: readonly string[];
 }
 
@@ -109,15 +110,15 @@ export const untrustedHeaders: readonly UntrustedHeaders[] = [
   },
 ];
 
-// A token (RFC 9110 section 5.6.2). The star is one of its characters, but here it only ends a pattern.
+// Matches a token (RFC 9110 section 5.6.2), except that `*` is allowed only at the end, as the wildcard.
 const patternForm = /^[!#$%&'+.^_`|~\da-z-]+\*?$/i;
 
-/** Whether a text is the name of a header, perhaps with a trailing `*`. */
+/** True if a text is the name of a header, with or without a trailing `*`. */
 export function isHeaderPattern(text: string): boolean {
   return patternForm.test(text);
 }
 
-/** Whether a header has one of the names, in any case and however its name is punctuated. */
+/** Returns a function that is true if a header matches a pattern. Ignores case and the kind of punctuation. */
 export function createHeaderMatcher(patterns: readonly string[]): (name: string) => boolean {
   const exact = new Set<string>();
   const beginnings: string[] = [];
@@ -125,7 +126,7 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
     if (pattern.endsWith('*')) beginnings.push(normalName(pattern.slice(0, -1)));
     else exact.add(normalName(pattern));
   }
-  // Normal names have no character with a meaning in a regular expression.
+  // Normal names contain no special characters of regular expressions.
   const beginning = beginnings.length === 0 ? undefined : new RegExp(`^(?:${beginnings.join('|')})`);
   return (name) => {
     const normal = normalName(name);
@@ -134,8 +135,8 @@ export function createHeaderMatcher(patterns: readonly string[]): (name: string)
 }
 
 /**
- * CGI and its heirs make one variable of `X-Forwarded-For` and `X_Forwarded_For` (RFC 3875 section 4.1.18); old ones do so
- * for any punctuation.
+ * Replaces punctuation, because servers in the tradition of CGI do not distinguish `X-Forwarded-For` and
+ * `X_Forwarded_For` (RFC 3875 section 4.1.18), and old ones do not distinguish any punctuation.
  */
 function normalName(name: string): string {
   return name.toLowerCase().replace(/[^\da-z]/g, '-');

@@ -35,7 +35,7 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
     expect(allows('example.ca:443', 'http://example.ca')).toBe(false);
     expect(allows('example.ca:80', 'http://example.ca')).toBe(true);
     expect(allows('example.ca:80', 'https://example.ca')).toBe(false);
-    // RFC 3986 section 3.2.3: an empty port is the default of the scheme.
+    // An empty port means the default port of the scheme (RFC 3986 section 3.2.3).
     expect(allows('example.ca:443', 'https://example.ca:/x')).toBe(true);
     expect(allows('example.ca:80', 'https://example.ca:')).toBe(false);
     expect(allows('*.example.ca:8080', 'http://a.example.ca:8080')).toBe(true);
@@ -88,12 +88,12 @@ describe('an entry of UPSTREAM_ALLOWED_DOMAINS', () => {
       expect(allows('ΟΔΟΣ.example,*.ΟΔΟΣ.example', `https://${host}`)).toBe(true);
       expect(allows('*.ΟΔΟΣ.example', `https://a.${host}`)).toBe(true);
     }
-    // Another name: the final sigma is a letter of its own (UTS 46, non-transitional).
+    // The names differ, because the final sigma ς is a separate letter (UTS 46, non-transitional).
     expect(allows('ΟΔΟΣ.example', 'https://οδος.example')).toBe(false);
     expect(allows('οδος.example', 'https://οδος.example')).toBe(true);
     expect(allows('bücher.example', 'https://xn--bcher-kva.example')).toBe(false);
     expect(allows('xn--bcher-kva.example', 'https://bücher.example')).toBe(false);
-    // A dot, a slash and letters of other scripts, which the URL parser takes for those of ASCII.
+    // The URL parser converts these full-width and ideographic characters to ASCII.
     for (const host of ['api。example.ca', 'evil.org／.example.ca', 'evil.org＃.example.ca', 'ａpi.example.ca'])
       expect(allows('api.example.ca,*.api.example.ca', `https://${host}`)).toBe(false);
   });

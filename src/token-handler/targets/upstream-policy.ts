@@ -1,21 +1,21 @@
-// Decides which hosts an operator allows for targets: pure. Hosts are compared as written in the URL, ignoring case, and are
-// never resolved. A host that the URL parser would read as another one is not allowed.
+// Decides which hosts an operator allows for targets. Compares hosts as written in the URL, ignoring case, and never
+// resolves them. Allows no host that the URL parser would read as another one. Pure functions only.
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 
 /** One entry of UPSTREAM_ALLOWED_DOMAINS. */
 export interface AllowedDomain {
-  /** Lower case; an IPv6 address in brackets. */
+  /** The host in lower case, or an address; IPv6 addresses are in brackets. */
   host: string;
-  /** Stands for the host's subdomains at any depth, and not for the host. */
+  /** True if the entry allows the host's subdomains at any depth, but not the host itself. */
   isWildcard: boolean;
-  /** Absent: any port. */
+  /** Absent if every port is allowed. */
   port?: number;
 }
 
 const entryPattern = /^(\*\.)?(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::(\d{1,5}))?$/iu;
 
-/** A host name, wildcard or address, optionally with a port; undefined for anything else. */
+/** Parses a host name, wildcard or address, optionally with a port. Returns undefined for any other text. */
 export function parseAllowedDomain(text: string): AllowedDomain | undefined {
   if (isIP(text) === 6) return parseAllowedDomain(`[${text}]`);
   const [, wildcard, written = '', digits] = entryPattern.exec(text) ?? [];
@@ -31,17 +31,18 @@ export function parseAllowedDomain(text: string): AllowedDomain | undefined {
   return port >= 1 && port <= 65_535 ? { host, isWildcard, port } : undefined;
 }
 
-// Stricter than the URL parser, which drops tabs and line breaks, and takes back slashes for slashes.
+// This pattern is stricter than the URL parser, which drops tabs and line breaks, and reads backslashes as slashes.
 const urlPattern = /^https?:\/\/(\[[\da-f:.]+\]|[^\s\p{Cc}/?#@\\:*[\]%]+)(?::\d{0,5})?(?:[/?#]|$)/iu;
 
-/** Whether one of the entries allows the URL's host and port. */
+/** True if one of the entries allows the URL's host and port. */
 export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]): boolean {
   const [, given] = urlPattern.exec(url) ?? [];
   if (given === undefined || !URL.canParse(url)) return false;
   const written = lowerCase(given);
   const { hostname, port, protocol } = new URL(url);
   const isIpv6 = hostname.startsWith('[');
-  // A host that the parser reads as another: 0x7f.1 is 127.0.0.1. Names of other scripts have an ASCII form.
+  // Rejects a host that the parser reads as another, such as 0x7f.1 (127.0.0.1). Names in other scripts may differ from
+  // `hostname`, which is their ASCII form.
   if (!isIpv6 && hostname !== written && hostname !== domainToASCII(written)) return false;
   if (!isIpv6 && hostname !== written && isIP(hostname) !== 0) return false;
   const host = isIpv6 ? hostname : written;
@@ -53,7 +54,7 @@ export function isAllowedUpstream(url: string, allowed: readonly AllowedDomain[]
   );
 }
 
-/** Letter by letter, as the URL parser does it. JavaScript makes a final sigma of a capital one at the end of a word. */
+/** Converts letter by letter, like the URL parser. For a whole word, JavaScript turns a last capital sigma into ς. */
 function lowerCase(host: string): string {
   return Array.from(host, (letter) => letter.toLowerCase()).join('');
 }
@@ -63,7 +64,7 @@ function isSubdomain(host: string, domain: string): boolean {
   return label > 0 && host.endsWith(`.${domain}`) && host[label - 1] !== '.';
 }
 
-/** Whether a URN names a service of the platform itself, whose upstreams are not checked. */
+/** True if a URN names a service of the platform. Upstreams of such services are not checked. */
 export function isPlatformUrn(urn: string, urnPrefix: string): boolean {
   return urn.startsWith(`${urnPrefix}:platform:`);
 }

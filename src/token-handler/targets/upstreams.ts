@@ -1,5 +1,5 @@
-// Finds the upstream of a target: the directory's URL for its URN, if the operator's policy allows the host. It does not
-// resolve host names, and caches no URL longer than the directory client does.
+// Finds the upstream of a target: the URL that the directory has for its URN, if the operator's policy allows the host.
+// Does not resolve host names. Caches the policy's decision about a URL; only the directory client caches the URL.
 import { LRUCache } from 'lru-cache';
 import type { Directory } from '../../platform/directory.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
@@ -7,9 +7,9 @@ import { Problem } from '../../service/http/problem.ts';
 import { type AllowedDomain, isAllowedUpstream, isPlatformUrn } from './upstream-policy.ts';
 
 export interface Upstream {
-  /** Scheme, host and port. */
+  /** Scheme, host and port of the upstream's URL. */
   origin: string;
-  /** Without trailing slash; empty for the root. */
+  /** Path of the upstream's URL without trailing slashes; empty for the root. */
   basePath: string;
 }
 
@@ -21,13 +21,13 @@ export interface Upstreams {
 export interface UpstreamsOptions {
   directory: Pick<Directory, 'resolve'>;
   urnPrefix: string;
-  /** Undefined: any. */
+  /** Undefined if every host is allowed. */
   allowed: readonly AllowedDomain[] | undefined;
 }
 
 interface Known {
   url: string;
-  /** Undefined: not allowed. */
+  /** Undefined if the policy does not allow the URL. */
   upstream: Upstream | undefined;
 }
 
