@@ -1,5 +1,5 @@
 // Counts by key in fixed windows of time. A lookup takes constant time. To bound memory, the least used of the oldest
-// keys is forgotten, so that an attacker needs more requests to reset a count by a flood of keys than the reset gains.
+// keys is forgotten. Resetting a count by a flood of keys therefore costs an attacker more requests than it gains.
 export interface WindowCount {
   /** Counted in this process since the last exchange. */
   own: number;
