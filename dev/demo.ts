@@ -1,5 +1,5 @@
-// `npm run demo`: takes a draft from creation to submission, and a person through a sign-in, against a running
-// `npm start`. Exits with 1 at the first unexpected response.
+// `npm run demo`: completes and submits a draft and signs a person in, against a running `npm start`. Exits with 1 at
+// the first unexpected response.
 import { runConsoleDemo } from './demo/console-steps.ts';
 import { createConversation, Surprise } from './demo/conversation.ts';
 import { runDemo } from './demo/steps.ts';

@@ -1,4 +1,4 @@
-// The gateway of `npm start`: routing, allowed host names, and the health of the components.
+// Tests the gateway of `npm start`: routing, allowed host names, and the health of the components.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';

@@ -12,7 +12,7 @@ import { createMailboxRoutes } from './mailbox/routes.ts';
 import { demoCommand } from './options.ts';
 import { type Page, pageHeaders, renderPage } from './pages/layout.ts';
 
-/** Where the child processes listen, such as `http://127.0.0.1:41234`. */
+/** Addresses of the child processes, such as `http://127.0.0.1:41234`. */
 export interface Targets {
   platformServer: string;
   forms: string;
@@ -24,7 +24,7 @@ export interface GatewayOptions {
   access: express.Express;
   messages: MessageStore;
   targets: Targets;
-  /** Each component by name, and whether it is ready. */
+  /** Resolves to the readiness of each component by name. */
   parts(): Promise<Record<string, boolean>>;
   /** `http://localhost:8080` */
   publicUrl: string;
@@ -33,7 +33,10 @@ export interface GatewayOptions {
 const platformPaths = ['/configuration/v2', '/directory/v2', '/api/tenant/v2', '/subscription/v1', '/event/v1'];
 const formPaths = ['/form/v1', '/docs', '/openapi.json', '/problems', '/swagger'];
 const tokenHandlerPaths = ['/token-handler'];
-/** `/docs` and the like belong to the form service, so the token handler's documents are below its own path. */
+/**
+ * Paths of the token handler's documents. They are below `/token-handler`, because `/docs` and similar paths belong to
+ * the form service.
+ */
 const tokenHandlerDocuments = ['/token-handler/docs', '/token-handler/openapi.json', '/token-handler/swagger'];
 
 export interface Gateway {
@@ -87,7 +90,10 @@ function createApp(gateway: GatewayOptions, tokenHandler: express.RequestHandler
   return app;
 }
 
-/** Frontends call `/token-handler/...`, the service has `/token-handler/v1/...`. Versioned paths stay as they are. */
+/**
+ * Inserts the version that the service needs: frontends call `/token-handler/...`, the service serves
+ * `/token-handler/v1/...`. Versioned paths are not changed.
+ */
 function withVersion(path: string): string {
   return path.replace(/^\/token-handler(?!\/v1(?:[/?]|$))/, '/token-handler/v1');
 }
@@ -105,7 +111,7 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
     xfwd: true,
     on: {
       error: (_error, req, res) => {
-        // An upgrade has only a socket. A response that broke off has already sent its head.
+        // For an upgrade, `res` is a socket. For a response that was cut off, the head was already sent.
         if (!('writeHead' in res) || res.headersSent) return void res.destroy();
         const body = {
           type: 'urn:formgate:problem:unavailable',
@@ -123,8 +129,8 @@ function forward(target: string, paths: string[], pathRewrite?: (path: string) =
 }
 
 /**
- * Against DNS rebinding: a hostile page can let its own host name resolve to 127.0.0.1 and read the mailbox. Only names
- * that always mean this machine are served.
+ * Protects against DNS rebinding: a hostile page can let its own host name resolve to 127.0.0.1 and read the mailbox.
+ * Only names that always mean this machine are served.
  */
 function refuseForeignHosts(req: express.Request, res: express.Response, next: express.NextFunction): void {
   if (isLocalHost(req.headers.host)) next();

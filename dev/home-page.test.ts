@@ -1,4 +1,4 @@
-// The start page, in a real browser.
+// Tests the start page in a real browser.
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { accessibilityViolations, launchChromium } from '../test/support/chromium.ts';
 import { homePage } from './home-page.ts';

@@ -1,4 +1,4 @@
-// The start page, `/`: what runs where, the accounts, and what to try first.
+// Renders the start page, `/`: the addresses of the components, the accounts, and the first steps to try.
 import { html, type Markup } from '../src/service/openapi/html.ts';
 import { demoCommand } from './options.ts';
 import type { Page } from './pages/layout.ts';

@@ -1,4 +1,4 @@
-// Opens an HTTP server on a loopback port. Closing it ends all connections, idle or upgraded ones included.
+// Opens an HTTP server on a loopback port. Closing the server ends all connections, including idle and upgraded ones.
 import { randomInt } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -33,8 +33,8 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
 }
 
 /**
- * A port that is free now, for a program that needs a port number. It is below the range that systems use for outgoing
- * connections, so that no such connection takes it before the program starts.
+ * Returns a port that is free now, for a program that needs a port number. The port is below the range that systems use
+ * for outgoing connections, so that no such connection takes it before the program starts.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {

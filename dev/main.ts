@@ -1,4 +1,4 @@
-// `npm start`: runs all of Formgate on this machine until a signal. Exits with 1 when a component cannot go on.
+// `npm start`: runs all of Formgate on this machine until a signal. Exits with 1 when a component cannot continue.
 import { parseStartOptions, UsageError } from './options.ts';
 import { describeStart, startHelp } from './report.ts';
 import { createFormgate } from './start.ts';
@@ -23,7 +23,7 @@ async function main(): Promise<void> {
     process.once('SIGINT', () => process.exit(130));
     stop(reason, code).catch(fail);
   };
-  // A closed terminal or pipe must not interrupt the stop. It also starts one: nobody reads the output any more.
+  // A closed terminal or pipe starts a stop, because nobody reads the output any more, but must not interrupt one.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   process.stdout.once('error', () => exit(''));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => exit(''));
@@ -35,7 +35,7 @@ async function main(): Promise<void> {
 }
 
 function fail(error: unknown): void {
-  // A stop during the start ends the process by itself.
+  // If the start was abandoned because of a stop, the stop ends the process.
   if (error instanceof StoppedError) return;
   console.error(
     error instanceof UsageError

@@ -1,4 +1,4 @@
-// The command line and the environment of `npm start` and `npm run demo`.
+// Tests the command line and the environment of `npm start` and `npm run demo`.
 import { expect, it } from 'vitest';
 import { demoCommand, parseStartOptions, UsageError } from './options.ts';
 

@@ -1,4 +1,4 @@
-// The texts that `npm start` prints: its help, and the addresses and accounts once it is ready.
+// The texts that `npm start` prints: the help, and the addresses and accounts when Formgate is ready.
 import { relative } from 'node:path';
 import { demoCommand, type StartOptions } from './options.ts';
 
@@ -16,7 +16,7 @@ Environment:
   URN_PREFIX      prefix of service ids and roles (urn:example)
   LOG_LEVEL       log level of the services (info)`;
 
-/** Addresses and accounts, and what to try next. */
+/** Describes the addresses, the accounts and the next steps to try. */
 export function describeStart(publicUrl: string, { directory }: StartOptions): string {
   const logs = relative(process.cwd(), `${directory}/logs`) || directory;
   return `

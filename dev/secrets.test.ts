@@ -1,4 +1,4 @@
-// The secrets of an installation.
+// Tests the secrets of an installation.
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

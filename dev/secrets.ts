@@ -1,10 +1,10 @@
 // Generates the secrets of an installation and keeps them in one file, which only its owner may read. A damaged file is
-// rejected: new secrets could not decrypt the existing data.
+// rejected, because new secrets could not decrypt the existing data.
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 
 export interface Secrets {
-  /** The secret of this name: 32 random bytes in hexadecimal, generated and stored on the first call. */
+  /** Returns the secret with this name: 32 random bytes in hexadecimal, generated and stored on the first call. */
   get(name: string): Promise<string>;
 }
 

@@ -1,5 +1,4 @@
-// `npm start` and `npm run demo` as a newcomer uses them: from nothing, again, after being killed, and from the
-// beginning.
+// Tests `npm start` and `npm run demo`: the first start, a restart, a start after a kill, and a start with `--fresh`.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,7 +15,7 @@ let running: Started | undefined;
 interface Started {
   child: ChildProcess;
   output(): string;
-  /** Sends the signal; the exit code, or the signal that ended it. */
+  /** Sends the signal. Resolves to the exit code, or to the signal that ended the process. */
   end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
 }
 
@@ -32,7 +31,7 @@ afterEach(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** A free port outside the range of ephemeral ports, so that no other program takes it between two starts. */
+/** Returns a free port outside the range of ephemeral ports, so that no other program takes it between two starts. */
 async function findQuietPort(): Promise<number> {
   for (;;) {
     const listening = await listen(() => undefined, 20_000 + Math.floor(Math.random() * 10_000)).catch(() => undefined);
@@ -87,7 +86,7 @@ async function demo(): Promise<{ code: number | null; output: string }> {
   return { code: started.child.exitCode, output: started.output() };
 }
 
-/** `npm start` writes the environment of `npm run reconcile`, and removes it when it stops. */
+/** Expects that `npm start` writes the environment of `npm run reconcile`, and removes it when it stops. */
 async function expectReconcilerRuns(started: Started): Promise<void> {
   const file = join(directory, 'data/reconciler.env');
   const reconcile = async () => {
@@ -104,7 +103,7 @@ async function expectReconcilerRuns(started: Started): Promise<void> {
   expect(await reconcile()).toEqual({ code: 1, output: expect.stringContaining('DATABASE_URL: is required') });
 }
 
-/** What it has printed about processes that ended. */
+/** Returns the messages about processes that ended. */
 const exitsIn = ({ output }: Started) => output().match(/The [a-z ]+ exited \([^)]*\)/g) ?? [];
 
 describe('npm start', { timeout: 2 * longestStart }, () => {
@@ -123,7 +122,7 @@ describe('npm start', { timeout: 2 * longestStart }, () => {
     const { code, output } = await demo();
     expect(output).toContain('All steps succeeded');
     expect(code).toBe(0);
-    // The token handler's steps: registration, sign-in, a target, CSRF, logout.
+    // Output of the token handler's steps: registration, sign-in, a target, CSRF, logout.
     for (const line of ['"registered": true', 'Set-Cookie: XSRF-TOKEN=', '← 403 Forbidden', '← 401 Unauthorized'])
       expect(output).toContain(line);
     expect(output).not.toMatch(/eyJ[\w-]{20}/);
@@ -196,7 +195,7 @@ it('the demo without a running npm start reports that in one clear line, and exi
   expect(output).toBe(`No response from http://localhost:${port}. Start Formgate first: npm start\n`);
 });
 
-/** Process ids of the children whose command line holds `words`. */
+/** Returns the process ids of the children whose command line contains `words`. */
 async function childPids(parent: number, words: string): Promise<number[]> {
   const listing = spawn('ps', ['-A', '-o', 'pid=,ppid=,args='], { stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
@@ -208,7 +207,7 @@ async function childPids(parent: number, words: string): Promise<number[]> {
   });
 }
 
-/** Whether the process has ended; it may still be a zombie. */
+/** True if the process has ended, even if it is still a zombie. */
 async function isGone(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   return status === undefined || / Z /.test(status);

@@ -1,4 +1,4 @@
-// Starts all of Formgate on one machine, in the order of dependencies, and stops it in the reverse order. The product's
+// Starts all of Formgate on one machine, in the order of dependencies, and stops it in the reverse order. Formgate's
 // processes are configured by environment variables only, as in a cluster.
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,9 +21,9 @@ import { createStopStack, StoppedError, type StopStack } from './stop-stack.ts';
 export interface Formgate {
   /** Starts everything. If a component does not start, stops the others and rejects. */
   start(): Promise<Started>;
-  /** May be called at any time, also during the start. */
+  /** Stops everything. May be called at any time, even during the start. */
   stop(): Promise<void>;
-  /** Resolves with the reason when it cannot continue. */
+  /** Resolves with the reason when Formgate cannot continue. */
   failed: Promise<string>;
 }
 
@@ -67,7 +67,7 @@ interface Run {
 
 async function startAll(run: Run): Promise<Started> {
   const { options, report, stack } = run;
-  // The port comes first, so that nothing has changed if it is in use.
+  // Opens the port first, so that nothing has changed if the port is in use.
   let handle: Gateway | undefined;
   const gateway = await listenAt(options.port, (req, res) =>
     handle ? handle.app(req, res) : res.writeHead(503).end(),
@@ -132,7 +132,7 @@ async function listenAt(port: number, handle: Parameters<typeof listen>[0]): Pro
   });
 }
 
-/** Creates the data folder. With `fresh`, first deletes the files that Formgate created in it, and no others. */
+/** Creates the data folder. With `fresh`, first deletes only the files that Formgate created in the folder. */
 async function openFolder({ directory, fresh }: StartOptions): Promise<Secrets> {
   await mkdir(directory, { recursive: true });
   const secretsFile = join(directory, 'secrets.json');
@@ -216,7 +216,7 @@ async function startChildren(run: ChildrenRun): Promise<Children> {
   };
 }
 
-/** Writes the environment for `npm run reconcile`, until the stop. It holds secrets, so only its owner may read it. */
+/** Writes the environment for `npm run reconcile` until the stop. It has secrets, so only its owner may read it. */
 async function writeReconcilerEnvironment({ options, stack }: Run, environment: Record<string, string>): Promise<void> {
   const file = join(options.directory, 'reconciler.env');
   await rm(file, { force: true });
@@ -238,7 +238,7 @@ async function supervise({ options, report, stack }: Run, name: string, module: 
     onDeath: (reason, waitMs) =>
       report.warn(`The ${name} exited (${reason}). It restarts in ${waitMs / 1000} s. Its log is ${logFile}`),
   });
-  // The start handles the rejection when it waits for it; until then it must not end the process.
+  // The start handles this rejection when it awaits `ready`. Until then, the rejection must not end the process.
   child.ready.catch(() => undefined);
   await stack.add(child.stop);
   return child;

@@ -8,7 +8,7 @@ export interface StopStack {
   readonly isStopping: boolean;
 }
 
-/** A start was abandoned because a stop was requested. */
+/** Thrown if a start was abandoned because a stop was requested. */
 export class StoppedError extends Error {}
 
 export function createStopStack(): StopStack {

@@ -1,4 +1,4 @@
-// The embedded identity provider over HTTP: the claims of its tokens, and the requests that it rejects.
+// Tests the embedded identity provider over HTTP: the claims of its tokens, and the requests that it rejects.
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';

@@ -1,5 +1,5 @@
-// The embedded identity provider: one OpenID provider per realm under /auth/realms/<realm>, as in Keycloak. It is for
-// trials and tests only; a cluster has a real identity provider.
+// The embedded identity provider, with one OpenID provider per realm under /auth/realms/<realm>, as in Keycloak. It is
+// for trials and tests only; a cluster uses a real identity provider.
 import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, jwtVerify, SignJWT } from 'jose';
@@ -10,9 +10,9 @@ import { createRealm, profileClaims, type Realm, type RealmDefinition } from './
 import { createSignInRoutes } from './sign-in.ts';
 
 export interface AccessService {
-  /** Handles `/auth/...`. */
+  /** Handles requests below `/auth/`. */
   app: express.Express;
-  /** Adds the realm, or replaces the realm of that name. */
+  /** Adds the realm, or replaces the realm with the same name. */
   addRealm(definition: RealmDefinition): Promise<Realm>;
   realm(name: string): Realm | undefined;
   /** Signs the claims with the realm's key. */
@@ -25,7 +25,7 @@ interface RunningRealm {
   key: JWK;
 }
 
-/** `publicUrl` ends in `/auth`: issuers are `<publicUrl>/realms/<realm>`. */
+/** `publicUrl` ends in `/auth`. Issuers are `<publicUrl>/realms/<realm>`. */
 export async function createAccessService(options: {
   publicUrl: string;
   store: EntityStore;
@@ -73,7 +73,9 @@ function createRoutes(options: Parameters<typeof createProvider>[0]): express.Ro
   return router;
 }
 
-/** Replaces the library's endpoint, which rejects access tokens that have a resource. All tokens here have one. */
+/**
+ * Replaces the library's userinfo endpoint, which rejects access tokens that have a resource. All tokens here have one.
+ */
 async function answerUserinfo(
   { realm, issuer, signingKey }: { realm: Realm; issuer: string; signingKey: JWK },
   req: express.Request,

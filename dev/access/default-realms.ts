@@ -4,7 +4,7 @@ import type { RealmClient, RealmDefinition, RealmUser, Roles } from './realm.ts'
 
 export interface DefaultRealmsOptions {
   urns: Urns;
-  /** The secret of a platform service's account in `core`, by its client id. */
+  /** Returns the secret of a platform service's account in `core`, by its client id. */
   serviceSecret(clientId: string): string;
 }
 
@@ -42,7 +42,7 @@ function demoRealm(urns: Urns): RealmDefinition {
 }
 
 function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefinition {
-  // A role on a service makes that service an audience of the token, which the contracts demand (section 1).
+  // A role on a service makes that service an audience of the token. The contracts require this (section 1).
   const everyService = {
     'tenant-service': ['platform-service'],
     'configuration-service': ['configured-service'],
@@ -69,7 +69,7 @@ function coreRealm({ urns, serviceSecret }: DefaultRealmsOptions): RealmDefiniti
   };
 }
 
-/** All administrator roles of the platform. */
+/** Returns all administrator roles of the platform. */
 function administrator(urns: Urns): Roles {
   return {
     realm: ['tenant-admin', 'clerk', 'assessor'],

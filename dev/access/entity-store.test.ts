@@ -1,4 +1,4 @@
-// The contract of both entity stores; a restart of the store in Postgres loses nothing.
+// Tests the contract of both entity stores, and that a restart of the store in Postgres loses nothing.
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';

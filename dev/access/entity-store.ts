@@ -12,7 +12,7 @@ export interface EntityKey {
 }
 
 export interface EntityStore {
-  /** `lifetime` is in seconds; without it, the entity does not expire. */
+  /** Saves an entity. `lifetime` is in seconds; without it, the entity does not expire. */
   save(key: EntityKey, payload: AdapterPayload, lifetime: number | undefined): Promise<void>;
   find(key: EntityKey): Promise<AdapterPayload | undefined>;
   /** Finds an entity by the member `uid` of its payload, which only sessions have. */
@@ -21,7 +21,10 @@ export interface EntityStore {
   consume(key: EntityKey): Promise<void>;
   remove(key: EntityKey): Promise<void>;
   removeByGrant(realm: string, kind: string, grantId: string): Promise<void>;
-  /** The realm's private signing key. Calls `create` if there is none; of two concurrent calls, one key is kept. */
+  /**
+   * Returns the realm's private signing key. Calls `create` if the realm has no key. After concurrent calls, one key is
+   * kept.
+   */
   signingKey(realm: string, create: () => Promise<JWK>): Promise<JWK>;
   removeExpired(): Promise<void>;
 }

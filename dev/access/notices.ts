@@ -4,8 +4,8 @@ import { html, Markup } from '../../src/service/openapi/html.ts';
 import { type Page, pageHeaders, renderPage } from '../pages/layout.ts';
 
 /**
- * Asks before signing out. If the client sent an ID token hint, a script submits the form, and the button is for
- * browsers without JavaScript. `form` is the library's, with its XSRF token.
+ * Asks for confirmation before signing out. If the client sent an ID token hint, a script submits the form; the button
+ * is for browsers without JavaScript. `form` is the library's form with its XSRF token.
  */
 export function askToLogOut(ctx: KoaContextWithOIDC, form: string): void {
   const isProven = ctx.oidc.entities.IdTokenHint !== undefined;
@@ -33,7 +33,7 @@ export function confirmLogOut(ctx: KoaContextWithOIDC): void {
   });
 }
 
-/** Shows an error that cannot be sent to the client, because the redirect URI is not known to be the client's. */
+/** Shows an error that cannot be sent to the client, because the redirect URI may not belong to the client. */
 export function answerError(ctx: KoaContextWithOIDC, out: ErrorOut): void {
   sendPage(ctx, {
     title: 'Sign-in is not possible',

@@ -1,5 +1,5 @@
-// Runs the embedded identity provider of `npm start`: the default realms, with their state in Postgres. Services reach
-// it on a loopback port of its own, browsers through the gateway.
+// Runs the embedded identity provider of `npm start` with the default realms, whose state is in Postgres. Services
+// reach it on a separate loopback port, browsers through the gateway.
 import { join } from 'node:path';
 import type express from 'express';
 import { systemClock } from '../../src/service/clock.ts';
@@ -17,7 +17,7 @@ export interface RunningAccess {
   app: express.Express;
   /** `http://127.0.0.1:<port>/auth`, for the services. */
   url: string;
-  /** Whether its database is reachable. */
+  /** Resolves to true if its database is reachable. */
   isReady(): Promise<boolean>;
   /** Requests an access token for a client's service account. */
   token(realm: string, clientId: string): Promise<string>;
@@ -26,11 +26,11 @@ export interface RunningAccess {
 
 export interface AccessOptions {
   databaseUrl: string;
-  /** Ends in `/auth`. */
+  /** Public URL of the identity provider; ends in `/auth`. */
   publicUrl: string;
   cookieKey: string;
   urns: Urns;
-  /** The client secret of a platform service in `core`. */
+  /** Returns the client secret of a platform service in `core`. */
   serviceSecret(clientId: string): Promise<string>;
 }
 

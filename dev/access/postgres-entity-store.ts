@@ -1,4 +1,4 @@
-// The entity store in Postgres: clients, sessions and signing keys survive a restart.
+// Stores entities in Postgres, so that clients, sessions and signing keys survive a restart.
 import type { JWK } from 'jose';
 import type { AdapterPayload } from 'oidc-provider';
 import type { Clock } from '../../src/service/clock.ts';

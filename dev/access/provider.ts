@@ -1,5 +1,5 @@
-// The OpenID provider of one realm: oidc-provider with Keycloak's paths, lifetimes and token contents. There is no
-// consent screen, because all clients are first-party clients.
+// Creates the OpenID provider of one realm: oidc-provider with Keycloak's paths, lifetimes and token contents. It has
+// no consent screen, because all clients are first-party clients.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
@@ -65,7 +65,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
     cookies: {
       keys: cookieKeys,
       names: { session: 'access_session', interaction: 'access_interaction', resume: 'access_resume' },
-      // Realms share a host, so the path keeps their sessions apart.
+      // Realms share a host, so each realm needs its own cookie path to keep sessions separate.
       long: { httpOnly: true, sameSite: 'lax', path },
       short: { httpOnly: true, sameSite: 'lax', path },
     },
@@ -95,7 +95,7 @@ function createConfiguration({ realm, issuer, store, signingKey, cookieKeys }: P
     clientDefaults: { backchannel_logout_session_required: true },
     clientBasedCORS: () => true,
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
-    // The library's own fetch refuses loopback addresses.
+    // The library's default fetch refuses loopback addresses.
     fetch: (url, init) => fetch(url, withoutDispatcher(init ?? {})),
     findAccount: (_ctx, id) => {
       const account = realm.account(id);
@@ -162,7 +162,7 @@ async function grantEverything(ctx: KoaContextWithOIDC) {
 
 type JwtCustomizer = NonNullable<NonNullable<NonNullable<Configuration['formats']>['customizers']>['jwt']>;
 
-/** Gives the library's access token (RFC 9068) the form of Keycloak's. */
+/** Changes the library's access token (RFC 9068) into the form of Keycloak's tokens. */
 async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<JwtCustomizer>): Promise<void> {
   const clientId = token.clientId ?? '';
   const person =
@@ -182,7 +182,7 @@ async function shapeAccessToken(realm: Realm, ...[ctx, token, jwt]: Parameters<J
   };
 }
 
-/** A client that registered itself has no roles. */
+/** Returns the account of a client that registered itself. It has no roles. */
 function anonymousAccount(clientId: string): Account {
   return { id: clientId, username: `service-account-${clientId}`, name: clientId, roles: {} };
 }

@@ -1,9 +1,9 @@
-// A realm of the embedded identity provider: its people, its clients and the claims of their tokens, in the form that
-// Keycloak uses, because clusters usually have Keycloak.
+// Defines a realm of the embedded identity provider: its people, its clients and the claims of their tokens. The claims
+// have Keycloak's form, because clusters usually use Keycloak.
 import { createHash } from 'node:crypto';
 import { isSameText } from '../../src/service/same-text.ts';
 
-/** Roles of an account: of the realm itself, and of clients by client id. */
+/** Roles of an account: realm roles, and client roles by client id. */
 export interface Roles {
   realm?: string[];
   clients?: Record<string, string[]>;
@@ -24,7 +24,7 @@ export interface RealmClient {
   grants: ('authorization_code' | 'refresh_token' | 'client_credentials' | 'password')[];
   redirectUris?: string[];
   postLogoutRedirectUris?: string[];
-  /** Roles of its service account. */
+  /** Roles of the client's service account. */
   roles?: Roles;
 }
 
@@ -32,15 +32,17 @@ export interface RealmDefinition {
   name: string;
   users: RealmUser[];
   clients: RealmClient[];
-  /** Audiences of each person's tokens, as from an audience mapper in the default client scope of a Keycloak realm. */
+  /**
+   * Audiences of each person's tokens. In Keycloak, an audience mapper in the realm's default client scope adds them.
+   */
   audiences?: string[];
   /** The initial access token of dynamic registration; without it, the realm refuses registration. */
   registrationToken?: string;
-  /** Seconds; 300 as in Keycloak. */
+  /** Seconds; by default 300, as in Keycloak. */
   accessTokenLifetime?: number;
-  /** Seconds; 1800 as in Keycloak. */
+  /** Seconds; by default 1800, as in Keycloak. */
   refreshTokenLifetime?: number;
-  /** Whether a refresh returns a new refresh token and revokes the presented one (default: true). */
+  /** If true, a refresh returns a new refresh token and revokes the presented one (default: true). */
   rotateRefreshTokens?: boolean;
 }
 
@@ -61,7 +63,7 @@ export interface Realm {
   client(clientId: string): RealmClient | undefined;
   serviceAccount(clientId: string): Account | undefined;
   account(id: string): Account | undefined;
-  /** The account of this email address (case-insensitive), if the password is right. */
+  /** Returns the account with this email address (case-insensitive), or undefined if the password is wrong. */
   authenticate(email: string, password: string): Account | undefined;
 }
 
@@ -100,7 +102,7 @@ export function createRealm(definition: RealmDefinition): Realm {
   return realm;
 }
 
-/** The claims of an access token, as Keycloak names and nests them. */
+/** Returns the claims of an access token, named and nested as in Keycloak. */
 export function accessTokenClaims(
   account: Account,
   clientId: string,
@@ -112,7 +114,8 @@ export function accessTokenClaims(
     sub: account.id,
     typ: 'Bearer',
     azp: clientId,
-    // Keycloak's audience resolution: each client on which the account has a role, except the token's own client.
+    // Follows Keycloak's audience resolution: each client on which the account has a role, except the token's own
+    // client.
     aud: [...new Set([...withRoles.filter((client) => client !== clientId), ...audiences])],
     realm_access: { roles: account.roles.realm ?? [] },
     resource_access: Object.fromEntries(Object.entries(clients).map(([client, roles]) => [client, { roles }])),
@@ -120,7 +123,7 @@ export function accessTokenClaims(
   };
 }
 
-/** The profile claims of an ID token and of the userinfo endpoint. */
+/** Returns the profile claims of an ID token and of the userinfo endpoint. */
 export function profileClaims(account: Account): Record<string, unknown> {
   return {
     preferred_username: account.username,
@@ -128,7 +131,7 @@ export function profileClaims(account: Account): Record<string, unknown> {
   };
 }
 
-/** A UUID (version 8, RFC 9562, section 5.8) that is the same in every run. */
+/** Returns a UUID (version 8, RFC 9562, section 5.8) that is the same in every run. */
 function stableId(...parts: string[]): string {
   const hex = createHash('sha256').update(parts.join('\0')).digest('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

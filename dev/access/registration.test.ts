@@ -1,4 +1,4 @@
-// Dynamic client registration and its management at the embedded identity provider (RFC 7591 and 7592).
+// Tests dynamic client registration and its management at the embedded identity provider (RFC 7591 and 7592).
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../test/support/access.ts';
 

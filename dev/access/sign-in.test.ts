@@ -1,4 +1,4 @@
-// Sign-in, refresh and logout at the embedded identity provider, over HTTP as a browser does it.
+// Tests sign-in, refresh and logout at the embedded identity provider. It sends the requests of a browser.
 import { createHash, randomBytes } from 'node:crypto';
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

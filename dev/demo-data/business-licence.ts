@@ -58,7 +58,7 @@ export function businessLicence(urns: Urns): Record<string, unknown> {
   };
 }
 
-/** Form data that the form accepts: a first version, and the complete one. */
+/** Valid form data: a first version, and the complete one. */
 export const exampleFormData = {
   begun: { businessName: 'Northern Lights Bakery', structure: 'corporation', servesFood: true },
   complete: {

@@ -1,4 +1,4 @@
-// The demo's register, created through the register API of a form service.
+// Tests the demo's register, which is created through the register API of a form service.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createUrns } from '../../src/service/urn.ts';
 import { startTestForms, type TestForms } from '../../test/support/forms.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => forms.close());
 
-/** The test's form service has a clock that is ahead, so the token expires by that clock. */
+/** Returns a token that is valid by the clock of the test's form service, which is ahead. */
 function tokenOf(roles: Record<string, string[]>): Promise<string> {
   const claims = { exp: Math.floor(forms.now().getTime() / 1000) + 600 };
   return roleToken(forms.platform.access, roles, { realm: 'demo', claims });

@@ -1,14 +1,14 @@
 // Creates the register of countries for the demo form: ISO 3166-1, in English and French. It uses the register API, and
-// never changes a register that exists, so that no changes are lost.
+// never changes an existing register, so that no changes are lost.
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import french from 'i18n-iso-countries/langs/fr.json' with { type: 'json' };
 
 export const countriesName = 'countries';
 
-/** Codes that ISO 3166-1 reserves for users; the package lists Kosovo under one. */
+/** Codes that ISO 3166-1 reserves for users. The package uses one of them for Kosovo. */
 const userAssigned = /^(?:AA|Q[M-Z]|X[A-Z]|ZZ)$/;
 
-/** `{value: 'DE', label: 'Germany', labelFr: 'Allemagne'}`, by English name. */
+/** Countries such as `{value: 'DE', label: 'Germany', labelFr: 'Allemagne'}`, sorted by English name. */
 export const countries = Object.entries<string | string[]>(english.countries)
   .filter(([code]) => !userAssigned.test(code))
   .map(([value, name]) => ({ value, label: firstOf(name), labelFr: firstOf(frenchNames()[value] ?? name) }))
@@ -18,7 +18,7 @@ function frenchNames(): Record<string, string | string[] | undefined> {
   return french.countries;
 }
 
-/** The package lists the official name before its variants. */
+/** Returns the official name, which the package lists before its variants. */
 function firstOf(name: string | string[]): string {
   return typeof name === 'string' ? name : (name[0] ?? '');
 }
@@ -43,7 +43,7 @@ export async function createCountriesRegister({ formsUrl, platformUrl, token }: 
   const description = 'Countries of ISO 3166-1, in English and French';
   const register = { name: countriesName, description, entries: countries };
   if ((await send('POST', `${formsUrl}/form/v1/registers`, register)) === 409) return;
-  // The register API cannot set anonymousRead: that belongs to the administration of configuration.
+  // The register API cannot set anonymousRead; only the administration of configuration can.
   const update = { [`data-register:${countriesName}`]: { anonymousRead: true } };
   const definitions = `${platformUrl}/configuration/v2/configuration/platform/configuration-service`;
   await send('PATCH', definitions, { operation: 'UPDATE', update });

@@ -15,7 +15,7 @@ const platformApis = {
   'notification-service': ['v1', '/subscription/v1'],
 } as const;
 
-/** The seed file of the platform server. `targets` are the addresses of the processes. */
+/** Returns the content of the platform server's seed file. `targets` are the addresses of the processes. */
 export function platformSeed(targets: Targets): object {
   const entry = (service: string, url: string) => ({ namespace: 'platform', service, url });
   const platform = Object.entries(platformApis).flatMap(([service, [version, path]]) => [
@@ -35,8 +35,8 @@ export function platformSeed(targets: Targets): object {
 }
 
 /**
- * Writes the form definition and the client over HTTP, with a token of demo-admin. Throws if a request fails.
- * `publicUrl`: the gateway's address, for redirect URIs.
+ * Writes the form definition and the client over HTTP, with a token of demo-admin. `publicUrl` is the gateway's
+ * address, for redirect URIs. Throws if a request fails.
  */
 export async function writeDemoData(options: Connection & { urns: Urns; publicUrl: string }): Promise<void> {
   const { urns, publicUrl } = options;
@@ -45,7 +45,7 @@ export async function writeDemoData(options: Connection & { urns: Urns; publicUr
 }
 
 /**
- * Waits until the form service has registered its notification type, which it does in the background. No code can be
+ * Waits until the form service has registered its notification type, which happens in the background. No code can be
  * sent before that. Throws after 30 s.
  */
 export async function waitForNotices(connection: Connection): Promise<void> {

@@ -1,12 +1,12 @@
-// A minimal browser for the demo: keeps cookies and follows redirects, each of which it shows. It runs no scripts, and
+// A minimal browser for the demo. It keeps cookies, follows redirects and prints each of them. It runs no scripts, and
 // refuses redirects to another origin.
 import { type Conversation, type Exchange, type Reply, Surprise } from './conversation.ts';
 
 export interface DemoBrowser {
   send(exchange: Exchange): Promise<Reply>;
-  /** Sends a request, follows its redirects, and returns the page at the end. */
+  /** Sends a request, follows redirects, and returns the final page. */
   follow(exchange: Omit<Exchange, 'expect'>): Promise<Page>;
-  /** Value of a cookie of the site. */
+  /** Returns the value of a cookie of the site. */
   cookie(name: string): string | undefined;
 }
 
@@ -23,7 +23,7 @@ interface Cookie {
 
 const mostRedirects = 10;
 
-/** The demo has one origin, so cookies differ by path only. */
+/** Stores cookies by path only, because the demo has one origin. */
 export function createDemoBrowser(talk: Conversation, origin: string): DemoBrowser {
   let jar: Cookie[] = [];
 

@@ -1,4 +1,4 @@
-// The second part of the demo: a person signs in to a single-page app through the token handler. The app calls a
+// The second part of the demo. A person signs in to a single-page app through the token handler. Then the app calls a
 // service with the session, and signs out.
 import { businessLicenceId } from '../demo-data/business-licence.ts';
 import { demoConsoleId } from '../demo-data/demo-data.ts';

@@ -1,4 +1,5 @@
-// Sends HTTP requests and prints each request and response. It shortens secrets, so that a screen shows none.
+// Sends HTTP requests and prints each request and response. It shortens secrets, so that they are not shown on the
+// screen.
 import { styleText } from 'node:util';
 
 /** An unexpected response; the message describes it. */
@@ -7,7 +8,7 @@ export class Surprise extends Error {}
 export interface Reply {
   /** Members of a JSON object; empty for any other body. */
   body: Record<string, unknown>;
-  /** The parsed body, undefined if it is not JSON. */
+  /** The parsed body; undefined if it is not JSON. */
   json: unknown;
   text: string;
   headers: Headers;
@@ -88,7 +89,7 @@ function membersOf(json: unknown): Record<string, unknown> {
   return json && typeof json === 'object' && !Array.isArray(json) ? { ...json } : {};
 }
 
-/** The response headers that matter to the demo. */
+/** Returns the response headers that matter to the demo. */
 function describeHeaders(headers: Headers, isJson: boolean): string[] {
   const shown = [...(isJson ? ['ETag'] : []), 'Location'].flatMap((name) => {
     const value = headers.get(name);
@@ -98,7 +99,7 @@ function describeHeaders(headers: Headers, isJson: boolean): string[] {
   return [...shown, ...cookies.map((line) => `Set-Cookie: ${maskCookie(line)}`)];
 }
 
-/** Hides the cookies of the identity provider, which do not matter to the demo. */
+/** False for the cookies of the identity provider, which the demo does not show. */
 function isOfSite(cookie: string): boolean {
   return !cookie.startsWith('access_');
 }
@@ -135,7 +136,7 @@ function shortenHeader(name: string, value: string): string {
   return token === undefined ? shorten(value) : `${scheme} ${shorten(token)}`;
 }
 
-/** Keeps enough of a secret to compare two, and too little to use one. */
+/** Keeps enough of a secret to compare two secrets, but too little to use one. */
 export function shorten(secret: unknown): string {
   const text = String(secret);
   return `${text.slice(0, text.length > 20 ? 6 : 2)}…`;

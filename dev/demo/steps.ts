@@ -1,4 +1,5 @@
-// The life of a draft, as an intake application leads it for an applicant without an account.
+// The first part of the demo. An intake application creates, completes and submits a draft for an applicant without an
+// account.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,7 +12,7 @@ const longestWait = 30_000;
 /** Throws Surprise at the first unexpected response. */
 export async function runDemo(talk: Conversation, print: (line: string) => void): Promise<void> {
   const headers = await signIn(talk);
-  // Each run uses another address, because codes have a rate limit per address.
+  // Each run uses a different address, because codes have a rate limit per address.
   const address = `ana.${randomInt(1_000_000)}@example.org`;
   const path = await createDraft(talk, headers, address);
 

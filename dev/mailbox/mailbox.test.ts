@@ -1,4 +1,4 @@
-// The mailbox over SMTP and HTTP.
+// Tests the mailbox over SMTP and HTTP.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// An SMTP server on loopback that stores the messages that it receives. It forwards none.
+// An SMTP server on loopback that stores the messages that it receives and forwards none of them.
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { simpleParser } from 'mailparser';
@@ -17,7 +17,7 @@ export interface Mailbox {
 
 export interface MailboxOptions {
   clock: Clock;
-  /** Folder of the messages; without it, they are kept in memory only. */
+  /** Folder for messages. Without it, messages are kept in memory only. */
   directory?: string;
   /** SMTP port; without it, any free port. */
   port?: number;
@@ -29,7 +29,8 @@ export async function openMailbox(options: MailboxOptions): Promise<Mailbox> {
   const messages = await openMessageStore(options.directory);
   const listeners = new Set<() => void>();
   const server = new SMTPServer({
-    // Any credentials are accepted, and none are required, so that clients can use the settings of their real server.
+    // Any credentials are accepted and none are required, so that clients can use the settings for their real mail
+    // server.
     authOptional: true,
     onAuth: (auth, _session, done) => done(null, { user: auth.username ?? 'anyone' }),
     hideSTARTTLS: true,

@@ -1,4 +1,4 @@
-// Stores each message in a file, so that a restart loses none. Deletes the oldest above a limit.
+// Stores each message in a file, so that a restart loses none. Above a limit, it deletes the oldest messages.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMessage, type Message } from './message.ts';

@@ -26,7 +26,7 @@ clear.addEventListener('click', async () => {
 });
 `;
 
-/** `demo`: the command that an empty mailbox suggests. */
+/** Renders the list. `demo` is the command that an empty mailbox suggests. */
 export function listPage(messages: readonly Message[], demo: string): Page {
   const count = messages.length === 1 ? '1 message' : `${messages.length} messages`;
   return {

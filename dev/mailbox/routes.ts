@@ -8,7 +8,7 @@ import { listPage, messagePage, missingPage } from './pages.ts';
 
 const sandbox = 'allow-popups allow-popups-to-escape-sandbox';
 
-/** Routes for the path `/mailbox`. `demo`: the command that an empty mailbox suggests. */
+/** Creates the routes for the path `/mailbox`. `demo` is the command that an empty mailbox suggests. */
 export function createMailboxRoutes(messages: MessageStore, demo = 'npm run demo'): express.Router {
   const router = express.Router();
   router.get('/', (_req, res) => sendPage(res, listPage(messages.all(), demo), ["connect-src 'self'"]));

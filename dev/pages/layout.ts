@@ -1,5 +1,5 @@
-// Renders the pages of `npm start`: one layout, one stylesheet, and no script unless a page has its own. The policy of
-// each page allows only these. Values go through `html`, which escapes them.
+// Renders the pages of `npm start`. All pages share one layout and one stylesheet; a page may add one script. The
+// policy of each page allows only these. Values go through `html`, which escapes them.
 import { createHash } from 'node:crypto';
 import { html, Markup, page } from '../../src/service/openapi/html.ts';
 import { stylesheet } from './stylesheet.ts';
@@ -20,8 +20,9 @@ ${script !== undefined && html`<script>${new Markup(script)}</script>`}`;
 }
 
 /**
- * The Content-Security-Policy of a page: allows its stylesheet and its script only. It has no `form-action`, because
- * browsers also apply that to the redirects after a form, which lead to the clients' sites.
+ * Returns the Content-Security-Policy of a page, which allows only the page's stylesheet and script. It has no
+ * `form-action`, because browsers also apply that directive to the redirects after a form, which lead to the clients'
+ * sites.
  */
 function contentSecurityPolicy({ script: text }: Pick<Page, 'script'>, more: string[] = []): string {
   const script = text === undefined ? "'none'" : hashSource(text);
@@ -40,7 +41,7 @@ function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-/** The response headers of a page. `more`: further directives of its Content-Security-Policy. */
+/** Returns the response headers of a page. `more` adds directives to its Content-Security-Policy. */
 export function pageHeaders(shown: Pick<Page, 'script'>, more: string[] = []): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',

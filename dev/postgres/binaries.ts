@@ -12,12 +12,13 @@ export interface Binaries {
   pgCtl: string;
 }
 
-/** Folder for files of root that another account must read, used if that account may not enter the project's folder. */
+/** Folder for root's files that another account must read. Used if that account may not enter the project's folder. */
 export const openFolder = '/var/lib/formgate';
 
 /**
- * The programs, in a folder that `user` may enter. If the project is in a closed folder such as `/root`, they are
- * copied to `/var/lib/formgate` once, with the libraries: Postgres finds these by the path that it was started with.
+ * Returns the programs, in a folder that `user` may enter. If the project is in a closed folder such as `/root`, the
+ * programs and their libraries are copied to `/var/lib/formgate` once. Postgres finds the libraries relative to the
+ * path of the program.
  */
 export async function findBinaries(user: UnprivilegedUser | undefined): Promise<Binaries> {
   const { home, version } = await findPackage();
@@ -75,7 +76,10 @@ async function openTree(folder: string): Promise<void> {
   }
 }
 
-/** npm may unpack programs without their executable bit. Changes only those, because the folder may be read-only. */
+/**
+ * Restores the executable bit, which npm may drop. Changes only programs without the bit, because the folder may be
+ * read-only.
+ */
 async function makeExecutable(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);

@@ -16,7 +16,7 @@ export interface Cluster {
 
 export const administrator = 'formgate';
 
-/** Advisory lock that the owning process holds while it lives. A server whose lock is free is an orphan. */
+/** Advisory lock that the owning process holds while it runs. A server whose lock is free is an orphan. */
 export const ownerLock = 7_110_264;
 
 export function databaseUrl({ password }: Cluster, port: number | string, name: string): string {
@@ -30,7 +30,9 @@ export async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** Runs a program as the account of Postgres, without the caller's PG* variables, which would change its target. */
+/**
+ * Runs a program as the account of Postgres. Omits the caller's PG* variables, which would change the program's target.
+ */
 export async function run(
   cluster: Cluster,
   program: string,
@@ -70,7 +72,7 @@ export async function stopServer(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Whether a process has this id. It may be another process than the one that had it before. */
+/** True if a process has this id. It may be a different process that got the same id later. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,5 +1,5 @@
-// Cleans up after a run that was killed: an orphaned Postgres, or its stale postmaster.pid. Stops a process only if it
-// is the Postgres of this folder and no living run owns it.
+// Cleans up after a run that was killed: stops an orphaned Postgres, or removes a stale postmaster.pid. It stops a
+// process only if the process is the Postgres of this folder and no running Formgate owns it.
 import { spawn } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,11 +10,11 @@ import { type Cluster, connect, databaseUrl, isAlive, ownerLock, stopServer } fr
 /** Milliseconds. */
 const ownerExitTime = 3_000;
 
-/** Stops the orphan, if there is one. Throws if a living run owns the server in this folder. */
+/** Stops an orphan if one exists. Throws if a running Formgate owns the server in this folder. */
 export async function stopOrphan(cluster: Cluster): Promise<void> {
   const pidFile = join(cluster.data, 'postmaster.pid');
   const [pid, , , port] = (await readFile(pidFile, 'utf8').catch(() => '')).split('\n');
-  // A crash of the machine can leave an empty file, and Postgres does not start with one.
+  // A crash of the machine can leave an empty pid file, and Postgres does not start with an empty one.
   if (!pid) return rm(pidFile, { force: true });
   const begun = Date.now();
   for (const deadline = begun + 15_000; isAlive(Number(pid)); await delay(100)) {
@@ -28,16 +28,17 @@ export async function stopOrphan(cluster: Cluster): Promise<void> {
         throw new Error(`Another Formgate is running with the data in ${cluster.home}. Stop it first.`);
       continue;
     }
-    // Either Postgres is starting or stopping, or another program has got its process id. Do not wait for the latter.
+    // Either Postgres is starting or stopping, or another program has got the process id. Do not wait for another
+    // program.
     if (!(await commandOf(Number(pid))).includes(cluster.data)) break;
     if (Date.now() > deadline)
       throw new Error(`The Postgres in ${cluster.home} does not respond. Stop process ${pid}.`);
   }
-  // Postgres would not start: it takes any process with the id in this file for a running server.
+  // Postgres would not start: it assumes that any process with the id in this file is a running server.
   await rm(pidFile, { force: true });
 }
 
-/** The data folder of the server, and whether its owner's lock is free. */
+/** Returns the data folder of the server, and true for `isFree` if no owner holds the lock. */
 async function describe(client: pg.Client): Promise<{ directory: string; isFree: boolean } | undefined> {
   const { rows } = await client.query<{ directory: string; isFree: boolean }>(
     `SELECT current_setting('data_directory') AS directory, pg_try_advisory_lock($1) AS "isFree"`,
@@ -46,7 +47,7 @@ async function describe(client: pg.Client): Promise<{ directory: string; isFree:
   return rows[0];
 }
 
-/** The command line of a process, empty if the system does not provide it. */
+/** Returns the command line of a process, or an empty text if the system does not provide it. */
 async function commandOf(pid: number): Promise<string> {
   const fromKernel = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
   if (fromKernel !== undefined) return fromKernel.replaceAll('\0', ' ');

@@ -1,4 +1,4 @@
-// Owns a running Postgres while this process lives, by a connection that holds an advisory lock. The lock tells a later
+// Owns a running Postgres while this process runs, by a connection that holds an advisory lock. The lock shows a later
 // start that the server is in use. A crash of a backend ends all connections; the lock is then acquired again.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
@@ -10,7 +10,7 @@ export interface EmbeddedPostgres {
   databaseUrl(name: string): string;
   /** Creates the database if it does not exist, and returns its URL. */
   ensureDatabase(name: string): Promise<string>;
-  /** Resolves when Postgres has ended unexpectedly: neither by `stop` nor in a recovery from a backend's crash. */
+  /** Resolves when Postgres has ended unexpectedly: not by `stop`, and not for a recovery after a backend's crash. */
   failed: Promise<void>;
   stop(): Promise<void>;
 }
@@ -36,8 +36,8 @@ export async function takeOwnership(cluster: Cluster, port: number): Promise<Emb
         owner = await own(urlOf('postgres'));
         return;
       } catch (error) {
-        // During a recovery, the postmaster accepts connections and rejects sessions. A refused connection means it
-        // ended.
+        // During a recovery, the postmaster accepts connections but rejects sessions. A refused connection means that
+        // the postmaster has ended.
         if (isRefused(error) || Date.now() > deadline) throw error;
       }
     }

@@ -1,4 +1,4 @@
-// The embedded Postgres keeps its data, restarts after a kill, and refuses a second run in one folder.
+// Tests that the embedded Postgres keeps its data, restarts after a kill, and refuses a second run in one folder.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -31,7 +31,7 @@ const start = async () => {
   return running;
 };
 
-/** Starts Postgres from another process, which then waits to be killed. */
+/** Starts Postgres from another process, which then waits until the test kills it. */
 async function startElsewhere(): Promise<void> {
   const module = JSON.stringify(join(import.meta.dirname, 'postgres.ts'));
   const script = `const { startPostgres } = await import(${module});

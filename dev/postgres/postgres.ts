@@ -43,7 +43,7 @@ export async function removePostgres(options: { directory: string; password: str
   await rm(home, { recursive: true, force: true });
 }
 
-/** The folder that really holds the files of a Postgres in `directory`: see `startPostgres`. */
+/** Returns the folder that contains the files of a Postgres in `directory`: see `startPostgres`. */
 export async function placePostgres(directory: string): Promise<string> {
   const wanted = resolve(directory);
   if (process.getuid?.() !== 0 || (await isOpenToAll(resolve(wanted, '..')))) return wanted;
@@ -57,7 +57,7 @@ async function createHome({ home, user }: Cluster): Promise<void> {
 }
 
 async function createCluster(cluster: Cluster): Promise<void> {
-  // The process id makes the name unique: initdb of a start that was killed may still be writing.
+  // The process id makes the name unique, because initdb of a killed start may still be writing.
   const unfinished = join(cluster.home, `data.unfinished.${process.pid}`);
   const passwordFile = join(cluster.home, 'password');
   await removeUnfinished(cluster);
@@ -90,14 +90,14 @@ async function removeUnfinished({ home }: Cluster): Promise<void> {
       await rm(join(home, name), { recursive: true, force: true }).catch(() => undefined);
 }
 
-/** Whether initdb has completed. Deletes an empty folder, which a crash of the machine can leave. */
+/** True if initdb has completed. Deletes an empty folder, which a crash of the machine can leave. */
 async function isCluster({ data }: Cluster): Promise<boolean> {
   const files = await readdir(data).catch(() => []);
   if (files.length === 0) await rm(data, { recursive: true, force: true });
   return files.length > 0;
 }
 
-/** @returns the port */
+/** Starts the server and returns its port. */
 async function launch(cluster: Cluster, settings: Record<string, string>): Promise<number> {
   const log = join(cluster.home, 'log');
   let reason = '';

@@ -1,5 +1,5 @@
-// Chooses the account that Postgres runs as, because Postgres refuses to run as root. It takes an existing account, and
-// never creates one: that would change the machine permanently.
+// Chooses the account that Postgres runs as, because Postgres refuses to run as root. It uses an existing account and
+// never creates one, which would change the machine permanently.
 import { readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
@@ -12,7 +12,10 @@ export interface UnprivilegedUser {
 
 const candidates = ['postgres', 'nobody', 'daemon'];
 
-/** The account for Postgres if this process runs as root; undefined otherwise: Postgres then runs as this account. */
+/**
+ * Returns the account for Postgres if this process runs as root. Otherwise returns undefined, and Postgres runs as the
+ * current account.
+ */
 export async function findUnprivilegedUser(): Promise<UnprivilegedUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const accounts = parseAccounts(await readFile('/etc/passwd', 'utf8').catch(() => ''));
@@ -30,7 +33,7 @@ function parseAccounts(passwd: string): UnprivilegedUser[] {
   });
 }
 
-/** Whether every account may enter `path`, which requires search permission on each folder of the path. */
+/** True if every account may enter `path`, which requires search permission on each folder of the path. */
 export async function isOpenToAll(path: string): Promise<boolean> {
   for (let folder = path; ; folder = dirname(folder)) {
     const found = await stat(folder).catch(() => undefined);

@@ -1,4 +1,4 @@
-// Child processes: restarted when they exit, stopped on request, ended when the parent has ended.
+// Tests that child processes are restarted when they exit, stopped on request, and end when the parent has ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ let child: SupervisedChild | undefined;
 let deaths: string[];
 let port: number;
 
-// Responds with its process id and environment. Its worker thread must not make a difference.
+// Responds with its process id and environment. It has a worker thread to show that workers do not affect the process.
 const server = `import { createServer } from 'node:http';
 const { Worker } = process.getBuiltinModule('node:worker_threads');
 new Worker('0', { eval: true });

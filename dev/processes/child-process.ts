@@ -1,6 +1,6 @@
-// Runs one of the product's processes as a cluster does: starts its main with its own environment, polls its readiness,
-// restarts it with backoff when it exits, and writes its log to a file. A process that never was ready is not
-// restarted.
+// Runs one of Formgate's processes as a cluster does. It starts the process with its own environment, polls its
+// readiness, restarts it with backoff when it exits, and writes its log to a file. A process that was never ready is
+// not restarted.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -9,15 +9,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 export interface ChildOptions {
-  /** The name in messages. */
+  /** Name of the process in messages. */
   name: string;
-  /** Path of its main.ts. */
+  /** Path of the process's main.ts. */
   main: string;
-  /** The environment of the child, besides the few variables in `inherited`. */
+  /** The environment of the child, in addition to the few variables in `inherited`. */
   env: Record<string, string>;
   /** Standard output and error are appended here. */
   logFile: string;
-  /** Responds with 200 when the child is ready. */
+  /** URL that responds with 200 when the child is ready. */
   readyUrl: string;
   /** Called when the child has exited unexpectedly. It is restarted after `waitMs`. */
   onDeath(reason: string, waitMs: number): void;
@@ -32,7 +32,10 @@ export interface SupervisedChild {
 }
 
 const inherited = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'TZ', 'SystemRoot', 'NODE_COMPILE_CACHE'];
-/** Keep the heap close to the live data: half the memory under load, at no measurable cost (decision 0013). */
+/**
+ * Keeps the heap close to the size of the live data. This halves the memory under load at no measurable cost (decision
+ * 0013).
+ */
 const memoryFlags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 /** A start with compiled code takes less time and 25 MiB less memory. */
 const compileCache = join(import.meta.dirname, '../../node_modules/.cache/formgate');
@@ -103,7 +106,7 @@ function launch({ main, env, logFile }: ChildOptions): ChildProcess {
   return child;
 }
 
-/** @returns why it ended */
+/** Waits for the end of the child and returns the reason. */
 async function ended(child: ChildProcess): Promise<string> {
   if (child.exitCode === null && child.signalCode === null)
     await new Promise((done) => child.once('exit', done).once('error', done));
@@ -119,7 +122,7 @@ async function endChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** The last line of a log; only the message, if the line is JSON. */
+/** Returns the last line of a log; only its message if the line is JSON. */
 async function lastWords(file: string): Promise<string> {
   const lines = (await readFile(file, 'utf8').catch(() => '')).trim().split('\n');
   // Node prints a stack trace below an uncaught error.

@@ -1,4 +1,4 @@
-// The environment variables of the product's processes on this machine. The chart sets the same names in a cluster.
+// Builds the environment variables of Formgate's processes on this machine. The chart sets the same names in a cluster.
 import type { Urns } from '../../src/service/urn.ts';
 import type { Secrets } from '../secrets.ts';
 
@@ -49,7 +49,7 @@ export async function processEnvironments(
       DIRECTORY_URL: directory,
       CLIENT_SECRET: await secrets.get(serviceSecretName(urns.service('token-handler'))),
       KEY_RING: keyRing(await secrets.get('token-handler-key-ring')),
-      // The gateway's address: it is registered with each client, and must stay the same after a restart.
+      // Uses the gateway's address, because it is registered with each client and must stay the same after a restart.
       PUBLIC_URL: around.publicUrl,
       SESSION_STORE: 'memory',
     },
@@ -65,7 +65,7 @@ export async function processEnvironments(
   };
 }
 
-/** The name of a platform service's client secret in the secrets file. */
+/** Returns the name of a platform service's client secret in the secrets file. */
 export function serviceSecretName(clientId: string): string {
   return `client:${clientId}`;
 }
@@ -88,7 +88,7 @@ function common({ urns, accessUrl, publicUrl }: Surroundings, place: Place): Env
   };
 }
 
-/** An environment in the format of `node --env-file`. */
+/** Formats an environment for `node --env-file`. */
 export function environmentFile(environment: Environment): string {
   return Object.entries(environment)
     .map(([name, value]) => `${name}='${value}'\n`)

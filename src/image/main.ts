@@ -22,6 +22,6 @@ if (!command) {
   process.exit(2);
 }
 const main = join(import.meta.dirname, '../..', command.main);
-// The command finds its arguments as if it had been started directly.
+// The command reads its arguments as if it had been started directly.
 process.argv = [node, main, ...rest];
 await import(main);

@@ -1,4 +1,4 @@
-// What holds for every route of the platform server, whatever it serves.
+// Tests the rules that apply to every route of the platform server.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { platformServerRoutes } from '../../test/rules/route-tables.ts';

@@ -66,7 +66,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** A platform server in its own process. */
+/** Starts a platform server in a separate process. */
 async function start(env: Record<string, string> = {}): Promise<PlatformProcess> {
   const address = smtp.server.address();
   const port = typeof address === 'object' && address ? address.port : 0;

@@ -1,13 +1,14 @@
-// Gives graphile-worker connections whose failures it always retries. The library does not await the statement that
-// completes or fails a job, so a rejection that it does not retry is unhandled and ends the process. These connections
-// wait until Postgres is back, and failed statements have an error code that the library retries.
+// Gives graphile-worker connections whose failures the library always retries. The library does not await the statement
+// that completes or fails a job. A rejection that the library does not retry is therefore unhandled and ends the
+// process. These connections wait until Postgres is available again, and failed statements get an error code that the
+// library retries.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 
 export interface JobConnections {
-  /** For the library only. */
+  /** The pool for the library. Other code must not use it. */
   pool: pg.Pool;
-  /** After this, no request of the library settles, so that none can reject when the pool ends. */
+  /** Afterwards, no statement of the library settles, so that none can reject when the pool ends. */
   close(): void;
 }
 
@@ -80,7 +81,7 @@ class RetryableError extends Error {
   }
 }
 
-/** `target` with some members replaced. */
+/** Returns `target` with some members replaced. */
 function override<T extends object>(target: T, members: Record<string, unknown>): T {
   return new Proxy(target, {
     get: (_, key) => (typeof key === 'string' && Object.hasOwn(members, key) ? members[key] : Reflect.get(target, key)),

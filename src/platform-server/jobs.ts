@@ -8,7 +8,7 @@ import type { DeliveryJobs } from './notifications/delivery.ts';
 import type { JobQuarantine } from './notifications/job-quarantine.ts';
 
 const day = 86_400_000;
-/** Milliseconds for which a repeat of an event is recognised. */
+/** Milliseconds for which a repeated event is recognised. */
 const keyMemory = 30 * day;
 const settledEventMemory = 60_000;
 

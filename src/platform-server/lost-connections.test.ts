@@ -1,4 +1,4 @@
-// The platform server continues while Postgres drops its connections, and completes its jobs.
+// Tests that the platform server keeps running and completes its jobs while Postgres drops its connections.
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Jobs that complete immediately, because their event does not exist. */
+/** Adds jobs that complete immediately, because their event does not exist. */
 const addJobs = (count: number) =>
   client.query(
     `SELECT graphile_worker.add_job('route-event', '{"event":"999999999"}'::json) FROM generate_series(1, $1::int)`,
@@ -56,6 +56,6 @@ it('survives the loss of all its database connections, however often, while it r
 it('runs its job worker without a failure while its database works', async () => {
   await addJobs(10);
   await expect.poll(waitingJobs).toBe(0);
-  // The library's cron starts with it, and would log each of its failures.
+  // The library's cron starts with the worker and would log each of its own failures.
   expect(server.output()).not.toContain('"msg":"a job failed"');
 });

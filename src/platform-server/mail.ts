@@ -1,5 +1,5 @@
-// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code, because they end up in logs and in
-// the job table, and the text of a reply quotes addresses.
+// Sends mail by SMTP. Errors contain only the error code and the SMTP reply code. They are written to logs and to the
+// job table, and the text of a reply quotes addresses.
 import { createTransport } from 'nodemailer';
 import prom from 'prom-client';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -15,7 +15,9 @@ export interface Mail {
   messageId?: string;
 }
 
-/** The mail server did not accept the mail. `refused`: it replied with 5xx, which a retry may not change. */
+/**
+ * Thrown if the mail server did not accept the mail. `refused` is true after a 5xx reply, which a retry may not change.
+ */
 export class MailError extends Error {
   readonly refused: boolean;
   /** The SMTP reply code, if the server replied. */
@@ -34,7 +36,7 @@ export class MailError extends Error {
 export interface Mailer {
   /** Resolves when the mail server has accepted the message. Rejects with MailError, within 8 s. */
   send(mail: Mail): Promise<void>;
-  /** The domain of the configured sender, which message ids use as well. */
+  /** The domain of the configured sender. Message ids use it too. */
   domain: string;
   close(): void;
 }

@@ -1,5 +1,5 @@
-// Pages of a list: `{results, page: {after, next, size}}`. A cursor is opaque to clients. It holds the last element of
-// the previous page instead of an offset, so that a change of the list neither skips nor repeats elements.
+// Builds pages of a list: `{results, page: {after, next, size}}`. A cursor is opaque to clients. It contains the last
+// element of the previous page instead of an offset, so that a change of the list neither skips nor repeats elements.
 import { z } from 'zod';
 
 export interface Page<T> {
@@ -11,7 +11,7 @@ function encodeCursor(last: string | number): string {
   return Buffer.from(JSON.stringify([last])).toString('base64url');
 }
 
-/** A query parameter that holds a cursor of this service; undefined if absent. */
+/** Parses a query parameter with a cursor of this service. Returns undefined if it is absent. */
 export function cursor<T extends z.ZodType>(last: T) {
   return z
     .string()
@@ -31,7 +31,7 @@ export function top(defaultValue: number, max: number) {
   return z.coerce.number().int().min(1).max(max).default(defaultValue);
 }
 
-/** A query parameter that holds JSON which fits a schema; undefined if absent. */
+/** Parses a query parameter with JSON that matches a schema. Returns undefined if it is absent. */
 export function jsonParameter<T extends z.ZodType>(schema: T) {
   return z
     .string()
@@ -44,7 +44,7 @@ export function jsonParameter<T extends z.ZodType>(schema: T) {
     .optional();
 }
 
-/** Makes a page of `top` elements at most. `rows` has one more if there is a next page. */
+/** Makes a page of at most `top` elements. `rows` must have one more element if there is a next page. */
 export function toPage<T>(
   rows: T[],
   options: { top: number; after: string | number | undefined; cursorOf(row: T): string | number; total?: number },

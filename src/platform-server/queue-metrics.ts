@@ -1,5 +1,5 @@
-// Metrics of the queues: their length, and the age of their oldest item. They are read from the database at each
-// scrape.
+// Metrics of the queues: the length of each queue, and the age of its oldest item. They are read from the database at
+// each scrape.
 import prom from 'prom-client';
 import type { Clock } from '../service/clock.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -9,7 +9,7 @@ interface Queue {
   oldest: Date | null;
 }
 
-/** Counts the items of a queue, and finds the time of the oldest. */
+/** Returns the number of items in a queue, and the time of the oldest. */
 export type Waiting = () => Promise<Queue>;
 
 /** Registers the gauges. While the database is down, they keep their last value. */

@@ -1,5 +1,5 @@
 // Applies the seed: a JSON file of tenants and directory entries that an operator maintains. It adds and changes
-// entries, and removes none.
+// entries, but removes none.
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { z } from 'zod';
@@ -11,12 +11,14 @@ import { createTenantStore } from './tenants/store.ts';
 
 const mailDomain = /^([A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}$/;
 
-/** Without this check, a duplicate would silently replace the first tenant, or fail in the database. */
+/**
+ * Rejects duplicates. Without this check, a duplicate would silently replace the first tenant, or fail in the database.
+ */
 function refuseDuplicates(tenants: { id: string; name: string; realm: string }[], context: z.RefinementCtx): void {
   for (const member of ['id', 'name', 'realm'] as const) {
     const first = new Map<string, number>();
     for (const [index, tenant] of tenants.entries()) {
-      // The database compares names without case, too.
+      // The database also compares names case-insensitively.
       const value = member === 'name' ? tenant.name.toLowerCase() : tenant[member];
       const at = first.get(value);
       const message = `duplicates the ${member} of tenants.${at}`;

@@ -1,5 +1,5 @@
-// Starts a platform server from its configuration. Builds everything it consists of, from top to bottom: database pools,
-// stores, mail, what the routes need, and the job worker. Then it listens.
+// Starts a platform server from its configuration. Creates the database pools, stores, mailer, the dependencies of the
+// routes, and the job worker. Then it listens.
 import { join } from 'node:path';
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
@@ -51,7 +51,10 @@ import { migrateJobs, startWorker } from './worker.ts';
 
 export const migrationsDirectory = join(import.meta.dirname, 'migrations');
 
-/** `clock` is the product's time; retries of jobs use the database's. Throws ConfigError for an invalid seed. */
+/**
+ * `clock` is the application's clock; retries of jobs use the clock of the database. Throws ConfigError for an invalid
+ * seed.
+ */
 export async function startPlatformServer(options: {
   config: PlatformServerConfig;
   log: Logger;
@@ -65,13 +68,14 @@ export async function startPlatformServer(options: {
   const url = config.DATABASE_URL;
   await migrate({ url, directory: migrationsDirectory, log });
   const pool = createPool({ url, name: 'requests', size: config.DATABASE_POOL_SIZE, log, metrics });
-  // A separate pool for jobs: a flood of requests must not hold up the mail, nor the other way round.
+  // Jobs have a separate pool, so that a flood of requests does not delay mail, and a flood of mail does not delay
+  // requests.
   const jobPool = createPool({ url, name: 'jobs', size: config.WORKER_CONCURRENCY + 3, log, metrics });
   await migrateJobs(jobPool, log);
   if (seed) await applySeed(pool, seed);
 
   const mailer = createMailer({ url: config.SMTP_URL, from: config.MAIL_FROM, metrics });
-  // A tenant whose templates are slow leaves one of the job slots to the others.
+  // Limits the jobs of a tenant with slow templates, so that one job slot stays free for other tenants.
   const tenantCode = createTenantCode({ metrics, rendersPerTenant: Math.max(1, config.WORKER_CONCURRENCY - 1) });
   const base: Base = {
     config,
@@ -113,7 +117,7 @@ export async function startPlatformServer(options: {
   });
 }
 
-/** What everything below is built from. */
+/** The objects from which everything below is built. */
 interface Base extends ReturnType<typeof createStores> {
   config: PlatformServerConfig;
   log: Logger;
@@ -124,7 +128,7 @@ interface Base extends ReturnType<typeof createStores> {
   tenantCode: TenantCode;
 }
 
-/** The stores, and what several services read from them. */
+/** Creates the stores, and the objects that several services read from them. */
 function createStores({ config, pool, mailer }: { config: PlatformServerConfig; pool: pg.Pool; mailer: Mailer }) {
   const urns: Urns = createUrns(config.URN_PREFIX);
   const configuration = createConfigurationStore(pool);
@@ -162,7 +166,7 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const { config, pool, clock, log, metrics, urns, tenants, configuration, tenantCode, mailer } = base;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
-  // Each service is an audience, and its roles are bare to itself only.
+  // Each service is an audience. Its own roles are unqualified only in the verifier for this service.
   const verifierOf = (service: string) =>
     createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId: urns.service(service), log, metrics, clock });
   const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
@@ -192,13 +196,13 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   };
 }
 
-/** Every service of this process depends on the database only. */
+/** Checks only the database, because every service of this process depends on nothing else. */
 function createHealthChecks({ DATABASE_URL }: PlatformServerConfig) {
   const db = () => canConnect(DATABASE_URL);
   return { db, directory: db, tenant: db, configuration: db, notification: db, event: db };
 }
 
-/** Definitions that no other definition can replace: those of the configuration that this process itself reads. */
+/** Definitions that no other definition can replace, because this process itself reads these configurations. */
 const builtIn = {
   'platform:configuration-service': { schema: definitionsSchema, findCode: schemasOfDefinitions },
   'platform:event-service': { schema: eventDefinitionsSchema, findCode: schemasOfEvents },

@@ -18,7 +18,9 @@ export type CodeQuestion =
   | { kind: 'check'; pieces: CodePiece[] }
   | { kind: 'render'; template: Template; data: NoticeData };
 
-/** `value`: the JSON text of a valid value with the schema's defaults; undefined if the defaults change nothing. */
+/**
+ * `value` is the JSON text of a valid value with the schema's defaults. It is undefined if the defaults change nothing.
+ */
 export type CodeAnswer =
   | { kind: 'valid'; value: string | undefined }
   | { kind: 'invalid'; errors: FieldError[] }

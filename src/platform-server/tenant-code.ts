@@ -1,5 +1,5 @@
 // Executes the schemas, patterns and templates of tenants in worker processes with limits of time and memory, and
-// shares the workers fairly between tenants. It never executes them in this process.
+// shares the workers fairly between tenants. It never executes them in the main process.
 import type { FieldError } from '../service/http/problem.ts';
 import { createFairQueue } from '../service/limits/fair-queue.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -14,25 +14,30 @@ import type { CodePiece } from './written-code.ts';
 
 /** Each method throws Problem `busy` if too many jobs wait, or the wait is too long. `tenant` owns the code. */
 export interface TenantCode {
-  /** A value is also invalid if its schema exceeds the limit of time or memory. */
+  /** Validates a value. The value is also invalid if its schema exceeds the limit of time or memory. */
   validate(tenant: string, schema: unknown, value: unknown): Promise<Validation>;
-  /** Returns the faults of pieces of code that are about to be stored. */
+  /** Returns the errors in pieces of code that are about to be stored. */
   check(tenant: string, pieces: CodePiece[]): Promise<FieldError[]>;
-  /** Throws RenderFailure if the template is at fault. */
+  /** Renders a notice. Throws RenderFailure if the template is invalid or too slow. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   close(): Promise<void>;
 }
 
-/** Pieces that one job checks, so that a large document does not exceed the limits of a job. */
+/**
+ * Number of pieces that one job checks. It is limited, so that a large document does not exceed the limits of a job.
+ */
 const piecesOfJob = 50;
-/** New pieces that one edit may have. */
+/** Maximum number of new pieces in one edit. */
 const mostPieces = 2_000;
 
 const tooMuch = { time: 'takes too much time', memory: 'takes too much memory' };
 
 export interface TenantCodeOptions {
   metrics: Metrics;
-  /** Notices of one tenant that are being rendered or wait for that. Further ones are refused, and retried later. */
+  /**
+   * Maximum number of one tenant's notices that are rendered or wait to be rendered. Further notices are refused and
+   * retried later.
+   */
   rendersPerTenant: number;
 }
 

@@ -3,7 +3,7 @@
 
 export const tenantIdPattern = /^[0-9a-f]{24}$/;
 
-/** The last segment of a tenant's URN. */
+/** Returns the last segment of a tenant's URN. */
 export function tenantKey(urn: string): string {
   return urn.slice(urn.lastIndexOf('/') + 1);
 }

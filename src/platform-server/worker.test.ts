@@ -25,7 +25,7 @@ afterAll(async () => {
 const start = (tasks: Record<string, () => Promise<void>> = {}): Promise<JobWorker> =>
   startWorker({ pool, tasks, log, concurrency: 2, staleAfter: 300, upkeep: () => Promise.resolve() });
 
-/** A job that has failed `attempts` times and waits for six hours. */
+/** Adds a job that has failed `attempts` times and waits for six hours. */
 async function addFailedJob(key: string, attempts: number): Promise<void> {
   await pool.query("SELECT graphile_worker.add_job('never', run_at => now() + interval '6 hours', job_key => $1)", [
     key,

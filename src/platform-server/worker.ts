@@ -1,6 +1,6 @@
-// Runs the jobs with graphile-worker: restarts a pool of workers that has ended, frees the locks of processes that have
-// died, and limits the pause between retries. The library alone would free a lock only after four hours, and would give
-// up a job after a number of attempts.
+// Runs the jobs with graphile-worker. It restarts a pool of workers that has ended, frees the locks of processes that
+// have died, and limits the pause between retries. The library alone would free a lock only after four hours, and would
+// give up a job after a number of attempts.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -17,7 +17,7 @@ import { withTransaction } from '../service/postgres/postgres.ts';
 import { createJobConnections } from './job-connections.ts';
 
 export interface WorkerOptions {
-  /** A pool for jobs only, of at least `concurrency` + 2 connections. */
+  /** A pool for jobs only, with at least `concurrency` + 2 connections. */
   pool: pg.Pool;
   tasks: TaskList;
   log: Logger;
@@ -32,10 +32,10 @@ export interface JobWorker {
   close(): Promise<void>;
 }
 
-/** Milliseconds, out of the 5 s in which the process must release its resources. */
+/** Milliseconds to stop the workers. This is a part of the 5 s in which the process must release its resources. */
 const longestStop = 3_000;
 
-/** Creates the job tables. The advisory lock lets several processes start concurrently. */
+/** Creates the job tables under an advisory lock, so that several processes can start concurrently. */
 export async function migrateJobs(pool: pg.Pool, log: Logger): Promise<void> {
   await withTransaction(pool, async (transaction) => {
     await transaction.query('SELECT pg_advisory_xact_lock(4711027)');
@@ -58,7 +58,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
       pollInterval: 1_000,
       noHandleSignals: true,
       // Behind a transaction pooler, the next transaction may use another session, which lacks the prepared statement.
-      // The wake-up by LISTEN is also lost there; polling finds the job.
+      // Notifications for LISTEN are also lost there, but polling finds the job.
       noPreparedStatements: true,
       // Without this, the library would run a file named crontab in the working directory.
       parsedCronItems: [],
@@ -107,7 +107,7 @@ export async function startWorker(options: WorkerOptions): Promise<JobWorker> {
   };
 }
 
-/** Uses the clock of Postgres, which all processes share, instead of the product's clock. */
+/** Uses the clock of Postgres, which all processes share, instead of the application's clock. */
 async function beatHeart(pool: pg.Pool, alive: string[], staleAfter: number): Promise<void> {
   const stale = `${staleAfter} milliseconds`;
   await pool.query(

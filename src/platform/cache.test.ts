@@ -13,7 +13,7 @@ let now: number;
 let metrics: PlatformMetrics;
 let captured: ReturnType<typeof captureLog>;
 
-/** What the cache asks: answers, fails or waits as the test says, and counts. */
+/** The service behind the cache. It returns a value, fails or waits as the test requires, and counts requests. */
 function createSource(first: unknown) {
   let value = first;
   let gate: Promise<void> | undefined;

@@ -1,5 +1,6 @@
 // Caches responses of platform services, so that hot paths make no calls and short outages go unnoticed. A response
-// that grants permission is served for at most 5 minutes. Without an earlier response, the failure is thrown.
+// that grants permission is served for at most 5 minutes. If a call fails and no earlier response is cached, the
+// failure is thrown.
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../service/clock.ts';
@@ -11,23 +12,28 @@ import type { PlatformMetrics } from './platform-metrics.ts';
 export interface CacheTimes {
   /** A value younger than this is served without a call. */
   fresh: number;
-  /** The same for undefined ("there is none"). */
+  /** As `fresh`, for the value undefined, which means that the resource does not exist. */
   negative: number;
-  /** A value younger than this is served while a new one is fetched; older, reads wait for the new one. */
+  /**
+   * A value younger than this is served while a new value is fetched. For an older value, reads wait for the new one.
+   */
   background: number;
   /** While the service fails, the last value is served until it is this old. */
   stale: number;
-  /** The same for reads of values that grant permission. */
+  /** As `stale`, for reads of values that grant permission. */
   permission: number;
-  /** While the service fails, a key is fetched at most this often. So is a key whose value lacks what `find` seeks. */
+  /**
+   * Minimum time between two fetches of a key while the service fails, or while `find` does not find its item in the
+   * value.
+   */
   retry: number;
-  /** For so long after a failure, reads do not wait for another fetch to fail. */
+  /** Time after a failure in which reads do not wait for another fetch. */
   failing: number;
 }
 
 const minutes = 60_000;
 
-/** The times of decisions.md "Platform clients". */
+/** The times that decisions.md specifies under "Platform clients". */
 export function cacheTimes(fresh = minutes): CacheTimes {
   return {
     fresh,
@@ -45,27 +51,33 @@ export interface CacheOptions {
   service: string;
   clock: Clock;
   times: CacheTimes;
-  /** Most keys kept; the least recently used goes first. */
+  /** Maximum number of keys. The least recently used key is removed first. */
   maxEntries: number;
   metrics: Pick<PlatformMetrics, 'staleServes'>;
   log: Logger;
 }
 
 export interface ReadOptions {
-  /** The value grants permission (roles, anonymousRead, targets …): never served when older than 5 minutes. */
+  /**
+   * True if the value grants permission (roles, anonymousRead, targets …). It is then never served when older than 5
+   * minutes.
+   */
   permission?: boolean | undefined;
 }
 
 export interface Cache<V> {
-  /** The value of a key. If a new value equals the last one, the last object is kept, and what was compiled from it. */
+  /**
+   * Returns the value of a key. If a new value equals the cached one, the cached object stays, so that results compiled
+   * from the object stay valid.
+   */
   get(key: string, load: () => Promise<V>, options?: ReadOptions): Promise<V>;
   /**
-   * Picks something out of the value of a key; when it is not there, fetches a newer value (at most every `retry`
-   * milliseconds, so that a stream of random names cannot become a stream of calls) and picks again. Throws when the
-   * value is not there and the service cannot be asked.
+   * Returns the item that `pick` selects from the value of a key. If the value lacks the item, fetches a newer value
+   * and picks again. Such fetches happen at most every `retry` milliseconds, so that random names cannot cause a flood
+   * of calls. Throws if the value lacks the item and the service cannot be reached.
    */
   find<R>(key: string, load: () => Promise<V>, pick: (value: V) => R | undefined): Promise<R | undefined>;
-  /** Forgets a key after a write. A response to a request before the write is not kept when it arrives. */
+  /** Removes a key after a write. A response to a request that was sent before the write is not cached. */
   invalidate(key: string): void;
 }
 
@@ -73,7 +85,7 @@ interface Entry<V> {
   value: V;
   /** When the value was requested. */
   at: number;
-  /** When the service was last asked for it, or failed to answer. */
+  /** When the service was last called for the value, or last failed. */
   checkedAt: number;
   /** Set while the service fails. */
   failure: PlatformError | undefined;
@@ -82,13 +94,16 @@ interface Entry<V> {
 export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOptions): Cache<V> {
   const entries = new LRUCache<string, Entry<V>, () => Promise<V>>({
     max: maxEntries,
-    // A write aborts the fetches of its key: those who wait for one get its result, the cache does not.
+    // A write aborts the running fetches of its key. Callers that wait for such a fetch get the result, but it is not
+    // cached.
     ignoreFetchAbort: true,
     fetchMethod: (_key, known, { context }) => fetchEntry(context, known),
   });
   const reportStale = staleReporter(clock, names);
   const now = () => clock().getTime();
-  /** Infinite if the clock was set back: a value of unknown age counts as too old. */
+  /**
+   * Returns the time since `time`, or infinity if the clock was set back, because the age of the value is then unknown.
+   */
   const since = (time: number) => {
     const age = now() - time;
     return age < 0 ? Number.POSITIVE_INFINITY : age;
@@ -105,14 +120,14 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
     }
   }
 
-  // `fetch` is typed for methods that may return undefined; fetchEntry does not.
+  // The type of `fetch` allows undefined, which fetchEntry never returns.
   const refresh = (key: string, load: () => Promise<V>, allowStale = false) =>
     entries.fetch(key, { context: load, forceRefresh: true, allowStale }) as Promise<Entry<V>>;
 
   const isFresh = ({ value, checkedAt, failure }: Entry<V>) =>
     since(checkedAt) < (failure ? times.retry : value === undefined ? times.negative : times.fresh);
 
-  /** Whether to serve the entry while a new one is fetched. */
+  /** True if the entry may be served while a new one is fetched. */
   const mayServe = ({ value, checkedAt, failure }: Entry<V>) =>
     since(checkedAt) < (failure ? times.failing : value === undefined ? 0 : times.background);
 
@@ -126,7 +141,7 @@ export function createCache<V>({ clock, times, maxEntries, ...names }: CacheOpti
     return entry;
   }
 
-  /** Nearly every read finds one, so this path is short. */
+  /** Nearly every read returns here, so this path is kept short. */
   const freshEntry = (key: string, limit: number) => {
     const known = entries.get(key, { allowStale: true });
     return known && !known.failure && isFresh(known) && since(known.at) < limit ? known : undefined;
@@ -154,12 +169,12 @@ function keepIdentity<V>(known: Entry<V> | undefined, value: V): V {
   try {
     return known && isDeepStrictEqual(known.value, value) ? known.value : value;
   } catch {
-    // Nested deeper than the stack allows.
+    // The value is nested more deeply than the stack allows.
     return value;
   }
 }
 
-/** Counts every read that is served stale and logs one warning a minute. */
+/** Returns a function that counts a stale read and logs at most one warning a minute. */
 function staleReporter(clock: Clock, { service, metrics, log }: Pick<CacheOptions, 'service' | 'metrics' | 'log'>) {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return () => {

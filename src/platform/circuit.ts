@@ -1,5 +1,6 @@
-// A circuit breaker: refuses calls to a service that has been failing, and sends one probe every few seconds until the service
-// works again. Every error that an action throws counts as a failure of the service, so actions must return a 4xx.
+// A circuit breaker. It refuses calls to a service that has been failing, and sends one probe every few seconds until
+// the service works again. Every error that an action throws counts as a failure of the service, so actions must return
+// a 4xx instead of throwing.
 import type { Logger } from '../service/operations/log.ts';
 import { PlatformError } from './platform-error.ts';
 import type { PlatformMetrics } from './platform-metrics.ts';
@@ -15,18 +16,24 @@ export interface CircuitOptions {
 export interface Circuit {
   /** Runs the action. Throws PlatformError `open` without running it while the circuit is open. */
   run<T>(action: () => Promise<T>): Promise<T>;
-  /** Throws the same error, to save the preparation of a call. */
+  /**
+   * Throws PlatformError `open` while the circuit is open, so that callers need not prepare a call that would be
+   * refused.
+   */
   refuseIfOpen(): void;
 }
 
-/** The circuit opens when most of the last calls failed: of this many, or of fewer after a start or a recovery. */
+/**
+ * The circuit opens when most of the last calls failed. It considers at most `judgedCalls` calls, and at least
+ * `minimumCalls` after a start or a recovery.
+ */
 const judgedCalls = 19;
 const minimumCalls = 5;
 
 export function createCircuit({ service, metrics, log, resetMs = 5_000 }: CircuitOptions): Circuit {
-  /** Of the last calls while the circuit is closed. */
+  /** Outcomes of the last calls while the circuit is closed. */
   let outcomes: ('ok' | 'failed')[] = [];
-  /** When the next probe may start; undefined while the circuit is closed. */
+  /** Time at which the next probe may start. Undefined while the circuit is closed. */
   let probeAt: number | undefined;
   metrics.circuitOpen.set({ service }, 0);
 
@@ -46,7 +53,7 @@ export function createCircuit({ service, metrics, log, resetMs = 5_000 }: Circui
   function record(outcome: 'ok' | 'failed'): void {
     outcomes = [...outcomes.slice(1 - judgedCalls), outcome];
     const failures = outcomes.filter((one) => one === 'failed').length;
-    // Calls that began before the circuit opened say nothing about recovery.
+    // Ignores calls that began before the circuit opened, because they do not prove a recovery.
     if (probeAt === undefined && outcomes.length >= minimumCalls && failures > outcomes.length / 2) open();
   }
 

@@ -1,4 +1,4 @@
-// Schemas of the configuration service's responses: revisions, entries and pages of them.
+// Schemas of the configuration service's responses: revisions, entries, and pages of entries.
 import { z } from 'zod';
 
 /** One revision of a configuration. */
@@ -11,18 +11,18 @@ export interface Revision {
   configuration: unknown;
 }
 
-/** A configuration as lists show it. */
+/** A configuration as it appears in lists. */
 export interface ConfigurationEntry {
   namespace: string;
   name: string;
   latest: Revision | undefined;
-  /** The pinned revision; in lists only with `includeActive`. */
+  /** The pinned revision. Lists contain it only with `includeActive`. */
   active: Revision | undefined;
 }
 
 export interface Page<T> {
   results: T[];
-  /** Cursor of the next page. The last page can be empty: a full page always has a cursor. */
+  /** Cursor of the next page. A full page always has a cursor, so the last page can be empty. */
   next: string | undefined;
 }
 
@@ -36,7 +36,7 @@ const revisionSchema = z.object({
   configuration: z.unknown(),
 });
 
-/** A revision; undefined for null, an empty body or `{}`, by which the service says that there is none. */
+/** Parses a revision. Returns undefined for null, an empty body or `{}`, which mean that no revision exists. */
 export const someRevision = z
   .union([revisionSchema, z.strictObject({}).transform(() => undefined)])
   .nullish()

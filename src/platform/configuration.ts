@@ -1,6 +1,6 @@
-// Reads and writes configuration at the configuration service. Every call names the tenant or core, so that neither is
-// taken for the other. Reads for editing bypass the cache, and a write of this process drops what it cached. A missing
-// configuration is undefined; a failing service is an error.
+// Reads and writes configuration at the configuration service. Every call names a tenant or core explicitly, so that
+// the two cannot be confused. Reads for editing bypass the cache, and a write of this process removes the cached
+// values. A missing configuration is undefined; a failing service is an error.
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
@@ -19,37 +19,39 @@ import type { CallOptions, PlatformClient, PlatformRequest } from './http-client
 import type { PlatformMetrics } from './platform-metrics.ts';
 import { pathOf, type Query } from './url-path.ts';
 
-/** Whose configuration: a tenant's (URN) or the platform's core configuration. */
+/** The owner of a configuration: a tenant (URN) or the platform's core. */
 export type Owner = CallOptions & ({ tenantId: string; core?: never } | { core: true; tenantId?: never });
 
 export interface ListOptions {
-  /** 1–1000; the service's default is 10. */
+  /** 1–1000. The service's default is 10. */
   top?: number | undefined;
   /** Cursor of an earlier page. */
   after?: string | undefined;
   includeActive?: boolean | undefined;
-  /** `nameContains`, `createDateAfter`, `createDateBefore`, `useOr`, else fields of the configuration. */
+  /** `nameContains`, `createDateAfter`, `createDateBefore`, `useOr`; any other name is a field of the configuration. */
   criteria?: Record<string, unknown> | undefined;
 }
 
 export interface Configuration {
-  /** Latest and active revision; both undefined if there is no configuration. Never cached. */
+  /**
+   * Returns the latest and the active revision. Both are undefined if the configuration does not exist. Never cached.
+   */
   read(
     namespace: string,
     name: string,
     owner: Owner,
   ): Promise<{ latest?: Revision | undefined; active?: Revision | undefined }>;
-  /** One page. Never cached. Our account needs the role configured-service. */
+  /** Returns one page. Never cached. Requires the role configured-service for the service's own account. */
   list(namespace: string, options: Owner & ListOptions): Promise<Page<ConfigurationEntry>>;
 
-  /** The active revision, else the latest. Cached. */
+  /** Returns the active revision, or the latest one if none is active. Cached. */
   activeOrLatest(namespace: string, name: string, owner: Owner, read?: ReadOptions): Promise<Revision | undefined>;
-  /** The latest revision. Cached. */
+  /** Returns the latest revision. Cached. */
   latest(namespace: string, name: string, owner: Owner, read?: ReadOptions): Promise<Revision | undefined>;
 
   /**
-   * Merges into the latest revision per top-level key: two objects merge one level deep, an array of strings is
-   * appended. Retried only if `idempotent` says that repeating this update does no harm.
+   * Merges into the latest revision by top-level key: objects are merged one level deep, arrays of strings are
+   * appended. The call is retried only if `idempotent` states that repeating this update does no harm.
    */
   update(
     namespace: string,
@@ -57,18 +59,21 @@ export interface Configuration {
     update: Record<string, unknown>,
     owner: Owner & { idempotent?: boolean },
   ): Promise<Revision>;
-  /** Replaces the latest revision's configuration; creates revision 0 if there is none. */
+  /** Replaces the configuration of the latest revision. Creates revision 0 if the configuration does not exist. */
   replace(namespace: string, name: string, configuration: unknown, owner: Owner): Promise<Revision>;
-  /** Removes a key of the latest revision: the literal key if it exists, else a dotted path. */
+  /** Removes a key of the latest revision. `property` is the literal key if such a key exists, else a dotted path. */
   deleteProperty(namespace: string, name: string, property: string, owner: Owner): Promise<Revision>;
-  /** Pins a revision; returns its number. Our account needs the role configuration-admin. */
+  /** Pins a revision and returns its number. Requires the role configuration-admin for the service's own account. */
   setActiveRevision(namespace: string, name: string, revision: number, owner: Owner): Promise<number>;
-  /** Removes a configuration with all revisions and its pin; false if there was none. Needs configuration-admin. */
+  /**
+   * Removes a configuration with all revisions and its pin. Resolves to false if it did not exist. Requires
+   * configuration-admin.
+   */
   remove(namespace: string, name: string, owner: Owner): Promise<boolean>;
 }
 
 export interface ConfigurationOptions {
-  /** Its base URL ends with `/configuration/v2`. */
+  /** A client whose base URL ends with `/configuration/v2`. */
   client: Pick<PlatformClient, 'request'>;
   clock: Clock;
   times: CacheTimes;
@@ -101,7 +106,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
     try {
       return await call([namespace, name], owner, operation);
     } finally {
-      // Also after a failure: the service may have written before it failed.
+      // Invalidate the cache after a failure too: the service may have written before it failed.
       cache.invalidate(cacheKey('active', namespace, name, owner));
       cache.invalidate(cacheKey('latest', namespace, name, owner));
     }
@@ -126,7 +131,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
             operation: 'read active configuration',
             query: { orLatest: true },
             answer: someRevision,
-            // The service's API description promises a 404; its code returns an empty body.
+            // The service's API description documents a 404, but its code returns an empty body.
             notFound: () => undefined,
           }),
         options,
@@ -173,7 +178,7 @@ function createWrites(
   } satisfies Partial<Configuration>;
 }
 
-/** NUL cannot occur in a tenant id, namespace or name. */
+/** Separates the parts with NUL, which cannot occur in a tenant id, namespace or name. */
 function cacheKey(kind: 'active' | 'latest', namespace: string, name: string, { tenantId }: Owner): string {
   return `${kind}\0${tenantId ?? ''}\0${namespace}\0${name}`;
 }

@@ -1,5 +1,5 @@
-// Finds the URLs of services by their URNs. URNs match exactly, with one exception: a platform API that has no entry is
-// found at its well-known path below its service's URL.
+// Finds the URLs of services by their URNs. URNs match exactly, with one exception: a platform API without an entry is
+// found at its well-known path below the URL of its service.
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
@@ -12,25 +12,25 @@ import { pathOf } from './url-path.ts';
 
 export interface Directory {
   /**
-   * The URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`) or a
-   * resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
-   * `absent` if there is no entry and `unusable` if its URL is not http(s) or holds credentials, a query or a fragment;
-   * `rejected` for a text that is not a URN of the prefix.
+   * Returns the URL, without trailing slash, of a service (`urn:example:<namespace>:<service>`), an API (`…:<version>`)
+   * or a resource (`…:<version>:<path>`: the API's URL, one slash, the path). Throws PlatformError `failed` with reason
+   * `absent` if the directory has no entry, or with reason `unusable` if the URL of the entry is not http(s) or
+   * contains credentials, a query or a fragment. Throws `rejected` if the text is not a URN with the configured prefix.
    */
   resolve(urn: string): Promise<string>;
 }
 
 export interface DirectoryOptions extends CallSettings {
-  /** The directory service, with or without `/directory/v2`. */
+  /** URL of the directory service, with or without `/directory/v2`. */
   url: string;
   urns: Pick<Urns, 'prefix'>;
-  /** `DIR_<NAMESPACE>_<SERVICE>[_<API>]` → URL: these take precedence over entries. See `directoryOverrides`. */
+  /** URLs by `DIR_<NAMESPACE>_<SERVICE>[_<API>]`. They take precedence over entries. See `directoryOverrides`. */
   overrides?: Readonly<Record<string, string>> | undefined;
   clock: Clock;
   times: CacheTimes;
 }
 
-/** How a URN is looked up. Cached, because proxied requests resolve the same few URNs. */
+/** The parts of a URN that a lookup needs. Cached, because proxied requests resolve the same few URNs. */
 interface Lookup {
   namespace: string;
   /** The operator's override. */
@@ -41,7 +41,7 @@ interface Lookup {
   path: string;
 }
 
-/** Well-known path of a platform API whose URN has no entry: platform-contracts.md, 2. */
+/** Well-known paths of platform APIs whose URN has no entry: platform-contracts.md, 2. */
 const apiPaths: Readonly<Record<string, string>> = {
   'tenant-service:v2': '/api/tenant/v2',
   'configuration-service:v2': '/configuration/v2',
@@ -55,7 +55,7 @@ const apiPaths: Readonly<Record<string, string>> = {
 
 const entrySchema = z.looseObject({ urn: z.string(), url: z.string() });
 type Entries = ReadonlyMap<string, string>;
-/** In place of a URL that cannot be called. */
+/** Stored instead of a URL that cannot be called. */
 const unusable = '';
 
 export function createDirectory(options: DirectoryOptions): Directory {
@@ -122,7 +122,7 @@ function urlIn(entries: Entries, { exact, serviceUrn, apiPath }: Lookup): string
   return entries.get(exact) ?? (apiPath === undefined ? undefined : appended(entries.get(serviceUrn), apiPath));
 }
 
-/** Namespace, service, API and path. */
+/** Returns namespace, service, API and path of a URN. */
 function elementsOf(prefix: string, urn: string): [string, string, string?, string?] {
   const elements = urn.startsWith(`${prefix}:`) ? urn.slice(prefix.length + 1).split(':') : [];
   if (elements.length < 2 || elements.length > 4 || elements.includes(''))
@@ -130,7 +130,7 @@ function elementsOf(prefix: string, urn: string): [string, string, string?, stri
   return elements as [string, string, string?, string?];
 }
 
-/** `DIR_PLATFORM_EVENT_SERVICE` of `('platform', 'event-service')`. */
+/** Returns `DIR_PLATFORM_EVENT_SERVICE` for `('platform', 'event-service')`. */
 function variableOf(...names: string[]): string {
   const text = names.map((name) => name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')).join('_');
   return names.length > 1 ? `DIR_${text}` : text;
@@ -140,7 +140,7 @@ function appended(url: string | undefined, path: string): string | undefined {
   return url ? url + path : url;
 }
 
-/** An http(s) URL without credentials, query and fragment; without trailing slash. */
+/** Returns an http(s) URL without trailing slash. Returns undefined for a URL with credentials, query or fragment. */
 function usableUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !['http:', 'https:'].includes(url.protocol)) return undefined;
@@ -148,7 +148,10 @@ function usableUrl(text: string): string | undefined {
   return text.trim().replace(/\/+$/, '');
 }
 
-/** The `DIR_…` variables of an environment. Throws ConfigError that names every variable that is not an http(s) URL. */
+/**
+ * Returns the `DIR_…` variables of an environment. Throws ConfigError that names every variable that is not an http(s)
+ * URL.
+ */
 export function directoryOverrides(env: NodeJS.ProcessEnv): Record<string, string> {
   const overrides: Record<string, string> = {};
   const problems: { name: string; problem: string }[] = [];

@@ -1,5 +1,5 @@
-// Sends events to the event service. A 200 means only that it accepted the event. Calls are not retried, because the
-// contract has no idempotency key: the caller decides.
+// Sends events to the event service. A 200 means only that the service accepted the event. Calls are not retried,
+// because the contract has no idempotency key; the caller decides whether to repeat a call.
 import { z } from 'zod';
 import type { CallOptions, PlatformClient } from './http-client.ts';
 
@@ -11,15 +11,18 @@ export interface PlatformEvent {
   /** ISO 8601 */
   timestamp: string;
   correlationId?: string | undefined;
-  /** Subscriptions match on it. It also carries our idempotency key. */
+  /** Values that subscriptions match on. They include Formgate's idempotency key. */
   context?: Record<string, string | number | boolean> | undefined;
-  /** URN */
+  /** The tenant's URN. */
   tenantId: string;
   payload: Record<string, unknown>;
 }
 
 export interface Events {
-  /** Throws PlatformError: `rejected` if the event does not match its definition, so that a retry cannot help. */
+  /**
+   * Throws PlatformError. The kind `rejected` means that the event does not match its definition, so that a retry
+   * cannot help.
+   */
   send(event: PlatformEvent, options?: CallOptions): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// The checks of the platform's services behind `GET /health`: one cheap request to each. No probe of Kubernetes depends on
-// them.
+// Defines the checks behind `GET /health`, which send one cheap request to each platform service. Kubernetes probes do
+// not depend on these checks.
 import type { Urns } from '../service/urn.ts';
 import type { Platform } from './platform.ts';
 
@@ -16,7 +16,10 @@ export function platformHealthChecks(platform: Platform, urns: Urns, document: [
   };
 }
 
-/** Any response but a 5xx within 5 s: behind an ingress, the path of a service's own health is unknown. */
+/**
+ * True for any response except a 5xx within 5 s. Any status below 500 is accepted, because the path of a service's own
+ * health check behind an ingress is unknown.
+ */
 async function responds(url: string): Promise<boolean> {
   const response = await fetch(new URL('/health', url), { signal: AbortSignal.timeout(5_000) });
   await response.body?.cancel();

@@ -354,7 +354,7 @@ describe('the circuit', () => {
     await Promise.allSettled(Array.from({ length: 6 }, () => get()));
     const started = performance.now();
     await expect(get()).rejects.toMatchObject({ kind: 'open' });
-    // A call that waits takes its timeout, 400 ms.
+    // A call that waits for the server takes its full timeout, 400 ms.
     expect(performance.now() - started).toBeLessThan(400);
   });
 

@@ -1,5 +1,5 @@
-// Calls one platform service: with a time limit, a circuit breaker, the token of the service's own account, and retries
-// of calls that may be repeated. Each call is counted and each failure logged, without URL, token, body or address.
+// Calls one platform service with a timeout, a circuit breaker, the token of the service's own account, and retries of
+// idempotent calls. It counts each call and logs each failure, without URL, token, body or address.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
@@ -21,55 +21,62 @@ export interface CallOptions {
 }
 
 export interface PlatformRequest<T> extends CallOptions {
-  /** For the log: `read configuration`. */
+  /** Name of the operation in the log, such as `read configuration`. */
   operation: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below the service's base URL, each segment encoded (`pathOf`). */
+  /** Path below the service's base URL. Each segment must be encoded (`pathOf`). */
   path: string;
   query?: Query | undefined;
   /** Sent as JSON. */
   body?: unknown;
   /** Sent as application/x-www-form-urlencoded. */
   form?: Record<string, string> | undefined;
-  /** Whether repeating the call does no harm. Default true for GET, PUT and DELETE, false for POST and PATCH. */
+  /** True if repeating the call does no harm. Default true for GET, PUT and DELETE, false for POST and PATCH. */
   idempotent?: boolean | undefined;
-  /** Schema of the response; it should accept unknown fields (`z.looseObject`). An empty body is undefined. */
+  /**
+   * Schema of the response, which should accept unknown fields (`z.looseObject`). An empty body is parsed as undefined.
+   */
   answer: z.ZodType<T>;
-  /** The response is plain text, not JSON. */
+  /** True if the response is plain text, not JSON. */
   text?: boolean | undefined;
-  /** The value of a 404. Without this, a 404 is PlatformError `rejected`. */
+  /** Returns the value for a 404. Without this function, a 404 throws PlatformError `rejected`. */
   notFound?: (() => T) | undefined;
 }
 
 /** Supplies access tokens: see service-account.ts. */
 export interface TokenSource {
   token(): Promise<string>;
-  /** A token in place of the refused one; the same one if no other can be had now. */
+  /** Returns a new token to replace a refused one, or the same token if no new one is available now. */
   renew(refused: string): Promise<string>;
 }
 
-/** What every platform client of a process shares. */
+/** Settings that all platform clients of a process share. */
 export interface CallSettings {
   agent: Dispatcher;
   metrics: PlatformMetrics;
   log: Logger;
   timeoutMs?: number | undefined;
-  /** Most milliseconds before the first retry; the second waits twice as long. */
+  /** Longest wait before the first retry, in milliseconds. The second wait is at most twice as long. */
   retryDelayMs?: number | undefined;
-  /** Milliseconds from the circuit's opening to a probe. */
+  /** Milliseconds from the opening of the circuit to a probe. */
   circuitResetMs?: number | undefined;
 }
 
 export interface PlatformClientOptions extends CallSettings {
   service: string;
-  /** Without trailing slash. Resolved before each call, so that a moved service is found. */
+  /**
+   * Returns the base URL without trailing slash. It is called before each request, so that a moved service is found.
+   */
   baseUrl: () => Promise<string>;
   /** Absent for calls without a token. */
   account?: TokenSource | undefined;
 }
 
 export interface PlatformClient {
-  /** Throws PlatformError only; it names the service that failed, such as the directory or the identity provider. */
+  /**
+   * Throws only PlatformError. The error names the service that failed, which may be the directory or the identity
+   * provider.
+   */
   request<T>(request: PlatformRequest<T>): Promise<T>;
 }
 
@@ -84,7 +91,7 @@ const retries = 2;
 export function createPlatformClient(options: PlatformClientOptions): PlatformClient {
   const { service, account, agent, metrics } = options;
   const circuit = createCircuit({ service, metrics, log: options.log, resetMs: options.circuitResetMs });
-  // After a failure, connections are not kept: they may lead to a terminating pod or to another server.
+  // After a failure, connections are closed after use: they may lead to a terminating pod or to another server.
   let isSuspect = false;
 
   async function attempt<T>(request: PlatformRequest<T>, call: Call, token: string | undefined): Promise<RawResponse> {
@@ -160,7 +167,7 @@ function encodeBody({ body, form }: PlatformRequest<unknown>): { body: string | 
   return { body: JSON.stringify(body), 'content-type': 'application/json' };
 }
 
-/** Whether a retry may succeed: connection errors, truncated responses, and 502, 503 or 504. */
+/** True if a retry may succeed: for connection errors, truncated responses, and 502, 503 or 504. */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof PlatformError)) return false;
   if (error.kind === 'unreachable' || error.reason === 'truncated') return true;
@@ -175,7 +182,10 @@ async function pause(milliseconds: number, signal: AbortSignal, service: string)
   }
 }
 
-/** Stops waiting at the call's limit. The shared work itself (a token, a directory entry) goes on for other calls. */
+/**
+ * Stops waiting when the call times out. The shared work (fetching a token or a directory entry) continues for other
+ * calls.
+ */
 function before<T>(signal: AbortSignal, shared: Promise<T>, service: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const expire = () => reject(new PlatformError(service, 'timeout'));
@@ -201,7 +211,7 @@ function report(
   metrics.duration.observe({ service, outcome: own ? failure.kind : 'dependency' }, milliseconds / 1000);
   if (!own) return;
   metrics.failures.inc({ dependency: service, kind: failure.kind });
-  // The circuit logs once that it opened; the calls that it refuses would fill the log.
+  // The circuit logs once when it opens. Logging every refused call would fill the log.
   if (failure.kind === 'open') return;
   log.warn(
     {

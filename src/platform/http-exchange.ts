@@ -1,5 +1,5 @@
 // Sends one HTTP request and reads the whole response. Oversized and truncated responses are errors. It never retries,
-// and never follows a redirect, which would pass the token on.
+// and never follows a redirect, which would send the token to another address.
 import { Agent, type Dispatcher, errors } from 'undici';
 import { PlatformError } from './platform-error.ts';
 
@@ -12,9 +12,9 @@ export interface Exchange {
   url: URL;
   headers: Record<string, string>;
   body: string | null;
-  /** Aborts the exchange, also while the body is read. */
+  /** Aborts the exchange, even while the body is read. */
   signal: AbortSignal;
-  /** Close the connection after the response. */
+  /** True to close the connection after the response. */
   isLast: boolean;
 }
 
@@ -23,7 +23,10 @@ export interface RawResponse {
   text: string;
 }
 
-/** Connections to all platform services. Callers set the time limit: undici's limits cover parts only. */
+/**
+ * Creates the agent that holds the connections to all platform services. Callers set the timeout, because undici's
+ * timeouts cover only parts of an exchange.
+ */
 export function createHttpAgent({ maxResponse = responseLimit } = {}): Agent {
   return new Agent({
     connections: 64,
@@ -37,7 +40,10 @@ export function createHttpAgent({ maxResponse = responseLimit } = {}): Agent {
   });
 }
 
-/** Throws PlatformError `timeout` (the signal), `unreachable` (before a response began) or `failed` (within it). */
+/**
+ * Throws PlatformError: `timeout` if the signal aborts, `unreachable` before a response began, `failed` while it is
+ * read.
+ */
 export async function exchange(agent: Dispatcher, request: Exchange): Promise<RawResponse> {
   const { service, method, url, headers, body, signal, isLast: reset } = request;
   let response: Dispatcher.ResponseData;
@@ -58,7 +64,7 @@ export async function exchange(agent: Dispatcher, request: Exchange): Promise<Ra
   }
 }
 
-/** The code only: messages of network errors hold addresses. */
+/** Returns only the code, because messages of network errors contain addresses. */
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

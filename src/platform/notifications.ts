@@ -1,5 +1,6 @@
-// Subscribes applicants at the notification service, and sends and checks codes. It never checks an empty code, for
-// which the service would send a new one. A code is wrong only if the service says so.
+// Subscribes applicants at the notification service, and sends and checks codes. It never sends an empty code to be
+// checked, because the service would send a new code instead. A code is wrong only if the service explicitly rejects
+// it.
 import { z } from 'zod';
 import { Problem } from '../service/http/problem.ts';
 import type { CallOptions, PlatformClient } from './http-client.ts';
@@ -7,7 +8,7 @@ import { pathOf } from './url-path.ts';
 
 export interface Channel {
   channel: string;
-  /** As the service stores it (email in lower case). Later calls must use this address. */
+  /** The address as the service stores it (email in lower case). Later calls must use this address. */
   address: string;
   verified: boolean;
 }
@@ -26,19 +27,19 @@ export interface Subscription {
 }
 
 export interface SubscribeRequest extends CallOptions {
-  /** URN */
+  /** The tenant's URN. */
   tenantId: string;
   typeId: string;
-  /** Reuses the subscriber that was created with this id, and keeps its addresses. */
+  /** Reuses the subscriber that was created with this id, and does not change the addresses of that subscriber. */
   userId?: string | undefined;
   addressAs?: string | undefined;
   channels: { channel: string; address: string }[];
-  /** Which events the subscription matches; default: every event of the type. */
+  /** Restricts the events that the subscription matches. By default it matches every event of the type. */
   criteria: { description?: string; correlationId?: string; context?: Record<string, string | number | boolean> };
 }
 
 export interface CodeRequest extends CallOptions {
-  /** URN */
+  /** The tenant's URN. */
   tenantId: string;
   subscriberId: string;
   channel: string;
@@ -47,14 +48,16 @@ export interface CodeRequest extends CallOptions {
 }
 
 export interface Notifications {
-  /** Not retried. A caller that repeats it with the same `userId` gets the same subscriber. */
+  /** Subscribes an address. It is not retried. A repeated call with the same `userId` returns the same subscriber. */
   subscribe(request: SubscribeRequest): Promise<Subscription>;
-  /** `reason` is shown to the recipient. PlatformError `rejected` with upstreamStatus 404: no such subscriber. */
+  /**
+   * Shows `reason` to the recipient. Throws PlatformError `rejected` with upstreamStatus 404 for an unknown subscriber.
+   */
   sendCode(request: CodeRequest & { reason: string }): Promise<void>;
   /**
-   * Whether the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
-   * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber; `failed` if the
-   * response does not say.
+   * True if the code is the one that was sent. Throws Problem `code-required` for an empty code. Throws PlatformError
+   * `rejected` with upstreamStatus 400 if no code was sent yet, or 404 for an unknown subscriber. Throws PlatformError
+   * `failed` if the response does not contain a result.
    */
   checkCode(request: CodeRequest & { code: string }): Promise<boolean>;
   /** Removes a subscriber with its addresses and subscriptions. Succeeds if it no longer exists. */

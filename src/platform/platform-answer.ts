@@ -1,18 +1,18 @@
-// Turns the response of a platform service into a value, or into the PlatformError that it means. A response that does
+// Parses the response of a platform service into a value, or throws the matching PlatformError. A response that does
 // not match its schema is an error.
 import { z } from 'zod';
 import { parseJson } from '../service/http/json-parser.ts';
 import type { RawResponse } from './http-exchange.ts';
 import { PlatformError } from './platform-error.ts';
 
-/** The value of a 2xx response. An empty body is `undefined` to the schema. Throws PlatformError `failed`. */
+/** Returns the value of a 2xx response. An empty body is parsed as undefined. Throws PlatformError `failed`. */
 export function parseResponse<T>(
   service: string,
   { status: upstreamStatus, text }: RawResponse,
   expected: { answer: z.ZodType<T>; text?: boolean | undefined },
 ): T {
   const value = expected.text ? text : jsonOf(text);
-  // Without the error of the JSON parser as cause, because its message quotes the response.
+  // Omits the JSON parser's error as cause, because its message quotes the response.
   if (value === notJson) throw new PlatformError(service, 'failed', { upstreamStatus, reason: 'malformed JSON' });
   const parsed = expected.answer.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -20,7 +20,7 @@ export function parseResponse<T>(
   throw new PlatformError(service, 'failed', { upstreamStatus, reason: `malformed at /${place.slice(0, 80)}` });
 }
 
-/** The error of a response that is not 2xx. */
+/** Returns the error for a response that is not 2xx. */
 export function responseError(service: string, { status, text }: RawResponse): PlatformError {
   const upstreamStatus = status;
   if (status === 401 || status === 403) return new PlatformError(service, 'denied', { upstreamStatus });

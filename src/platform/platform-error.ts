@@ -1,5 +1,5 @@
-// The error that every platform client throws. It says which service failed and how. Its message is safe to show to
-// callers: it holds no URL, token, body or address.
+// Defines the error that every platform client throws. It states which service failed and how. Its message is safe to
+// show to callers: it contains no URL, token, body or address.
 import { Problem } from '../service/http/problem.ts';
 import type { ProblemSlug } from '../service/http/problem-types.ts';
 import type { QuarantineCause } from '../service/quarantine/quarantine.ts';
@@ -28,7 +28,7 @@ export interface PlatformErrorOptions {
   upstreamStatus?: number | undefined;
   /** Short and safe to log: an error code such as ECONNREFUSED, or `truncated`, `absent`, `malformed at /results/0`. */
   reason?: string | undefined;
-  /** Seconds until a retry makes sense. */
+  /** Seconds after which a retry may succeed. */
   retryAfter?: number | undefined;
   /** The service's message about a rejected request. It may quote the request, so never log it. */
   rejection?: string | undefined;
@@ -56,20 +56,20 @@ export class PlatformError extends Problem {
   }
 }
 
-/** True if an older response may be served instead: the service, or our access to it, is broken. */
+/** True if an older response may be served instead, because the service fails or does not accept our account. */
 export function isOutage(error: unknown): error is PlatformError {
   return error instanceof PlatformError && error.kind !== 'rejected';
 }
 
-/** Log fields of a failure that may come from a platform service. */
+/** Returns log fields for a failure that may come from a platform service. */
 export function failureFields(error: unknown): object {
   return error instanceof PlatformError ? { kind: error.kind, dependency: error.service } : { err: error };
 }
 
-// A path that does not exist (404, 405) means a misconfigured service, not an invalid item.
+// A 404 or 405 usually means that the URL of the service is wrong, not that the item is invalid.
 const wrongAddress = new Set([404, 405]);
 
-/** The cause of quarantine, if a service rejected this request, so that a retry would not help. */
+/** Returns the cause for quarantine if a service rejected this request, so that a retry would not help. */
 export function serviceRefusal(error: unknown): QuarantineCause | undefined {
   if (!(error instanceof PlatformError) || error.kind !== 'rejected') return undefined;
   const status = error.upstreamStatus ?? 0;

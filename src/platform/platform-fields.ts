@@ -1,4 +1,4 @@
-// Environment variables of the platform clients. Each process adds them to its own schema, beside accessFields.
+// Environment variables of the platform clients. Each process adds them to its own schema, together with accessFields.
 import { z } from 'zod';
 import { httpUrl, isoDuration, secret } from '../service/operations/config.ts';
 

@@ -5,9 +5,12 @@ import type { Metrics } from '../service/operations/metrics.ts';
 export interface PlatformMetrics {
   /** Failures by service and kind of PlatformError. */
   failures: prom.Counter<'dependency' | 'kind'>;
-  /** Seconds of a whole call, retries included; outcome `ok`, `dependency` (a call before this one failed) or a kind. */
+  /**
+   * Seconds of a whole call, including retries. The outcome is `ok`, a kind of PlatformError, or `dependency` if an
+   * earlier call failed that this call needs.
+   */
   duration: prom.Histogram<'service' | 'outcome'>;
-  /** Reads served with an old response because the service fails. */
+  /** Counts reads that were served with an old response because the service fails. */
   staleServes: prom.Counter<'service'>;
   /** 1 while the circuit of the service is open. */
   circuitOpen: prom.Gauge<'service'>;
@@ -15,7 +18,7 @@ export interface PlatformMetrics {
   registrationPending: prom.Gauge<'document'>;
 }
 
-/** Call it once per registry. */
+/** Creates the metrics. Call it once per registry. */
 export function createPlatformMetrics({ registry, dependencyFailures }: Metrics): PlatformMetrics {
   const registers = [registry];
   return {

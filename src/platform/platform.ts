@@ -1,4 +1,4 @@
-// Creates the clients of the platform's services from one configuration. It calls nothing until a client is used or
+// Creates the clients of the platform's services from one configuration. It calls no service until a client is used or
 // `preload` runs.
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../service/clock.ts';
@@ -22,13 +22,13 @@ export type PlatformConfig = z.output<z.ZodObject<typeof platformFields>> & { AC
 
 export interface PlatformOptions {
   config: PlatformConfig;
-  /** Name of this service: `form-service`. */
+  /** Name of this service, such as `form-service`. */
   service: string;
   urns: Urns;
   metrics: Metrics;
   log: Logger;
   clock?: Clock | undefined;
-  /** Holds the `DIR_…` overrides of directory entries. */
+  /** The environment, which contains the `DIR_…` overrides of directory entries. */
   env: NodeJS.ProcessEnv;
 }
 
@@ -39,16 +39,16 @@ export interface Platform {
   configuration: Configuration;
   notifications: Notifications;
   events: Events;
-  /** Registers this service's definitions in the background; stopped by `close`. */
+  /** Registers this service's definitions in the background. `close` stops the registration. */
   register(what: Registered): RunningRegistration;
-  /** A client of another service of the directory, with the account's token. */
+  /** Returns a client for another service of the directory. It uses the token of this service's account. */
   client(service: string, urn: string): PlatformClient;
   /** Fetches the tenants before they are needed. Never rejects: if it fails, the first lookup fetches them. */
   preload(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Throws ConfigError for an unusable `DIR_…` override. One platform per metrics registry. */
+/** Throws ConfigError for an invalid `DIR_…` override. Create only one platform per metrics registry. */
 export function createPlatform(options: PlatformOptions): Platform {
   const { config, service, urns, log, clock = systemClock, env } = options;
   const overrides = directoryOverrides(env);

@@ -15,7 +15,7 @@ const core = { core: true } as const;
 
 let services: TestPlatform;
 let token: string;
-/** Stands before the real platform: it forwards, counts, and fails when a test says so. */
+/** A proxy in front of the real platform. It forwards and counts requests, and fails when a test requires it. */
 let door: FaultServer;
 let calls: PlatformCalls;
 let configuration: Configuration;
@@ -77,7 +77,8 @@ beforeEach(async () => {
     },
   };
   running = [];
-  // Schemas are checked when they are written, on a busy machine for more than the half second of other tests.
+  // The platform checks schemas when they are written. On a busy machine this takes longer than the 500 ms of other
+  // tests.
   calls = createPlatformCalls({ timeoutMs: 10_000 });
   door = await startFaultServer(forward);
   configuration = createConfiguration({ ...calls.options, client: calls.client('configuration', door.url) });
@@ -90,7 +91,7 @@ afterEach(async () => {
   await door.close();
 });
 
-/** By document, as the metric says. */
+/** Returns the values of the metric by document. */
 async function state(): Promise<Record<string, string>> {
   const { values } = await calls.options.metrics.registrationPending.get();
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 // Registers this service's configuration definitions, roles, event definitions and notification types at the platform.
-// It runs in the background until everything is written, and writes only differences. The service serves requests
-// meanwhile.
+// It runs in the background until everything is written, and writes only differences. Meanwhile the service already
+// handles requests.
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../service/json-value.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -32,14 +32,14 @@ export interface EventDefinition {
   payloadSchema: Document;
 }
 
-/** What a service registers. No value may be null: the configuration service cannot merge null. */
+/** The items that a service registers. No value may be null, because the configuration service cannot merge null. */
 export interface Registered {
-  /** `<namespace>:<name>`, or `<namespace>` for all of its names → definition. */
+  /** Definitions by `<namespace>:<name>`, or by `<namespace>` for all names of this namespace. */
   definitions?: Record<string, ConfigurationDefinition>;
   roles?: ServiceRole[];
-  /** Of the namespace named like the service. */
+  /** Events of the namespace that has the name of the service. */
   events?: EventDefinition[];
-  /** Type id → type. */
+  /** Notification types by type id. */
   notificationTypes?: Record<string, Document>;
 }
 
@@ -52,16 +52,16 @@ export interface RunningRegistration {
 export interface RegistrationOptions {
   configuration: Pick<Configuration, 'read' | 'update'>;
   urns: Pick<Urns, 'service'>;
-  /** Name of this service: `form-service`. */
+  /** Name of this service, such as `form-service`. */
   service: string;
   metrics: Pick<PlatformMetrics, 'registrationPending'>;
   log: Logger;
-  /** Milliseconds before the first retry; each further wait is twice as long, up to `maxDelayMs`. */
+  /** Milliseconds before the first retry. Each further wait is twice as long, up to `maxDelayMs`. */
   firstDelayMs?: number | undefined;
   maxDelayMs?: number | undefined;
 }
 
-/** Starts in the background; safe to run in many replicas at the same time. */
+/** Starts the registration in the background. Many replicas may run it concurrently. */
 export function startRegistration(options: RegistrationOptions, what: Registered): RunningRegistration {
   const { metrics, log } = options;
   const documents = documentsOf(options, what);
@@ -78,7 +78,7 @@ export function startRegistration(options: RegistrationOptions, what: Registered
   return { done, stop: () => stopping.abort() };
 }
 
-/** Documents of namespace `platform` with what each has to contain: platform-contracts.md, 4 to 6. */
+/** Returns the documents of the namespace `platform` with their required content: platform-contracts.md, 4 to 6. */
 function documentsOf({ urns, service }: RegistrationOptions, what: Registered): [string, Document][] {
   const documents: [string, Document][] = [];
   if (what.definitions) documents.push(['configuration-service', { ...what.definitions }]);
@@ -91,7 +91,7 @@ function documentsOf({ urns, service }: RegistrationOptions, what: Registered): 
   return documents;
 }
 
-/** False if the signal aborted first. */
+/** Resolves to false if the signal aborts first. */
 function writeUntilDone(options: RegistrationOptions, name: string, wanted: Document, signal: AbortSignal) {
   const { log, firstDelayMs = 1_000, maxDelayMs = 60_000 } = options;
   return retryUntilDone(() => writeDifference(options.configuration, name, wanted), {
@@ -108,11 +108,11 @@ async function writeDifference(configuration: RegistrationOptions['configuration
   const stored = isObject(latest?.configuration) ? latest.configuration : {};
   const update = Object.fromEntries(Object.entries(wanted).filter(([key, value]) => differs(stored[key], value)));
   if (Object.keys(update).length === 0) return;
-  // Members of objects are replaced, so a retry changes nothing.
+  // Retrying is safe, because members of objects are replaced.
   await configuration.update('platform', name, update, { core: true, idempotent: true });
 }
 
-/** Whether an UPDATE, which merges objects one level deep, would change what is stored. */
+/** True if an UPDATE, which merges objects one level deep, would change the stored value. */
 function differs(stored: unknown, wanted: unknown): boolean {
   const merged = isObject(stored) && isObject(wanted) ? { ...stored, ...wanted } : wanted;
   return !isDeepStrictEqual(stored, merged);

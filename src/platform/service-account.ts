@@ -1,5 +1,5 @@
-// The access token of the service's own account (client credentials, RFC 6749 section 4.4) in realm core. It keeps the
-// token in memory only, and neither the token nor the secret reaches a log, an error or a URL.
+// Gets access tokens for the service's own account (client credentials, RFC 6749 section 4.4) in the realm core. It
+// keeps the token in memory only. Neither the token nor the secret appears in a log, an error or a URL.
 import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import { WrongSetting } from '../service/operations/startup-check.ts';
@@ -8,9 +8,9 @@ import { PlatformError } from './platform-error.ts';
 import { pathOf } from './url-path.ts';
 
 export interface ServiceAccountOptions extends CallSettings {
-  /** URL of the identity provider for calls, such as `http://keycloak:8080/auth`. */
+  /** URL for requests to the identity provider, such as `http://keycloak:8080/auth`. */
   accessUrl: string;
-  /** Default `core`. */
+  /** The default is `core`. */
   realm?: string | undefined;
   clientId: string;
   clientSecret: string;
@@ -19,16 +19,20 @@ export interface ServiceAccountOptions extends CallSettings {
 
 export interface ServiceAccount extends TokenSource {
   /**
-   * A valid token. It is cached, and renewed in the background from 60 s before its expiry (or a quarter of its
-   * lifetime, if that is less). Concurrent renewals share one request. Throws PlatformError of service `access`.
+   * Returns a valid token. It is cached, and renewed in the background from 60 s before its expiry, or from a quarter
+   * of its lifetime if that is shorter. Concurrent renewals share one request. Throws PlatformError of service
+   * `access`.
    */
   token(): Promise<string>;
   /**
-   * A token in place of one that a service refused. At most one renewal in 5 s, so that a service that refuses every
-   * token causes no stream of sign-ins.
+   * Returns a token to replace one that a service refused. It renews the token at most once in 5 s, so that a service
+   * that refuses every token does not cause a flood of requests to the identity provider.
    */
   renew(refused: string): Promise<string>;
-  /** Gets a token. Throws WrongSetting if the identity provider rejects the credentials, otherwise as `token` does. */
+  /**
+   * Gets a token. Throws WrongSetting if the identity provider rejects the credentials. Other errors are those of
+   * `token`.
+   */
   authenticate(): Promise<void>;
 }
 
@@ -42,7 +46,7 @@ const renewalInterval = 5_000;
 
 const tokenSchema = z.looseObject({
   access_token: z.string().min(1),
-  // RFC 6749 section 5.1: recommended, not required.
+  // RFC 6749 section 5.1 recommends this member but does not require it.
   expires_in: z.number().positive().default(60),
 });
 
@@ -72,7 +76,8 @@ export function createServiceAccount(options: ServiceAccountOptions): ServiceAcc
       held = { token, renewAt, uselessAt };
       return token;
     } catch (error) {
-      // RFC 6749 section 5.2: wrong credentials may be a 400. Our account is wrong, not the caller's request.
+      // The identity provider may reject wrong credentials with a 400 (RFC 6749 section 5.2). This is a problem of the
+      // service's account, not of the caller's request.
       if (error instanceof PlatformError && error.kind === 'rejected')
         throw new PlatformError('access', 'denied', { upstreamStatus: error.upstreamStatus });
       throw error;

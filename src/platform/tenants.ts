@@ -1,5 +1,5 @@
-// Finds the platform's tenants by realm, id and name. Realm core is never a tenant's. While the tenant service fails,
-// an unknown tenant is an error and not absent.
+// Finds the platform's tenants by realm, id and name. The realm core belongs to no tenant. While the tenant service
+// fails, looking up an unknown tenant throws instead of returning undefined.
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../service/auth/identity.ts';
 import type { Clock } from '../service/clock.ts';
@@ -60,7 +60,7 @@ export function createTenants({ client, clock, times, metrics, log }: TenantsOpt
   };
 }
 
-/** Names match in any case, and with hyphens in place of spaces: names contain no hyphens. */
+/** Returns a key under which names match in any case, and with hyphens in place of spaces. Names contain no hyphens. */
 function nameKey(name: string): string {
   return name.toLowerCase().replaceAll('-', ' ');
 }

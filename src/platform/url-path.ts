@@ -1,11 +1,11 @@
-// Builds URL paths and queries. Each value becomes exactly one path segment, whatever characters it holds.
+// Builds URL paths and queries. Each value becomes exactly one path segment, whatever characters it contains.
 import { PlatformError } from './platform-error.ts';
 
 export type Query = Record<string, string | number | boolean | undefined>;
 
 /**
- * `/a%20b/c` of `('a b', 'c')`. An empty segment, a dot segment (which URL parsers collapse, RFC 3986 section 5.2.4) or
- * one that is not well-formed Unicode throws PlatformError `rejected`.
+ * Returns `/a%20b/c` for `('a b', 'c')`. Throws PlatformError `rejected` for an empty segment, a dot segment (which URL
+ * parsers collapse, RFC 3986 section 5.2.4), and a segment that is not well-formed Unicode.
  */
 export function pathOf(service: string, ...segments: string[]): string {
   let path = '';
@@ -17,7 +17,7 @@ export function pathOf(service: string, ...segments: string[]): string {
   return path;
 }
 
-/** `?a=1&b=x%20y`, or an empty text. Undefined members are left out. */
+/** Returns `?a=1&b=x%20y`, or an empty text without members. Undefined members are omitted. */
 export function queryOf(query: Query | undefined): string {
   let text = '';
   for (const [name, value] of Object.entries(query ?? {}))

@@ -7,7 +7,10 @@ export interface Backoff {
   cap: number;
 }
 
-/** Milliseconds until the next attempt: doubled after each failure and capped; half of the wait is random. */
+/**
+ * Returns the milliseconds until the next attempt. They double with each failure up to the cap; half of the wait is
+ * random.
+ */
 export function retryDelay(failures: number, { first, cap }: Backoff, random: () => number = Math.random): number {
   const ceiling = Math.min(cap, first * 2 ** Math.min(Math.max(failures - 1, 0), 30));
   return Math.round(ceiling * (0.5 + random() / 2));
@@ -19,7 +22,10 @@ export interface RetryOptions {
   onFailure(error: unknown, retryInMs: number): void;
 }
 
-/** Repeats an action until it succeeds; false if the signal aborted first. The waits do not keep the process alive. */
+/**
+ * Repeats an action until it succeeds. Resolves to false if the signal aborts first. The waits do not keep the process
+ * alive.
+ */
 export async function retryUntilDone(action: () => Promise<void>, options: RetryOptions): Promise<boolean> {
   const { backoff, signal, onFailure } = options;
   for (let failures = 1; !signal.aborted; failures += 1) {

@@ -1,4 +1,4 @@
-// Compares a secret, or its digest, with a text from a client.
+// Compares a secret, or the digest of a secret, with a text from a client.
 import { timingSafeEqual } from 'node:crypto';
 
 /** Takes constant time for texts of equal length. */

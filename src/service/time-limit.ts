@@ -1,6 +1,9 @@
-// Limits how long a caller waits for a promise. The work itself goes on.
+// Limits how long a caller waits for a promise. The work itself continues.
 
-/** The result of `work`, or `late` if it takes more milliseconds. An Error as `late` is thrown. */
+/**
+ * Returns the result of `work`, or `late` if the work takes longer than `milliseconds`. If `late` is an Error, it is
+ * thrown.
+ */
 export async function within<T, L>(work: Promise<T>, milliseconds: number, late: L): Promise<T | Exclude<L, Error>> {
   const { promise, resolve, reject } = Promise.withResolvers<Exclude<L, Error>>();
   const expire = () => (late instanceof Error ? reject(late) : resolve(late as Exclude<L, Error>));

@@ -4,7 +4,7 @@ export interface Urns {
   readonly prefix: string;
   /** `urn:example:platform:<name>`: identifies a platform service and is its client id. */
   service(name: string): string;
-  /** `<service urn>:<role>`: a role of another service, as roles are qualified in a caller's list. */
+  /** `<service urn>:<role>`: a role of another service, as it appears in a caller's list of roles. */
   role(service: string, role: string): string;
   /** `…:tenant-service:v2:/tenants/<id>` */
   tenant(id: string): string;
@@ -14,7 +14,10 @@ export interface Urns {
   subscriber(id: string): string;
   /** `…:configuration-service:v2:/configuration/<namespace>/<name>` */
   configuration(namespace: string, name: string): string;
-  /** `…:configuration:v2:/configuration/data-register/<name>`: how forms refer to a register; the name is not URL encoded. */
+  /**
+   * `…:configuration:v2:/configuration/data-register/<name>`: identifies a register in forms. The name is not URL
+   * encoded.
+   */
   register(name: string): string;
 }
 

@@ -7,7 +7,7 @@ export type QuarantineCommand =
   | { action: 'release'; choice: ReleaseChoice }
   | { action: 'help' };
 
-/** Invalid arguments: printed in one line, without a stack. */
+/** Reports invalid arguments. It is printed in one line, without a stack. */
 export class UsageError extends Error {}
 
 export const help = `Lists and releases quarantined items: forms, events, notices and others that cannot be processed because

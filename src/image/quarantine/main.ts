@@ -1,4 +1,4 @@
-// The command `quarantine`: lists and releases quarantined items of one service's database.
+// The command `quarantine`. It lists and releases quarantined items in the database of one service.
 import { parseConfig } from '../../service/operations/config.ts';
 import { createLogger } from '../../service/operations/log.ts';
 import { createMetrics } from '../../service/operations/metrics.ts';

@@ -1,4 +1,4 @@
-// The command `quarantine` on the database of each service.
+// Tests the command `quarantine` on the database of each service.
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';

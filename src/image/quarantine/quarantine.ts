@@ -1,4 +1,5 @@
-// The command `quarantine`: finds out which service a database belongs to, and lists or releases its quarantined items.
+// Implements the command `quarantine`: detects which service a database belongs to, and lists or releases quarantined
+// items in the database.
 import type pg from 'pg';
 import { createFormsQuarantine } from '../../forms/quarantine/store.ts';
 import { createNoticeQuarantine } from '../../platform-server/notifications/job-quarantine.ts';
@@ -9,7 +10,7 @@ import type { QuarantinePosition, QuarantineStore } from '../../service/quaranti
 import { createLeftoverQuarantine } from '../../token-handler/clients/leftover-store.ts';
 import type { QuarantineCommand } from './arguments.ts';
 
-/** The quarantine of each service, by a table that only this service has. */
+/** The quarantine of each service. The key is a table that only this service has. */
 const services: Record<string, (pool: pg.Pool) => QuarantineStore> = {
   outbox: (pool) => createFormsQuarantine({ pool: unsharedPool(pool), clock: systemClock }),
   client_registrations: (pool) => createLeftoverQuarantine({ pool, clock: systemClock }),

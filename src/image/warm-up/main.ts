@@ -1,4 +1,4 @@
-// Runs while the image is built: loads the modules of each process, so that Node's compile cache contains them.
+// Runs while the image is built. It loads the modules of each process, so that Node's compile cache contains them.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
@@ -15,15 +15,15 @@ const loaded = [
 const workers = ['src/forms/definitions/schema-worker.ts', 'src/platform-server/tenant-code-worker.ts'];
 
 for (const path of loaded.map((file) => join(project, file))) if (existsSync(path)) await import(path);
-// The first start migrates the database.
+// Postgrator is loaded only when a database is migrated, as at the first start.
 await import('postgrator');
 flushCompileCache();
 
-// Limited workers run with other flags of V8, and compiled code is kept by flags.
+// Limited workers run with different V8 flags, and the cache keeps compiled code separately for each set of flags.
 for (const path of workers.map((file) => join(project, file)))
   if (existsSync(path)) spawnSync(process.execPath, [path], { timeout: 30_000 });
 
-// The entry and the main files: without a configuration each exits.
+// Runs the entry point with each command. Without a configuration, each command exits.
 const entry = join(project, 'src/image/main.ts');
 for (const command of ['forms', 'token-handler', 'platform-server', 'reconcile', 'migrate', 'quarantine'])
   spawnSync(process.execPath, [...process.execArgv, entry, command], { timeout: 30_000 });

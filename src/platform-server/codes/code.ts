@@ -1,8 +1,8 @@
-// Generates, digests and checks verify codes. Only an HMAC of a code is stored, over the code and the address that it
-// was sent to, under a key that is not in the database.
+// Generates, digests and checks verify codes. Only an HMAC of the code and the address that it was sent to is stored.
+// The key of the HMAC is not in the database.
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 
-/** Letters and digits that people do not confuse. */
+/** Letters and digits that are hard to confuse with each other. */
 export const codeAlphabet = 'CDEHKMPRTUWXY012458';
 export const codeLength = 6;
 /** Milliseconds. */
@@ -23,7 +23,7 @@ export interface SentCode {
   failures: number;
 }
 
-/** The outcome of a check; the caller must store it. */
+/** The outcome of a check, which the caller must store. */
 export type CodeCheck = 'verified' | 'failed' | 'exhausted' | 'dead';
 
 export function generateCode(): string {

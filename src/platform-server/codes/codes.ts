@@ -1,5 +1,5 @@
-// Issues and checks codes. A code works once, for ten minutes. Ten failed checks or a new code for the same address
-// void it.
+// Issues and checks codes. A code works once, within ten minutes. Ten failed checks void a code; so does a new code for
+// the same address.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';
@@ -7,9 +7,9 @@ import { type CodePlace, codeLifetime, digestCode, generateCode, judgeCode } fro
 import { createCodeStore } from './store.ts';
 
 export interface Codes {
-  /** Returns a new code for this address, in plain text. It replaces the previous code. */
+  /** Returns a new code for this address, in plain text. The new code replaces the previous one. */
   issue(to: CodePlace): Promise<string>;
-  /** Whether the code is right; if so, it is used up. Undefined if no code was ever sent to this address. */
+  /** True if the code is correct; it cannot be used again. Undefined if no code was ever sent to this address. */
   check(at: CodePlace, code: string): Promise<boolean | undefined>;
 }
 

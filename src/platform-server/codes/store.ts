@@ -1,5 +1,5 @@
-// The digests of sent codes in Postgres. The row stays after a code has ended, which distinguishes an ended code from
-// one that was never sent.
+// Stores the digests of sent codes in Postgres. The row stays after a code has expired or was used, so that it can be
+// distinguished from a code that was never sent.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { CodePlace, SentCode } from './code.ts';
 
@@ -17,7 +17,10 @@ export function createCodeStore(database: Queryable) {
       );
     },
 
-    /** Locks the code of an address; undefined if none was ever sent there. Only inside a transaction. */
+    /**
+     * Locks and returns the code of an address. Returns undefined if no code was ever sent there. Requires a
+     * transaction.
+     */
     async lock(at: CodePlace): Promise<SentCode | undefined> {
       const { rows } = await database.query<SentCode>(
         `SELECT digest, expires, failures FROM codes WHERE ${matchesAddress} FOR UPDATE`,

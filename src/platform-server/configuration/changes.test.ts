@@ -34,7 +34,7 @@ interface Entry {
 
 const latestOf = (answered: Answered) => (answered.body as Entry).latest;
 
-/** Events that the configuration service recorded, oldest first. */
+/** Returns the events that the configuration service recorded during `work`, oldest first. */
 async function eventsDuring(work: () => Promise<unknown>): Promise<Record<string, unknown>[]> {
   const { rows: before } = await database.query<{ id: string }>(
     'SELECT coalesce(max(sequence), 0) AS id FROM recorded',
@@ -352,7 +352,7 @@ describe('concurrency and size', () => {
     await timed(() => replace('big/list', entries.toReversed()));
     await timed(() => call(`${base}/big/list/active?orLatest=true`, { token: reader }));
     await timed(() => send('POST', 'big/list', { operation: 'SET-ACTIVE-REVISION', revision: 0 }));
-    // Five times as much for the other files of a run. In quadratic time it would be minutes.
+    // Five times the usual time, because other test files run concurrently. Quadratic time would be minutes.
     expect(Math.max(...times)).toBeLessThan(5_000);
     expect((await read('big/list')).latest?.configuration).toEqual(entries.toReversed());
   });

@@ -1,7 +1,7 @@
-// The writes of the configuration service. Each is one transaction that locks the configuration's row, so that no
-// update is lost, and records the event of the change. An edit without a change writes nothing. Values are validated
-// before the transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value has
-// changed by then, the edit starts again.
+// Writes configurations. Each write is one transaction that locks the configuration's row, so that no update is lost,
+// and records the event of the change. An edit without a change writes nothing. Values are validated before the
+// transaction, because a slow schema of a tenant must not hold a lock or a connection. If the value has changed in the
+// meantime, the edit starts again.
 import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
@@ -36,24 +36,27 @@ export interface ChangeOptions {
   pool: pg.Pool;
   clock: Clock;
   code: Pick<TenantCode, 'validate' | 'check'>;
-  /** By `namespace:name`: schemas that no definition overrides, and functions that find the code in such a value. */
+  /**
+   * By `namespace:name`: schemas that no definition overrides, and functions that find the code in a value of this
+   * configuration.
+   */
   builtIn: Record<string, { schema: unknown; findCode: FindCode }>;
-  /** The largest length of a value's JSON text, in characters. Repeated edits must not exceed it either. */
+  /** Maximum length of a value's JSON text in characters. It also limits the growth by repeated edits. */
   largest: number;
   urnOf(namespace: string, name: string): string;
-  /** A further check after that of the schema; returns why a value is rejected. `before` is the present value. */
+  /** Checks a value after its schema did. Returns why the value is rejected. `before` is the current value. */
   refuse(key: ConfigurationKey, value: unknown, before: unknown): Promise<FieldError | undefined>;
   recordEvent: RecordEvent;
 }
 
 export interface ConfigurationChanges {
-  /** Edits the latest revision in place; creates revision 0 if there is none. */
+  /** Edits the latest revision in place. Creates revision 0 if the configuration does not exist. */
   edit(key: ConfigurationKey, edit: Edit, actor: Actor): Promise<Revision>;
   /** Copies the latest revision to the next number. */
   createRevision(key: ConfigurationKey, actor: Actor): Promise<Revision>;
-  /** Sets the active revision. Rejects one that does not exist. */
+  /** Sets the active revision. Rejects a revision that does not exist. */
   setActive(key: ConfigurationKey, revision: number, actor: Actor): Promise<void>;
-  /** Deletes the configuration with all revisions; false if it did not exist. */
+  /** Deletes the configuration with all revisions. Resolves to false if it did not exist. */
   remove(key: ConfigurationKey, actor: Actor): Promise<boolean>;
 }
 
@@ -98,7 +101,7 @@ export function createConfigurationChanges(options: ChangeOptions): Configuratio
 
 type InTransaction = <T>(work: (change: Change) => Promise<T>) => Promise<T>;
 
-/** Attempts of an edit that conflicts with edits of other replicas. */
+/** Maximum number of attempts of an edit that conflicts with edits of other replicas. */
 const attempts = 20;
 
 async function editLatest(
@@ -117,7 +120,7 @@ async function editLatest(
   throw new Problem('conflict', 'Concurrent edits keep changing the configuration. Try again.');
 }
 
-/** Returns undefined if the latest revision has changed since the value was computed from it. */
+/** Saves the value. Returns undefined if the latest revision has changed since the value was computed from it. */
 async function saveOver(
   change: Change,
   seen: Revision | undefined,
@@ -187,7 +190,10 @@ async function record(change: Change, name: ConfigurationEvent['name'], facts: R
   });
 }
 
-/** The value after the edit, with its schema's defaults. Throws 400 if it is invalid or contains unusable code. */
+/**
+ * Returns the value after the edit, with its schema's defaults. Throws 400 if the value is invalid or contains invalid
+ * code.
+ */
 async function checkedValue(
   options: ChangeOptions,
   key: ConfigurationKey,
@@ -221,7 +227,10 @@ function invalidValue(label: string, { operation }: Edit, found: FieldError[]): 
   return new Problem('invalid-request', detail, { errors });
 }
 
-/** Position of the operand in the request body. A fault in the value is below it, or is older than the edit. */
+/**
+ * Position of the operand in the request body. An error in the value is either below this position, or existed before
+ * the edit.
+ */
 const operandPointers = { UPDATE: '/update', REPLACE: '/configuration', DELETE: '' };
 
 function applyOrReject(latest: unknown, edit: Edit): unknown {

@@ -1,5 +1,4 @@
-// What a configuration is and how a PATCH changes its value. Pure: it reads and writes nothing, and it never changes a
-// value that it is given.
+// Defines configurations, and how a PATCH changes their values. Pure functions only.
 import { isObject } from '../../service/json-value.ts';
 
 export type JsonObject = Record<string, unknown>;
@@ -27,7 +26,7 @@ export interface Criteria {
   createDateAfter?: Date;
   createDateBefore?: Date;
   useOr: boolean;
-  /** Required values by dotted path into the configuration. */
+  /** Required values, by the dotted path to a field of the configuration. */
   fields: Record<string, unknown>;
 }
 
@@ -36,10 +35,10 @@ export type Edit =
   | { operation: 'REPLACE'; configuration: unknown }
   | { operation: 'DELETE'; property: string };
 
-/** The edit cannot be applied to this value. The client may see the message. */
+/** Thrown if the edit cannot be applied to this value. The client may see the message. */
 export class EditError extends Error {}
 
-/** The value after an edit. `latest` is undefined when the configuration has no revision yet. */
+/** Returns the value after an edit. `latest` is undefined if the configuration has no revision yet. */
 export function applyEdit(latest: unknown, edit: Edit): unknown {
   switch (edit.operation) {
     case 'REPLACE':
@@ -52,9 +51,9 @@ export function applyEdit(latest: unknown, edit: Edit): unknown {
 }
 
 /**
- * Merges each top-level key as the contract demands. Two objects merge one level deep. An array of strings is appended.
- * Of an array of objects, only the first is used: it replaces the element with the same `url` (absent counts as equal),
- * or is appended. Any other value replaces the present one.
+ * Merges each top-level key as the contract requires. Two objects merge one level deep. An array of strings is
+ * appended. From an array of objects, only the first object is used: it replaces the element with the same `url`, or is
+ * appended if no element matches. Two objects without `url` match. Any other value replaces the current one.
  */
 export function mergeUpdate(latest: unknown, update: JsonObject): JsonObject {
   if (latest !== undefined && !isObject(latest)) throw new EditError('The value is not an object. Use REPLACE.');
@@ -82,7 +81,7 @@ function mergeArray(present: unknown, value: unknown[]): unknown {
   return index === -1 ? [...present, first] : present.with(index, first);
 }
 
-/** Removes the property of this literal name, or else the one at this dotted path. Ignores an unknown path. */
+/** Removes the property with this literal name, or else the one at this dotted path. Ignores an unknown path. */
 export function deleteProperty(latest: unknown, property: string): unknown {
   if (latest === undefined) return {};
   if (!isObject(latest)) return latest;

@@ -1,6 +1,6 @@
-// Definitions of configurations: the schema of the value, and whether it is readable without a token. They are stored
-// in the configuration platform:configuration-service. The definitions of that one and of this process's services are
-// built in.
+// Definitions of configurations: the schema of the value, and whether the value is readable without a token. They are
+// stored in the configuration platform:configuration-service. The definition of that configuration and those of this
+// process's services are built in.
 import { jsonPointer } from '../../service/http/problem.ts';
 import { isObject } from '../../service/json-value.ts';
 import type { CodePiece } from '../written-code.ts';
@@ -11,17 +11,17 @@ export interface Definition {
   anonymousRead: boolean;
 }
 
-/** The configuration that holds the definitions. */
+/** The configuration that contains the definitions. */
 export const definitionsHome = { namespace: 'platform', name: 'configuration-service' };
 
-/** The possible keys of a configuration's definition, the more specific first. */
+/** Returns the possible keys of a configuration's definition, the more specific key first. */
 export function definitionKeys(namespace: string, name: string): [string, string] {
   return [`${namespace}:${name}`, namespace];
 }
 
 /**
- * Chooses the definition of a configuration. `found` has the entries for its keys: `[specific, general]` of core, then
- * of the tenant. An entry without a schema is ignored.
+ * Chooses the definition of a configuration. `found` contains the entries for its keys: `[specific, general]` of core,
+ * then of the tenant. An entry without a schema is ignored.
  */
 export function chooseDefinition(found: unknown[]): Definition | undefined {
   const entry = found.find((candidate) => isObject(candidate) && candidate.configurationSchema !== undefined);
@@ -29,7 +29,7 @@ export function chooseDefinition(found: unknown[]): Definition | undefined {
   return { configurationSchema: entry.configurationSchema, anonymousRead: entry.anonymousRead === true };
 }
 
-/** The schemas in platform:configuration-service. */
+/** Returns the schemas in platform:configuration-service. */
 export function schemasOfDefinitions(document: unknown): CodePiece[] {
   return Object.entries(isObject(document) ? document : {}).flatMap(([key, definition]) => {
     if (!isObject(definition) || definition.configurationSchema === undefined) return [];
@@ -40,7 +40,7 @@ export function schemasOfDefinitions(document: unknown): CodePiece[] {
 
 const namePattern = '[a-zA-Z0-9-_ ]{1,50}';
 
-/** The schema of platform:configuration-service: each member is a definition. */
+/** The schema of platform:configuration-service. Each member is a definition. */
 export const definitionsSchema: JsonObject = {
   type: 'object',
   patternProperties: {

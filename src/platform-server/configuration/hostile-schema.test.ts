@@ -1,4 +1,4 @@
-// Schemas and patterns of a tenant that take too much time or memory, and documents that grow with each edit.
+// Tests schemas and patterns of a tenant that take too much time or memory, and documents that grow with each edit.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -64,7 +64,7 @@ describe('a hostile pattern', () => {
     // Edits of a document run one at a time, so the later ones may time out.
     for (const { status } of rest) expect([400, 503]).toContain(status);
     expect(writes).toBeGreaterThan(5);
-    // A pattern that ran in this process would block the event loop for much longer than a busy machine does.
+    // A pattern in the main process would block the event loop for much longer than other load on a busy machine does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 

@@ -1,5 +1,5 @@
-// Who may do what with configuration, and whose configuration a call is about. Accepts tokens for any audience: the
-// contract makes that exception for this service only.
+// Decides which callers may read or write configuration, and which tenant a call is for. Accepts tokens for any
+// audience; the contract makes this exception for this service only.
 import { bearer, role } from '../../service/auth/bearer-guards.ts';
 import type { BearerVerifier, Tenant, Tenants } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
@@ -16,9 +16,9 @@ export interface ConfigurationGuards {
   mayPatch: Guard;
   mayAdminister: Guard;
   mayList: Guard;
-  /** Stores the tenant of the call in `locals.tenant`; core configuration has none. */
+  /** Stores the tenant of the call in `locals.tenant`. Calls for core configuration have no tenant. */
   tenantOrCore: Guard;
-  /** Admits callers without a token where the definition has `anonymousRead`. */
+  /** Admits callers without a token if the definition has `anonymousRead`. */
   anonymousRead: Guard;
 }
 
@@ -68,7 +68,7 @@ function mayListNamespace(configuredRole: string, exporterRole: string, adminRol
   };
 }
 
-/** A core caller names a tenant with `tenantId`, or addresses core; the parameter is ignored for other callers. */
+/** A core caller names a tenant with `tenantId`, or addresses core. For other callers, the parameter is ignored. */
 function createTenantOrCore(tenants: Pick<Tenants, 'byId'>): Guard {
   return {
     name: 'tenantOrCore',
@@ -101,7 +101,7 @@ async function requireAnonymousRead(
 ): Promise<void> {
   const { namespace, name } = params;
   if (tenant && typeof namespace === 'string' && typeof name === 'string') {
-    // A tenant's definition opens none of core's configuration.
+    // A tenant's definition cannot make core configuration readable.
     const scope = query.core === undefined ? scopeOf(tenant) : coreScope;
     const definition = await options.definitionOf(scope, namespace, name);
     if (definition?.anonymousRead) return;

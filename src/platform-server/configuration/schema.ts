@@ -1,5 +1,5 @@
-// The schemas of requests to the configuration service, and of its responses. Unknown members are ignored, because
-// older clients send some.
+// The schemas of the configuration service's requests and responses. Unknown members are ignored, because older clients
+// send some.
 import { z } from 'zod';
 import { isObject } from '../../service/json-value.ts';
 import { cursor, jsonParameter, top } from '../page.ts';
@@ -23,7 +23,7 @@ export const activeQuery = z.object({ orLatest: flagParameter });
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 
-/** A member that is not a named criterion is a field of the configuration, with the value that it must have. */
+/** A member that is not a named criterion names a field of the configuration and the value that the field must have. */
 const criteriaSchema = z
   .object({
     nameContains: z.string().max(50).optional(),
@@ -74,7 +74,7 @@ export const postBody = z.discriminatedUnion('operation', [
     .object({
       operation: z.literal('SET-ACTIVE-REVISION'),
       revision: revisionNumber.optional(),
-      // The older name of the property.
+      // The older name of the property `revision`.
       setActiveRevision: revisionNumber.optional(),
     })
     .transform(({ operation, revision, setActiveRevision }, context) => {

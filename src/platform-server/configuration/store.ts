@@ -1,5 +1,5 @@
-// Configurations in Postgres. Writes run in the caller's transaction, which must hold the lock of the configuration's
-// row.
+// Stores configurations in Postgres. Writes run in the caller's transaction, which must hold the lock of the
+// configuration's row.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type ConfigurationKey, type Criteria, coreScope, type Revision, type Scope } from './configuration.ts';
 import { chooseDefinition, type Definition, definitionKeys, definitionsHome } from './definition.ts';
@@ -118,7 +118,10 @@ function createLists(rows: Rows) {
 
 /** Reads the latest values of core and of a tenant together, for definitions, events and notifications. */
 function createLatestReads(rows: Rows) {
-  /** Members of the latest values of a configuration: all of core in the order of `keys`, then all of the tenant. */
+  /**
+   * Returns members of the latest values of a configuration: first those of core in the order of `keys`, then those of
+   * the tenant.
+   */
   async function members(scope: Scope, home: ConfigurationHome, keys: readonly string[]): Promise<unknown[]> {
     const found = await rows<{ values: unknown[] }>(
       `SELECT ARRAY(SELECT configuration -> key FROM unnest($5::text[]) WITH ORDINALITY AS k(key, n) ORDER BY n) AS values
@@ -131,12 +134,14 @@ function createLatestReads(rows: Rows) {
   return {
     members,
 
-    /** The definition of a configuration. Core precedes the tenant; a name precedes its namespace. */
+    /**
+     * Returns the definition of a configuration. Core has precedence over the tenant, and a name over its namespace.
+     */
     async definition(scope: Scope, namespace: string, name: string): Promise<Definition | undefined> {
       return chooseDefinition(await members(scope, definitionsHome, definitionKeys(namespace, name)));
     },
 
-    /** The latest values of a configuration in core and in the tenant; undefined if there is none. */
+    /** Returns the latest values of a configuration in core and in the tenant. A missing value is undefined. */
     async latestOfBoth(scope: Scope, home: ConfigurationHome): Promise<{ core: unknown; tenant: unknown }> {
       const found = await rows<{ tenant: Scope; configuration: unknown }>(latestOfBothSql, [
         coreScope,
@@ -152,7 +157,7 @@ function createLatestReads(rows: Rows) {
 
 function createWrites(rows: Rows) {
   return {
-    /** Locks the configuration's row, and creates it if it does not exist. Only inside a transaction. */
+    /** Locks the configuration's row, and creates it if it does not exist. Requires a transaction. */
     async lockOrCreate(key: ConfigurationKey): Promise<void> {
       await rows(
         `INSERT INTO configurations (tenant, namespace, name) VALUES ($1, $2, $3)
@@ -161,7 +166,7 @@ function createWrites(rows: Rows) {
       );
     },
 
-    /** Locks the configuration's row; false if it does not exist. Only inside a transaction. */
+    /** Locks the configuration's row. Resolves to false if it does not exist. Requires a transaction. */
     async lock(key: ConfigurationKey): Promise<boolean> {
       const found = await rows(`SELECT 1 FROM configurations WHERE ${keyMatch} FOR UPDATE`, keyValues(key));
       return found.length > 0;
@@ -218,7 +223,10 @@ function toEntry(row: EntryRow): StoredEntry {
   return { name: row.name, latest, active };
 }
 
-/** SQL ` AND (…)` for the criteria, whose values it appends to `values`; empty if there are no criteria. */
+/**
+ * Returns SQL ` AND (…)` for the criteria, and appends their values to `values`. Returns an empty text without
+ * criteria.
+ */
 function criteriaSql(criteria: Criteria | undefined, values: unknown[], name: string, revision: string): string {
   if (!criteria) return '';
   const bind = (value: unknown) => `$${values.push(value)}`;

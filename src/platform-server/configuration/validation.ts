@@ -1,5 +1,5 @@
-// Validates a value against the JSON Schema (draft 7) of a definition, and inserts the schema's defaults. An unusable
-// schema accepts every value, as the contract demands. Remote schemas are never fetched. This code runs only in a
+// Validates a value against the JSON Schema (draft 7) of a definition, and inserts the schema's defaults. As the
+// contract requires, an invalid schema accepts every value. Remote schemas are never fetched. This code runs only in a
 // limited worker, because tenants write the schemas.
 import { createHash } from 'node:crypto';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
@@ -47,13 +47,14 @@ function compileIfUsable(schema: unknown): ValidateFunction | undefined {
   }
 }
 
-/** Characters of a schema's JSON text. */
+/** Maximum length of a schema's JSON text in characters. */
 const longestSchema = 1_000_000;
 const ownDialect = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
 
 /**
- * Why a schema is rejected when it is written; undefined if it is accepted. A schema in another dialect, or with a
- * reference to another document, is accepted although it is unusable, because the older platform has such schemas.
+ * Returns why a schema is rejected when it is written, or undefined if it is accepted. A schema in another dialect or
+ * with a reference to another document is accepted although it cannot be used, because the older platform has such
+ * schemas.
  */
 export function schemaFault(text: string): string | undefined {
   if (text.length > longestSchema) return `is longer than ${longestSchema} characters`;
@@ -78,7 +79,7 @@ function compile(schema: boolean | object): ValidateFunction {
   return ajv.compile(schema);
 }
 
-// Formats of the platform, in addition to those of JSON Schema.
+// Formats of the platform in addition to the formats of JSON Schema.
 const formats: Record<string, RegExp> = {
   'file-urn': /^(?:urn:[A-Za-z0-9][A-Za-z0-9-]*(?::[^\s:;]+){4}(?:;|$))*$/,
   phone: /^\+?[0-9 ().-]{7,20}$/,

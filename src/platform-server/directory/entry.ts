@@ -11,7 +11,7 @@ export interface ShownEntry extends Entry {
   urn: string;
 }
 
-/** The namespace of the platform, which has entries although it is not a tenant. */
+/** The namespace of the platform. It has entries although it is not a tenant. */
 export const platformNamespace = 'platform';
 
 export function showEntry(urnPrefix: string, { namespace, service, url }: Entry): ShownEntry {

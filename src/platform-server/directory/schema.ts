@@ -1,4 +1,4 @@
-// The schemas of requests to the directory, and of its responses.
+// The schemas of the directory's requests and responses.
 import { z } from 'zod';
 
 const element = z.string().regex(/^[A-Za-z0-9-]{1,50}$/, 'must be 1 to 50 letters, digits and hyphens');

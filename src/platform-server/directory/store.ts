@@ -1,4 +1,4 @@
-// The entries of the directory in Postgres.
+// Stores the entries of the directory in Postgres.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { type Entry, normalizeUrl } from './entry.ts';
 

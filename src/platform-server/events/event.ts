@@ -1,4 +1,4 @@
-// Events, and the schema that an event's definition sets for its payload.
+// Defines events, and finds the payload schema in the definition of an event.
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
 
@@ -18,7 +18,7 @@ export interface StoredEvent extends NewEvent {
   id: string;
 }
 
-/** The key by which a repeated event is recognised; undefined if the sender gave none. */
+/** Returns the key that identifies a repeated event, or undefined if the sender gave none. */
 export function idempotencyKey(context: Record<string, unknown>): string | undefined {
   const key = context.idempotencyKey;
   return typeof key === 'string' && key !== '' ? key : undefined;
@@ -55,8 +55,9 @@ export const eventDefinitionsSchema = {
 };
 
 /**
- * The payload schema of an event. `found` has the entries `[core, tenant]` of its namespace in platform:event-service;
- * core's entry overrides the tenant's for the whole namespace. Undefined if the event has no definition.
+ * Returns the payload schema of an event, or undefined if the event has no definition. `found` contains the entries
+ * `[core, tenant]` of its namespace in platform:event-service. Core's entry overrides the tenant's for the whole
+ * namespace.
  */
 export function payloadSchemaOf(found: unknown[], name: string): unknown {
   const entry = found.find((candidate) => candidate !== undefined && candidate !== null);
@@ -64,7 +65,7 @@ export function payloadSchemaOf(found: unknown[], name: string): unknown {
   return member(member(definitions, name), 'payloadSchema');
 }
 
-/** The payload schemas in platform:event-service. */
+/** Returns the payload schemas in platform:event-service. */
 export function schemasOfEvents(document: unknown): CodePiece[] {
   return members(document).flatMap(([namespace, entry]) =>
     members(member(entry, 'definitions')).flatMap(([name, definition]) => {

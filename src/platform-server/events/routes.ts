@@ -1,5 +1,5 @@
-// The route of the event service. 200 means that the event and its routing job are stored. A repeat with the same
-// `context.idempotencyKey` gets 200 and changes nothing.
+// The route of the event service. A 200 means that the event and its routing job are stored. A repeated event with the
+// same `context.idempotencyKey` gets 200 and changes nothing.
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Caller, Tenants } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
@@ -16,7 +16,7 @@ export interface EventRouteOptions {
   tenants: Pick<Tenants, 'byId'>;
   store: EventStore;
   clock: Clock;
-  /** Entries of a namespace in platform:event-service, core's first. */
+  /** Returns the entries of a namespace in platform:event-service, core's entry first. */
   definitions(tenant: string, namespace: string): Promise<unknown[]>;
   /** Checks a payload against a JSON Schema. */
   validate(
@@ -63,7 +63,10 @@ export function eventRoutes(options: EventRouteOptions): Route[] {
   ];
 }
 
-/** A core sender must name a tenant. Other senders send for their own tenant, and the parameter is ignored. */
+/**
+ * Returns the sender's tenant. A core sender must name the tenant. Other senders send for their own tenant, and the
+ * parameter is ignored.
+ */
 async function senderTenant(caller: Caller, named: unknown, tenants: Pick<Tenants, 'byId'>): Promise<string> {
   if (caller.tenant) return tenantKey(caller.tenant.id);
   if (named === undefined || named === null)

@@ -1,5 +1,5 @@
-// The schemas of requests to the event service, and of its response. Unknown members are ignored, because older senders
-// send some.
+// The schemas of the event service's requests and response. Unknown members are ignored, because older senders send
+// some.
 import { z } from 'zod';
 
 const name = z.string().min(1).max(50);

@@ -1,4 +1,4 @@
-// Accepted events in Postgres. An event and the job that routes it are committed together.
+// Stores accepted events in Postgres. An event and the job that routes it are committed together.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import { idempotencyKey, type NewEvent, type StoredEvent } from './event.ts';
 
@@ -54,7 +54,9 @@ export function createEventStore(database: Queryable) {
       return rowCount === 1;
     },
 
-    /** Locks an event that is not routed yet; undefined if it is. Only inside a transaction. */
+    /**
+     * Locks an event that is not routed yet. Returns undefined if the event is already routed. Requires a transaction.
+     */
     async lockUnrouted(sequence: string): Promise<StoredEvent | undefined> {
       const sql = `SELECT ${columns} FROM events WHERE sequence = $1 AND routed IS NULL FOR UPDATE`;
       return (await rowsOf(sql, [sequence]))[0];
@@ -77,7 +79,7 @@ export function createEventStore(database: Queryable) {
       await database.query('DELETE FROM event_keys WHERE accepted < $1', [limit]);
     },
 
-    /** The number of events that are not routed yet, and the time of the oldest. */
+    /** Returns the number of events that are not routed yet, and the time of the oldest. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         `SELECT count(*)::integer AS count, min(accepted) AS oldest FROM events

@@ -1,4 +1,4 @@
-// The mail with a verify code. It is sent during the request and never queued, so that no code is stored.
+// Renders the mail with a verify code. It is sent during the request and never queued, so that no code is stored.
 import type { Mail } from '../mail.ts';
 
 export function codeMail(to: { name: string; address: string }, code: string, reason: string | null | undefined): Mail {

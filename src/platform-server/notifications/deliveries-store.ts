@@ -1,5 +1,5 @@
-// Pending deliveries in Postgres: one row and one job for each event, type and subscriber. Neither holds an address or
-// the text of a notice.
+// Stores pending deliveries in Postgres: one row and one job for each combination of event, type and subscriber.
+// Neither the row nor the job contains an address or the text of a notice.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 
 export interface Delivery {
@@ -24,9 +24,10 @@ export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
 export function createDeliveryStore(database: Queryable) {
   return {
     /**
-     * Creates the deliveries of an event to the subscribers of a type, with their jobs, and returns their number. A
-     * subscription matches every event, or events that fit one of its criteria: an equal or absent correlation id, and
-     * equal context keys. A tenant with many waiting deliveries gets a lower priority than others.
+     * Creates the deliveries of an event to the subscribers of a type, with their jobs, and returns the number of
+     * deliveries. A subscription without criteria matches every event. Otherwise one of its criteria must match: its
+     * correlation id is equal or absent, and its context keys are equal. Deliveries of a tenant with many waiting
+     * deliveries get a lower priority.
      */
     async route(event: RoutedEvent, typeId: string, now: Date): Promise<number> {
       const { rowCount } = await database.query(
@@ -54,9 +55,9 @@ export function createDeliveryStore(database: Queryable) {
       return rowCount === 1;
     },
 
-    /** Deletes a completed or dropped delivery, and its event after the last delivery. Only inside a transaction. */
+    /** Deletes a completed or dropped delivery, and the event after its last delivery. Requires a transaction. */
     async finish(delivery: Delivery): Promise<void> {
-      // Of two concurrent last deliveries, the second must see that the first is deleted.
+      // If the last two deliveries finish concurrently, the second must see that the first is deleted.
       await database.query('SELECT 1 FROM events WHERE sequence = $1 FOR UPDATE', [delivery.event]);
       await database.query(`DELETE FROM deliveries WHERE ${key}`, values(delivery));
       await database.query(
@@ -81,7 +82,7 @@ export function createDeliveryStore(database: Queryable) {
       );
     },
 
-    /** The number of pending deliveries, and the time of the oldest. */
+    /** Returns the number of pending deliveries, and the time of the oldest. */
     async waiting(): Promise<{ count: number; oldest: Date | null }> {
       const { rows } = await database.query<{ count: number; oldest: Date | null }>(
         'SELECT count(*)::integer AS count, min(created) AS oldest FROM deliveries WHERE NOT quarantined',

@@ -313,7 +313,7 @@ describe('a mail server that is down', () => {
       throw Object.assign(new Error('mailbox <refused@example.org> unknown'), { responseCode: 550 });
     });
     await send(caller);
-    // The job fails a moment after its delivery is marked.
+    // The job fails shortly after its delivery is marked.
     const lastErrors = async () =>
       (
         await database.query<{ last_error: string }>(

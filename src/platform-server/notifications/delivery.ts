@@ -1,6 +1,6 @@
-// The jobs that deliver notices: one routes an event to its subscribers, one delivers a notice to one subscriber. Jobs
-// hold ids only; the address and the text are looked up when the mail is sent. A job may run twice: an event is routed
-// once, and a repeated mail has the same Message-ID.
+// The jobs that deliver notices. One job routes an event to its subscribers; another delivers a notice to one
+// subscriber. Jobs contain only ids; the address and the text are looked up when the mail is sent. A job may run twice:
+// an event is still routed only once, and a repeated mail has the same Message-ID.
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import prom from 'prom-client';
@@ -38,11 +38,11 @@ export interface DeliveryOptions {
   log: Logger;
   metrics: Metrics;
   mailer: Mailer;
-  /** Throws RenderFailure if the template is at fault. `tenant` is the event's tenant. */
+  /** Renders a notice. Throws RenderFailure if the template is invalid or too slow. `tenant` is the event's tenant. */
   render(tenant: string, template: Template, data: NoticeData): Promise<Notice>;
   eventsIn(database: Queryable): NoticeEvents;
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
-  /** The sender of the tenant's mail; undefined for the operator's sender. */
+  /** Returns the sender of the tenant's mail, or undefined to use the operator's sender. */
   senderOf(tenant: string): Promise<string | undefined>;
   tenantShown(tenant: string): Promise<{ id: string; name: string }>;
   managementUrl(): Promise<string>;
@@ -76,7 +76,7 @@ export function createDeliveryJobs(options: DeliveryOptions): DeliveryJobs {
         let count = 0;
         for (const type of typesOfEvent(await options.typesOf(event.tenant), event.namespace, event.name))
           count += await deliveries.route(event, type.id, clock());
-        // An event without subscribers is not needed any more.
+        // An event without subscribers is no longer needed.
         if (count === 0) await events.remove(sequence);
         else await events.markRouted(sequence, clock());
       }),
@@ -99,7 +99,10 @@ interface Target {
   subscriber: { id: string; addressAs: string };
 }
 
-/** The recipient and the template; undefined if the type, template, subscriber or a usable channel is missing. */
+/**
+ * Returns the recipient and the template, or undefined if the type, template, subscriber or a usable channel is
+ * missing.
+ */
 async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<Target | undefined> {
   const event = await options.eventsIn(options.pool).find(delivery.event);
   if (!event) return undefined;
@@ -115,7 +118,7 @@ async function targetOf(options: DeliveryOptions, delivery: Delivery): Promise<T
   return { event, template, address: chosen.address, subscriber };
 }
 
-/** Drops a notice whose template fails, because a retry would fail again. Every other failure is retried. */
+/** Drops a notice whose template fails, because a retry would fail too. Every other failure is retried. */
 async function sendOrDrop(options: DeliveryOptions, delivery: Delivery, target: Target): Promise<string> {
   try {
     await send(options, delivery, target);
@@ -163,7 +166,7 @@ async function send(options: DeliveryOptions, delivery: Delivery, target: Target
   }
 }
 
-/** A key that is the same for all attempts to send a notice, and different for each notice. */
+/** Returns a key that is the same for all attempts to send a notice, and different for each notice. */
 function messageKey(eventId: string, { typeId, subscriberId }: Omit<Delivery, 'event'>): string {
   return createHash('sha256')
     .update(JSON.stringify([eventId, typeId, subscriberId]))

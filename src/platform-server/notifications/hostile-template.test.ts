@@ -1,4 +1,4 @@
-// Templates that take too much time or memory are rejected, and do not affect other tenants.
+// Tests that templates which take too much time or memory are rejected and do not affect other tenants.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import fc from 'fast-check';
 import pg from 'pg';
@@ -152,7 +152,7 @@ describe('a stored template that takes too much', () => {
     await expect.poll(waiting).toBeGreaterThan(20);
     await send(platform.otherTenant, 'quick');
     await platform.mailbox.waitFor(({ to }) => to === 'quick@example.org');
-    // At a second each, most of the thirty are still pending.
+    // Each template takes a second, so most of the thirty notices are still pending.
     expect((await notices('unrendered')) - before).toBeLessThan(10);
   });
 
@@ -183,7 +183,7 @@ describe('a stored template that takes too much', () => {
       await expect.poll(done, { interval: 20 }).toBeGreaterThan(before);
     }
     delay.disable();
-    // A template that ran in this process would block the event loop for much longer than a busy machine does.
+    // A template in the main process would block the event loop for much longer than other load on a busy machine does.
     expect(delay.max / 1e6).toBeLessThan(1_500);
   });
 });

@@ -1,5 +1,5 @@
-// Notices and events that fail because of their content are quarantined after a bounded number of failures, and do not
-// delay others. The SMTP server refuses one address.
+// Tests that notices and events that fail because of their content are quarantined after a bounded number of failures
+// and do not delay others. The SMTP server refuses one address.
 import { once } from 'node:events';
 import pg from 'pg';
 import { SMTPServer } from 'smtp-server';

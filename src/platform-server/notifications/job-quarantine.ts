@@ -1,5 +1,5 @@
 // Quarantines events that cannot be routed and notices that cannot be delivered because of their own content. The job
-// ends, but its event or delivery stays, and a release creates a new job.
+// ends, but the event or delivery stays. A release creates a new job.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -20,20 +20,23 @@ import {
 import { MailError } from '../mail.ts';
 import type { Delivery } from './deliveries-store.ts';
 
-/** Failures until quarantine. With the pauses between the attempts, they take half an hour. */
+/** Number of failures before quarantine. With the pauses between the attempts, they take half an hour. */
 const limit = 8;
 /** Initial failures of a released delivery, so that its first failure quarantines it again. */
 const releasedFailures = 1_000;
 
 export interface JobQuarantine {
-  /** Runs the job. After too many failures because of its content, quarantines the item and reports success. */
+  /**
+   * Runs the job. After too many failures caused by its content, quarantines the item and resolves as if the job had
+   * succeeded.
+   */
   event(sequence: string, attempts: number, job: () => Promise<void>): Promise<void>;
   delivery(delivery: Delivery, job: () => Promise<void>): Promise<void>;
   /** Releases items that another version quarantined, and deletes entries whose item no longer exists. */
   upkeep(): Promise<void>;
 }
 
-/** Why an item may be quarantined; undefined if a later attempt may succeed. */
+/** Returns why an item may be quarantined, or undefined if a later attempt may succeed. */
 function causeOf(error: unknown): QuarantineCause | undefined {
   if (error instanceof MailError)
     return error.refused ? { reason: 'mail-refused', detail: `SMTP ${error.reply ?? ''}`.trim() } : undefined;
@@ -89,7 +92,7 @@ export function createJobQuarantine(options: { pool: pg.Pool; clock: Clock; log:
   };
 }
 
-/** Increments and returns the failures of a delivery, and marks it as quarantined at the limit. */
+/** Increments and returns the number of failures of a delivery, and marks the delivery as quarantined at the limit. */
 async function countFailure(db: Queryable, { event, typeId, subscriberId }: Delivery): Promise<number> {
   const { rows } = await db.query<{ refusals: number }>(
     `UPDATE deliveries SET refusals = refusals + 1, quarantined = refusals + 1 >= $4
@@ -123,7 +126,7 @@ DELETE FROM quarantine q
 WHERE (q.kind = 'event' AND NOT EXISTS (SELECT FROM events WHERE sequence::text = q.item AND routed IS NULL))
   OR (q.kind = 'delivery' AND NOT EXISTS (SELECT FROM deliveries WHERE ${deliveryItem} = q.item))`;
 
-/** The quarantine's store. A release creates a job for each item. */
+/** Creates the store of quarantined notices and events. A release creates a job for each item. */
 export function createNoticeQuarantine(pool: pg.Pool): QuarantineStore {
   return createQuarantineStore({
     pool: unsharedPool(pool),

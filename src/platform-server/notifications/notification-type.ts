@@ -1,5 +1,5 @@
-// Notification types: which events cause notices, and by which channels and templates. They are stored in the
-// configuration platform:notification-service. A tenant may override templates of core's types, and add its own types.
+// Notification types define which events cause notices, and their channels and templates. They are stored in the
+// configuration platform:notification-service. A tenant may override templates of core's types and add its own types.
 import { z } from 'zod';
 import { jsonPointer } from '../../service/http/problem.ts';
 import type { CodePiece } from '../written-code.ts';
@@ -27,7 +27,7 @@ const typeSchema = z.object({
   events: z.array(eventSchema).default([]),
 });
 
-/** The configuration that holds a tenant's notification types and sender. */
+/** The configuration that contains a tenant's notification types and sender. */
 export const notificationsHome = { namespace: 'platform', name: 'notification-service' };
 
 export type Template = z.output<typeof templateSchema>;
@@ -36,7 +36,7 @@ export type NotificationType = z.output<typeof typeSchema>;
 /** Keys of the tenant's document that are not types. */
 const notTypes = /^(email|contact)/;
 
-/** The types of core and a tenant, by id. Invalid entries are ignored. */
+/** Returns the types of core and a tenant, by id. Invalid entries are ignored. */
 export function notificationTypes(documents: { core: unknown; tenant: unknown }): Map<string, NotificationType> {
   const types = readTypes(documents.core);
   for (const [id, own] of readTypes(documents.tenant)) {
@@ -64,7 +64,7 @@ function overrideTemplates(core: NotificationType, own: NotificationType): Notif
   return { ...core, events };
 }
 
-/** The types that cover an event. The notification service's own events cause no notices. */
+/** Returns the types that cover an event. The notification service's own events cause no notices. */
 export function typesOfEvent(
   types: Map<string, NotificationType>,
   namespace: string,
@@ -82,7 +82,7 @@ export function templatesOf(
   return type.events.find((event) => event.namespace === namespace && event.name === name)?.templates;
 }
 
-/** The code in platform:notification-service: each part of a template is a piece. */
+/** Returns the code in platform:notification-service. Each part of a template is a piece. */
 export function templatesIn(document: unknown): CodePiece[] {
   return [...readTypes(document)].flatMap(([id, type]) =>
     type.events.flatMap((event, index) =>
@@ -96,7 +96,7 @@ export function templatesIn(document: unknown): CodePiece[] {
   );
 }
 
-/** The sender that a tenant has chosen for its mail. */
+/** Returns the sender that a tenant has chosen for its mail. */
 export function senderOf(tenantDocument: unknown): string | undefined {
   const parsed = z.object({ email: z.object({ fromEmail: z.email() }) }).safeParse(tenantDocument);
   return parsed.data?.email.fromEmail;
@@ -109,7 +109,7 @@ export const notificationTypesSchema = {
     contact: { type: ['object', 'null'] },
     email: { type: ['object', 'null'], properties: { fromEmail: { type: ['string', 'null'] } } },
   },
-  // A limit, because each event and each delivery reads all types.
+  // Limited, because each event and each delivery reads all types.
   maxProperties: 200,
   patternProperties: {
     '^(?!email|contact)': {

@@ -1,5 +1,5 @@
-// Who may use the notification service. The contract demands 401 for a refused create, subscribe or unsubscribe, and 403
-// for everything else.
+// Decides which callers may use the notification service. The contract requires 401 for a refused create, subscribe or
+// unsubscribe, and 403 for every other refusal.
 import { role } from '../../service/auth/bearer-guards.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -7,13 +7,13 @@ import { callerOf } from '../../service/http/request-context.ts';
 
 const [app, admin] = ['subscription-app', 'subscription-admin'];
 
-/** Reads and operations on one subscriber. */
+/** For reads of and operations on one subscriber. */
 export const mayUseSubscribers: Guard = role(app, admin);
 
-/** Lists, and reading one subscription. */
+/** For lists, and for reading one subscription. */
 export const mayListSubscriptions: Guard = role(admin);
 
-/** Creating, subscribing, unsubscribing. */
+/** For creating a subscriber, subscribing and unsubscribing. */
 export const maySubscribe: Guard = {
   name: `roleOr401(${app}, ${admin})`,
   check(_request, response) {

@@ -3,7 +3,10 @@
 
 export type RenderFailureReason = 'template' | 'time' | 'memory';
 
-/** `reason`: the template is invalid, or exceeded the limit of time or memory. The message quotes no data. */
+/**
+ * `reason`: the template is invalid, or exceeded the limit of time or memory. The message contains no data of the
+ * notice.
+ */
 export class RenderFailure extends Error {
   readonly reason: RenderFailureReason;
 

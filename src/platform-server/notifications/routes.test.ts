@@ -59,7 +59,7 @@ async function subscribe(changes: Record<string, unknown> = {}): Promise<Subscri
 beforeAll(async () => {
   logged = captureLog();
   platform = await startTestPlatform({ log: logged.log, clock: () => now });
-  // Tokens are signed and verified by the same clock.
+  // Signs tokens with the clock that verifies them.
   const claims = () => ({ iat: Math.floor(now.getTime() / 1000), exp: Math.floor(now.getTime() / 1000) + 36_000 });
   app = await roleToken(platform.access, role('subscription-app'), { claims: claims() });
   admin = await roleToken(platform.access, role('subscription-admin'), { claims: claims() });
@@ -300,7 +300,7 @@ describe('subscribers', () => {
   });
 });
 
-/** The whole database as text, including jobs. */
+/** Returns the whole database as text, including jobs. */
 async function everythingStored(): Promise<string> {
   const { rows: tables } = await database.query<{ name: string }>(
     `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,

@@ -31,7 +31,7 @@ export interface SubscriptionRouteOptions {
   subscribers: SubscriberStore;
   subscriptions: SubscriptionStore;
   subscribing: Subscribing;
-  /** The notification types of a tenant, by id. */
+  /** Returns the notification types of a tenant, by id. */
   typesOf(tenant: string): Promise<Map<string, NotificationType>>;
 }
 
@@ -45,7 +45,7 @@ export const notificationRefusals: Record<number, Answer> = {
 const types = '/subscription/v1/types';
 const one = `${types}/:typeId/subscriptions/:subscriberId`;
 
-/** What each route below needs: the options, and how a subscription is shown. */
+/** The dependencies of each route below: the options, and functions that look up a type and show a subscription. */
 interface SubscriptionHandling extends SubscriptionRouteOptions {
   typeOf(key: string, typeId: string): Promise<NotificationType>;
   show(of: Tenant, subscription: Subscription): Promise<unknown>;

@@ -1,5 +1,5 @@
-// The schemas of requests to the notification service, and of its responses. Unknown members are ignored, because older
-// clients send some.
+// The schemas of the notification service's requests and responses. Unknown members are ignored, because older clients
+// send some.
 import { z } from 'zod';
 import { cursor, jsonParameter, top } from '../page.ts';
 import type { Criterion } from './subscription.ts';

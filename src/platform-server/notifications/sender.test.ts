@@ -1,4 +1,4 @@
-// The sender of a tenant's mail, which an administrator of the tenant configures over HTTP.
+// Tests the sender of a tenant's mail, which an administrator of the tenant configures over HTTP.
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, roleToken, startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';

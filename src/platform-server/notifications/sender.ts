@@ -1,13 +1,13 @@
 // Decides which sender address a tenant may use: one in the operator's domain, or in a domain that the operator lists
-// for the tenant. Rejects any other when it is written. If an older configuration has one, the operator's sender is
-// used.
+// for the tenant. Any other address is rejected when it is written. If an older configuration contains such an address,
+// mail uses the operator's sender.
 import type { FieldError } from '../../service/http/problem.ts';
 import { senderOf } from './notification-type.ts';
 
 export interface SenderPolicy {
-  /** The sender of the tenant's mail; undefined for the operator's sender. */
+  /** Returns the sender of the tenant's mail, or undefined to use the operator's sender. */
   senderOf(tenant: string, document: unknown): Promise<string | undefined>;
-  /** Why the sender in a tenant's document is rejected. An unchanged sender is not checked. */
+  /** Returns why the sender in a tenant's document is rejected. An unchanged sender is not checked. */
   refuse(tenant: string, document: unknown, before: unknown): Promise<FieldError | undefined>;
 }
 

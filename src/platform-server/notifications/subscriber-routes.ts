@@ -1,5 +1,5 @@
-// Routes of the notification service for one subscriber: read, remove, send a code, check a code. Codes go by mail. Other
-// channels are refused with 400, because there is no provider for text messages here.
+// Routes of the notification service for one subscriber: read, remove, send a code, check a code. Codes are sent by
+// mail. Other channels are refused with 400, because this server has no provider for text messages.
 import type { Tenant } from '../../service/auth/identity.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -33,7 +33,7 @@ export interface SubscriberRouteOptions {
     check(at: CodeAddress, code: string): Promise<boolean | undefined>;
   };
   sendMail(mail: Mail): Promise<void>;
-  /** The sender that the tenant has chosen. */
+  /** Returns the sender that the tenant has chosen. */
   senderOf(tenant: string): Promise<string | undefined>;
 }
 

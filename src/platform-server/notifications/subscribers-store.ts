@@ -1,5 +1,5 @@
-// Subscribers and their addresses in Postgres. The deletion of a subscriber deletes everything that holds its
-// addresses.
+// Stores subscribers and their addresses in Postgres. Deleting a subscriber deletes every row that contains an address
+// of the subscriber.
 import { randomBytes } from 'node:crypto';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Channel, Subscriber } from './subscription.ts';
@@ -20,9 +20,9 @@ export function createSubscriberStore(database: Queryable) {
     },
 
     /**
-     * Returns the id of the user's subscriber, and creates it with these addresses if it does not exist. Without a
-     * user, creates a subscriber each time. Requires a transaction, so that no subscriber is left without its
-     * addresses.
+     * Returns the id of the user's subscriber. Creates the subscriber with these addresses if it does not exist.
+     * Without a user id, creates a new subscriber each time. Requires a transaction, so that no subscriber is stored
+     * without addresses.
      */
     async findOrCreate(
       tenant: string,
@@ -48,7 +48,7 @@ export function createSubscriberStore(database: Queryable) {
         'SELECT id FROM subscribers WHERE tenant = $1 AND user_id = $2 FOR UPDATE',
         [tenant, subscriber.userId],
       );
-      // Deleted between the two statements. The error code makes the caller retry the transaction.
+      // A concurrent request deleted the subscriber between the two statements. The error code makes the caller retry.
       if (!rows[0]) throw Object.assign(new Error('a concurrent request removed the subscriber'), { code: '40001' });
       return rows[0].id;
     },

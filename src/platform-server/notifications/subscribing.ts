@@ -1,5 +1,5 @@
-// Subscribes and unsubscribes, each in one transaction. A repeated request changes nothing: it finds the subscriber of
-// the user, and does not add the same criteria again. Clients can therefore retry after a lost response.
+// Subscribes and unsubscribes, each in one transaction. A repeated request changes nothing: it finds the user's
+// existing subscriber and does not add equal criteria again. Clients can therefore retry after a lost response.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
@@ -13,7 +13,7 @@ export type Subscribing = ReturnType<typeof createSubscribing>;
 
 export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock }) {
   return {
-    /** Subscribes the subscriber of `id` or `userId`, or else a new one. Returns the subscriber's id. */
+    /** Subscribes the subscriber with this `id` or `userId`, or else a new one. Returns the subscriber's id. */
     subscribe(tenant: string, typeId: string, request: NewSubscriber): Promise<string> {
       return withTransaction(pool, async (transaction) => {
         const subscribers = createSubscriberStore(transaction);
@@ -26,7 +26,7 @@ export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock
       });
     },
 
-    /** Adds a criterion, or replaces all criteria by an array. Throws 404 for an unknown subscriber. */
+    /** Adds one criterion; an array replaces all criteria. Throws 404 for an unknown subscriber. */
     addOrReplace(
       tenant: string,
       typeId: string,
@@ -44,7 +44,7 @@ export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock
       });
     },
 
-    /** Removes criteria that match the same events. Without criteria, the subscription is removed too. */
+    /** Removes criteria that match the same events. If none is left, the subscription is removed too. */
     removeCriterion(tenant: string, typeId: string, subscriberId: string, criterion: Criterion): Promise<boolean> {
       if (isEmpty(criterion)) throw refused('The criteria must have a correlationId or a context.');
       return withTransaction(pool, async (transaction) => {
@@ -61,7 +61,7 @@ export function createSubscribing({ pool, clock }: { pool: pg.Pool; clock: Clock
       });
     },
 
-    /** Deletes a subscriber with its addresses; false if it does not exist. */
+    /** Deletes a subscriber with its addresses. Resolves to false if the subscriber does not exist. */
     removeSubscriber(tenant: string, subscriberId: string): Promise<boolean> {
       return withTransaction(pool, (transaction) => createSubscriberStore(transaction).remove(tenant, subscriberId));
     },

@@ -1,4 +1,5 @@
-// Subscribers, their subscriptions, and the criteria by which a subscription matches events. Pure functions.
+// Defines subscribers, their subscriptions, and the criteria by which a subscription matches events. Pure functions
+// only.
 import { isDeepStrictEqual } from 'node:util';
 
 export interface Channel {
@@ -31,12 +32,12 @@ export function isEmpty(criterion: Criterion | null | undefined): boolean {
   return !criterion || (criterion.correlationId === undefined && Object.keys(criterion.context ?? {}).length === 0);
 }
 
-/** Whether two criteria match the same events. Descriptions do not matter. */
+/** True if two criteria match the same events. Descriptions are not compared. */
 export function isSameMatch(one: Criterion, other: Criterion): boolean {
   return one.correlationId === other.correlationId && isDeepStrictEqual(one.context ?? {}, other.context ?? {});
 }
 
-/** Email addresses are stored and compared in lower case. */
+/** Returns email addresses in lower case, because they are stored and compared in lower case. */
 export function normalizeAddress(channel: string, address: string): string {
   return channel === 'email' ? address.toLowerCase() : address;
 }

@@ -1,4 +1,4 @@
-// Subscriptions and their criteria in Postgres.
+// Stores subscriptions and their criteria in Postgres.
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Criterion, Subscription } from './subscription.ts';
 
@@ -48,7 +48,7 @@ function createReads(database: Queryable) {
 
 function createWrites(database: Queryable) {
   return {
-    /** Creates the subscription, or locks the existing one. Only inside a transaction. */
+    /** Creates the subscription, or locks the existing one. Requires a transaction. */
     async lockOrCreate(
       tenant: string,
       typeId: string,

@@ -1,5 +1,5 @@
-// Renders notices from Handlebars templates, which tenants may write. A template can read its data only: no prototypes,
-// no partials, no console. This code runs only in a limited worker.
+// Renders notices from Handlebars templates, which tenants may write. A template can read only its data: it has no
+// access to prototypes, partials or the console. This code runs only in a limited worker.
 import Handlebars from 'handlebars';
 import { LRUCache } from 'lru-cache';
 import type { Template } from './notification-type.ts';
@@ -50,16 +50,16 @@ export function createNoticeRenderer(): RenderNotice {
   };
 }
 
-/** Characters of a template, and of the rendered text of each of its parts. */
+/** Maximum length in characters of a template, and of the rendered text of each part. */
 const longestTemplate = 65_536;
 const longestText = 524_288;
-/** Nested blocks that may repeat; each level multiplies the rendering time. */
+/** Maximum depth of nested blocks that may repeat. Each level multiplies the rendering time. */
 const deepestNesting = 4;
 
-/** A fault of a template. The message quotes no data. */
+/** An error in a template. The message contains no data of the notice. */
 class TemplateFault extends Error {}
 
-/** Why a template is rejected when it is written; undefined if it is accepted. */
+/** Returns why a template is rejected when it is written, or undefined if it is accepted. */
 export function templateFault(source: string): string | undefined {
   if (source.length > longestTemplate) return `is longer than ${longestTemplate} characters`;
   try {
@@ -70,7 +70,10 @@ export function templateFault(source: string): string | undefined {
   }
 }
 
-/** Why a template failed. Keeps only messages that quote the template, because those of helpers may quote data. */
+/**
+ * Returns why a template failed. Only messages that quote the template are returned, because messages of helpers may
+ * quote data.
+ */
 export function faultOf(error: unknown): string {
   if (error instanceof TemplateFault) return error.message;
   const [message = ''] = error instanceof Error ? error.message.split('\n') : [];
@@ -82,7 +85,7 @@ export function faultOf(error: unknown): string {
     : 'fails when it renders';
 }
 
-/** Nesting depth of blocks that repeat over a list, which are all except if, unless and with. */
+/** Returns the nesting depth of blocks that may repeat: all blocks except if, unless and with. */
 function nestingOf(program: hbs.AST.Program): number {
   let depth = 0;
   let deepest = 0;
@@ -136,8 +139,8 @@ function tidy(text: string): string {
 }
 
 /**
- * `{{formatDate event.payload.deleteOn}}`, with `locale` (en-CA), `timeZone` (UTC), `dateStyle` (long) and `timeStyle`
- * (short; "none" omits the time). An invalid date renders as an empty text.
+ * Formats a date, as in `{{formatDate event.payload.deleteOn}}`. Options are `locale` (en-CA), `timeZone` (UTC),
+ * `dateStyle` (long) and `timeStyle` (short; "none" omits the time). An invalid date renders as an empty text.
  */
 function formatDate(value: unknown, options: Handlebars.HelperOptions): string {
   const date = typeof value === 'string' || typeof value === 'number' ? new Date(value) : value;

@@ -1,4 +1,5 @@
-// Who may see which tenants: core sees all, a tenant's users their own. A caller without a token must name the tenant.
+// Decides which tenants a caller may see. Core callers see all tenants; a tenant's users see only their own. A caller
+// without a token must name the tenant.
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Guard } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -14,7 +15,7 @@ export const nameOrRealm: Guard = {
   },
 };
 
-/** The id of the only tenant that the caller may see, undefined if it may see all. */
+/** Returns the id of the only tenant that the caller may see, or undefined if the caller may see all. */
 export function onlyVisibleTenant(caller: Caller | undefined): string | undefined {
   return caller?.tenant && tenantKey(caller.tenant.id);
 }

@@ -1,4 +1,4 @@
-// Routes of the tenant service: list, and one tenant by id. There are no writes.
+// Routes of the tenant service: the list of tenants, and one tenant by id. No route writes.
 import { ifBearer } from '../../service/auth/bearer-guards.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';

@@ -1,4 +1,4 @@
-// The schemas of requests to the tenant service, and of its responses.
+// The schemas of the tenant service's requests and responses.
 import { z } from 'zod';
 import { tenantIdPattern } from '../tenant-key.ts';
 

@@ -1,4 +1,4 @@
-// Tenants in Postgres, and their lookup for the identity rules.
+// Stores tenants in Postgres, and looks tenants up for the verification of tokens.
 import type { Tenants } from '../../service/auth/identity.ts';
 import type { Queryable } from '../../service/postgres/postgres.ts';
 import type { Urns } from '../../service/urn.ts';
@@ -6,7 +6,7 @@ import { namesFor, type StoredTenant, toIdentity } from './tenant.ts';
 
 export interface TenantFilter {
   id?: string | undefined;
-  /** The whole name, case-insensitive. */
+  /** The whole name; matched case-insensitively. */
   name?: string | undefined;
   realm?: string | undefined;
   adminEmail?: string | undefined;
@@ -37,7 +37,7 @@ export function createTenantStore(database: Queryable) {
       return rows[0];
     },
 
-    /** In lower case. */
+    /** Returns the tenant's mail domains in lower case. */
     async mailDomains(id: string): Promise<string[]> {
       const sql = 'SELECT mail_domains AS domains FROM tenants WHERE id = $1';
       return (await database.query<{ domains: string[] }>(sql, [id])).rows[0]?.domains ?? [];

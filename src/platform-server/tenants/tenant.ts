@@ -1,5 +1,5 @@
-// Tenants: how they are stored, shown and looked up by name. They come from the seed; no request creates or changes
-// one.
+// Tenants: how they are stored, shown and looked up by name. They come from the seed; no request creates or changes a
+// tenant.
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Urns } from '../../service/urn.ts';
 
@@ -36,7 +36,7 @@ export function toIdentity(urns: Urns, tenant: StoredTenant): Tenant {
   return { id: urns.tenant(tenant.id), name: tenant.name, realm: tenant.realm };
 }
 
-/** The stored names that match a name: case-insensitive, and with hyphens also read as spaces. */
+/** Returns the stored names that match a name case-insensitively. Hyphens also match spaces. */
 export function namesFor(name: string): string[] {
   return [name.toLowerCase(), name.toLowerCase().replaceAll('-', ' ')];
 }

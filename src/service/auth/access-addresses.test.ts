@@ -1,4 +1,4 @@
-// The access service has two addresses: the one that tokens and browsers see, and the one that calls go to.
+// Tests the two addresses of the identity provider: the public one in tokens and browsers, and the one for requests.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
 import { type KeyServer, signToken, startKeyServer } from '../../../test/support/key-server.ts';

@@ -1,4 +1,5 @@
-// The guards of routes: bearer, roles, and the tenant of a call, over real HTTP with tokens of a real key server.
+// Tests the guards of routes (bearer, role, tenant) over real HTTP, with tokens signed by the keys of a real key
+// server.
 import type { JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';

@@ -11,17 +11,17 @@ export interface IdentityProviderConfig {
 
 export interface IdentityProviderOptions {
   config: IdentityProviderConfig;
-  /** Absent for a process without a service account. Throws WrongSetting for rejected credentials. */
+  /** Undefined for a process without a service account. `authenticate` throws WrongSetting for rejected credentials. */
   account?: { authenticate(): Promise<void> } | undefined;
   log: Logger;
   metrics: Metrics;
   pace?: Partial<StartupPace> | undefined;
 }
 
-/** Milliseconds for the discovery document. */
+/** Timeout of the request for the discovery document, in milliseconds. */
 const longestWait = 10_000;
 const discoverySchema = z.looseObject({ issuer: z.string() });
-/** TLS that cannot work with these settings. An expired certificate is no such error, because it will be renewed. */
+/** Codes of TLS errors that a wrong setting causes. An expired certificate is not one: it will be renewed. */
 const untrusted = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|ERR_SSL_)/;
 
 export function checkIdentityProvider(options: IdentityProviderOptions): StartupCheck {
@@ -59,7 +59,7 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
     return { status: response.status, text: await response.text() };
   } catch (error) {
     const code = codeOf(error);
-    // EAI_AGAIN, in contrast, is an outage of the name server.
+    // Only ENOTFOUND proves that the setting is wrong. EAI_AGAIN means that the name server is down.
     if (code === 'ENOTFOUND')
       throw new WrongSetting('the host of ACCESS_SERVICE_URL does not exist; check it', { code });
     if (untrusted.test(code))
@@ -70,7 +70,7 @@ async function fetchDiscovery(realm: string): Promise<{ status: number; text: st
   }
 }
 
-/** `fetch` wraps the error of the network. */
+/** Returns the code of the network error, which `fetch` wraps as its cause. */
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';

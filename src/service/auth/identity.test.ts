@@ -1,4 +1,4 @@
-// Who counts as a caller: tokens signed with keys that a real HTTP server publishes.
+// Tests which tokens are accepted. They are signed with keys that a real HTTP server publishes.
 import { createHmac } from 'node:crypto';
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';

@@ -1,5 +1,5 @@
-// Verifies bearer access tokens of the identity provider (with Keycloak's claims) from the realms of known tenants and from
-// core. Any doubt about a token is a 401.
+// Verifies bearer access tokens of the identity provider (with Keycloak's claims) from the realms of known tenants and
+// from the core realm. A token that fails any check is rejected with 401.
 import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
@@ -11,7 +11,7 @@ import type { Metrics } from '../operations/metrics.ts';
 import { createSigningKeys, isTokenFault } from './signing-keys.ts';
 
 export interface Tenant {
-  /** URN */
+  /** The tenant's URN. */
   id: string;
   name: string;
   realm: string;
@@ -38,15 +38,18 @@ export interface Caller {
   isCore: boolean;
   /** Absent for core callers. */
   tenant?: Tenant;
-  /** Realm roles unqualified, client roles as `<client>:<role>`; those of the verifying service's own client also unqualified. */
+  /**
+   * Realm roles unqualified, client roles as `<client>:<role>`. Roles of the verifying service's own client have both
+   * forms.
+   */
   roles: ReadonlySet<string>;
 }
 
 export interface BearerVerifier {
   /**
-   * Verifies an `Authorization` header. `audiences`: one of these must be in `aud`, `'any'` skips the check.
-   * Throws Problem `unauthenticated`, or `unavailable` if the realm's keys cannot be fetched. Returns the caller of a
-   * cached token without a promise, which would cost more than the lookup.
+   * Verifies an `Authorization` header. One of `audiences` must be in the claim `aud`; `'any'` skips this check. Throws
+   * Problem `unauthenticated`, or `unavailable` if the realm's keys cannot be fetched. For a cached token it returns
+   * the caller without a promise, because a promise would cost more than the lookup.
    */
   verify(authorization: string | undefined, audiences: readonly string[] | 'any'): Caller | Promise<Caller>;
 }
@@ -72,10 +75,10 @@ interface VerifiedToken {
 }
 
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-/** Allowed difference of clocks in seconds. */
+/** Tolerated clock skew in seconds. */
 const leeway = 5;
 const coreRealm = 'core';
-// Names of realms as the contract has them: no character with a meaning in a URL, and no dot segment.
+// Realm names that the contract allows. They contain no character with a meaning in a URL and are not a dot segment.
 const realmPattern = /^(?!\.+$)[\w.-]{1,50}$/;
 const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
@@ -92,7 +95,7 @@ const claimsSchema = z.object({
   resource_access: z.record(z.string(), rolesSchema).optional(),
 });
 
-/** A verified token is remembered by its SHA-256 until it expires; at most 10,000 of them. */
+/** Caches up to 10,000 verified tokens, by SHA-256 digest and until they expire. */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
   const issuerBase = `${options.accessPublicUrl}/realms/`;
@@ -161,15 +164,16 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
 }
 
 /**
- * The realm signs more than access tokens. Keycloak says in the claim `typ` what a token is for; elsewhere the header
- * does (RFC 9068 section 2.1, RFC 8725 section 3.11). An ID token also gives itself away by `at_hash`.
+ * Rejects the other tokens that the realm signs. Keycloak states the kind of a token in the claim `typ`; other
+ * providers state it in the header (RFC 9068 section 2.1, RFC 8725 section 3.11). An ID token is also recognised by its
+ * claim `at_hash`.
  */
 function isAccessToken(headerType: string | undefined, claimedType: string | undefined): boolean {
   const headerFits = ['jwt', 'at+jwt', 'application/at+jwt'].includes(headerType?.toLowerCase() ?? 'jwt');
   return headerFits && !['ID', 'Refresh', 'Offline', 'Logout'].includes(claimedType ?? 'Bearer');
 }
 
-/** The token of an Authorization header (RFC 6750 section 2.1). Throws 401 if there is none. */
+/** Returns the token of an Authorization header (RFC 6750 section 2.1). Throws 401 if the header has none. */
 function bearerToken(authorization = ''): string {
   // The scheme is case-insensitive (RFC 9110 section 11.1).
   const token = authorization.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : '';
@@ -177,7 +181,7 @@ function bearerToken(authorization = ''): string {
   return token;
 }
 
-/** Only finds the realm whose keys must have signed the token. */
+/** Returns the issuer without verification, only to find the realm whose keys must have signed the token. */
 function unverifiedIssuer(token: string): string {
   try {
     const { iss }: { iss?: unknown } = jose.decodeJwt(token);

@@ -1,8 +1,8 @@
-// Clients of the token handler in the configuration service. The token handler reads them, and the reconciler writes those of
-// core.
+// Rules for clients of the token handler in the configuration service. The token handler reads the clients, and the
+// reconciler writes the core clients.
 import type { Urns } from '../urn.ts';
 
-/** Namespace and name of the configuration of clients, in core and in each tenant. */
+/** Namespace and name of the configuration document that lists clients. Core and each tenant have one. */
 export const clientsNamespace = 'platform';
 export const clientsName = 'token-handler';
 
@@ -36,7 +36,7 @@ const urnElement = '[A-Za-z0-9-]{1,50}';
 const servicePattern = new RegExp(`^${urnElement}$`);
 const upstreamPattern = new RegExp(`^:${urnElement}:${urnElement}(?::${urnElement})?$`);
 
-/** The URN of a service or an API; undefined for any other text or prefix. */
+/** Returns the URN of a service or an API. Returns undefined for any other text or prefix. */
 export function upstreamUrn(text: string, prefix: string): string | undefined {
   if (servicePattern.test(text)) return `${prefix}:platform:${text}`;
   return text.startsWith(prefix) && upstreamPattern.test(text.slice(prefix.length)) ? text : undefined;

@@ -1,4 +1,4 @@
-// The rules of redirect URIs.
+// Tests the validation of redirect URIs.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { redirectUriProblem, rootsOf } from './redirect-uri.ts';

@@ -10,8 +10,9 @@ const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)[^\\\s\p{Cc}]*$/iu;
 
 /**
- * Why a redirect URI is invalid; undefined if it is valid: absolute (RFC 6749 section 3.1.2), http or https, without fragment
- * or credentials; http only for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3), unless allowed.
+ * Returns why a redirect URI is invalid, or undefined if it is valid. A valid URI is absolute (RFC 6749 section 3.1.2),
+ * has the scheme http or https, and has no fragment or credentials. Unless `allowInsecure` is set, http is allowed only
+ * for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
  */
 export function redirectUriProblem(text: string, { allowInsecure }: RedirectUriRules): string | undefined {
   const [, authority] = absolutePattern.exec(text) ?? [];
@@ -24,7 +25,7 @@ export function redirectUriProblem(text: string, { allowInsecure }: RedirectUriR
   return undefined;
 }
 
-/** The roots of the hosts of redirect URIs, to which a logout at the identity provider may return. */
+/** Returns the root URLs of the redirect URIs' hosts. After a logout, the identity provider may redirect to them. */
 export function rootsOf(redirectUris: readonly string[]): string[] {
   return [...new Set(redirectUris.map((uri) => `${new URL(uri).origin}/`))];
 }

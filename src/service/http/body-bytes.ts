@@ -1,5 +1,5 @@
-// Reads and decompresses a request's body. It never holds more than the limit, whether the length is declared, the body is
-// chunked or it expands when it is decompressed.
+// Reads and decompresses the body of a request. It never holds more than the limit, also if the body is chunked or
+// grows when it is decompressed.
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -7,8 +7,8 @@ import { Problem } from './problem.ts';
 import type { ProblemSlug } from './problem-types.ts';
 
 /**
- * The whole body, at most `limit` bytes before and after decompression. Node discards the rest of a refused body, so that
- * the client can read the response. Throws Problems 400, 413 and 415.
+ * Reads the whole body: at most `limit` bytes before and after decompression. Node discards the rest of a rejected
+ * body, so that the client can read the response. Throws Problems 400, 413 and 415.
  */
 export async function readBodyBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   const decompress = decompressorOf(request.headers['content-encoding']);
@@ -76,7 +76,7 @@ function tooLarge(limit: number): Problem {
   return bodyProblem('body-too-large', `is larger than ${limit} bytes`);
 }
 
-/** A problem of the body as a whole, with the empty pointer (RFC 6901 section 5). */
+/** Returns a problem of the body as a whole. Its pointer is empty (RFC 6901 section 5). */
 export function bodyProblem(
   slug: ProblemSlug,
   detail: string,

@@ -1,4 +1,4 @@
-// Whom an address counts as, and which proxies are trusted to name one.
+// Tests how client addresses are normalised, and which proxies may state one.
 import { isIP } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,13 +1,13 @@
-// Normalises the address of a client as a socket or a proxy writes it: without port, brackets and zone, and IPv4 where it is
-// mapped into IPv6.
+// Normalises the address of a client as a socket or a proxy states it: removes port, brackets and zone, and turns an
+// IPv4-mapped IPv6 address into IPv4.
 import { isIP } from 'node:net';
 
 /** `[IPv6]`, `[IPv6]:port` or `IPv4:port`. */
 const withBracketsOrPort = /^(?:\[([^\]]*)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/;
 
 /**
- * The address alone, without port, brackets and zone; IPv4 where it is mapped into IPv6 (RFC 4291 section 2.5.5.2).
- * Undefined if the text is not an address.
+ * Returns the address without port, brackets and zone, as IPv4 if it is mapped into IPv6 (RFC 4291 section 2.5.5.2).
+ * Returns undefined if the text is not an address.
  */
 export function addressOf(written: string): string | undefined {
   if (isIP(written) === 4) return written;
@@ -20,7 +20,10 @@ export function addressOf(written: string): string | undefined {
   return isMapped ? [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.') : address;
 }
 
-/** An IPv4 address, or the /64 of an IPv6 address, which one household has; `unknown` for any other text. */
+/**
+ * Returns an IPv4 address, or the /64 network of an IPv6 address, because one household has a /64. Returns `unknown`
+ * for any other text.
+ */
 export function networkOf(written: string): string {
   const address = addressOf(written);
   if (address === undefined) return 'unknown';
@@ -29,14 +32,14 @@ export function networkOf(written: string): string {
   return `${prefix.map((group) => group.toString(16)).join(':')}::/64`;
 }
 
-/** The eight groups of a valid IPv6 address without a zone. */
+/** Returns the eight groups of a valid IPv6 address without a zone. */
 function groupsOf(address: string): number[] {
   const [before = [], after] = address.split('::').map((part) => part.split(':').flatMap(numbersOf));
   if (!after) return before;
   return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after];
 }
 
-/** A dotted IPv4 address stands for two groups. */
+/** Parses one group of an IPv6 address. A dotted IPv4 address fills two groups. */
 function numbersOf(group: string): number[] {
   if (group === '') return [];
   if (!group.includes('.')) return [Number.parseInt(group, 16)];

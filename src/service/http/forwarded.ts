@@ -5,7 +5,7 @@ import { addressOf } from './client-address.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export interface Forwarded {
-  /** Of the client, without port; `unknown` if a trusted proxy wrote something else. */
+  /** The client's address without port; `unknown` if a trusted proxy wrote something that is not an address. */
   address: string;
   host: string | undefined;
   protocol: string;
@@ -26,7 +26,7 @@ export function createForwarded(proxies: TrustedProxies): (request: IncomingMess
   };
 }
 
-/** The first address from the right of X-Forwarded-For that is not a trusted proxy's. */
+/** Returns the rightmost address of X-Forwarded-For that does not belong to a trusted proxy. */
 function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): string {
   let address = socket.remoteAddress ?? '';
   const list = headers['x-forwarded-for'];
@@ -39,7 +39,7 @@ function clientAddress({ headers, socket }: IncomingMessage, trust: Trust): stri
   return address;
 }
 
-/** The first value of a header, if the nearest proxy is trusted. */
+/** Returns the first value of a header, or undefined if the nearest proxy is not trusted. */
 function fromProxy({ headers, socket }: IncomingMessage, name: string, trust: Trust): string | undefined {
   const value = headers[name];
   if (value === undefined || !trust(socket.remoteAddress ?? '', 0)) return undefined;

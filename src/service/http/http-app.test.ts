@@ -1,4 +1,4 @@
-// What every app does with a request, over real HTTP.
+// Tests what every app does with a request, over real HTTP.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';

@@ -17,28 +17,28 @@ import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
 
-/** Throws a Problem to reject a request. It may store what it learnt in `response.locals`. */
+/** Throws a Problem to reject a request. A guard may store its findings in `response.locals`. */
 export interface Guard {
   name: string;
-  /** Credentials with which a caller passes; `none` admits calls without one. See `isGuarded`. */
+  /** Credentials that this guard accepts; `none` admits calls without credentials. See `isGuarded`. */
   admits?: readonly Credential[];
   check(request: Request, response: Response): void | Promise<void>;
 }
 
-/** A guard that needs nothing of Express, so that a listener beside the app can run it too. */
+/** A guard that does not use Express, so that a plain listener can run it too. */
 export interface PlainGuard extends Guard {
   check(request: IncomingMessage, response: HttpResponse): void | Promise<void>;
 }
 
-/** A guard that decides without waiting. Its type excludes a promise, which nobody would await. */
+/** A guard that decides synchronously. The type excludes a promise, which callers would not await. */
 export interface SyncGuard extends PlainGuard {
   check(request: IncomingMessage, response: HttpResponse): undefined;
 }
 
-/** Declares that everybody may call a route. */
+/** Declares that anyone may call a route. */
 export const anonymous: Guard = { name: 'anonymous', admits: ['none'], check: () => undefined };
 
-/** Whether a route has a guard that admits callers. */
+/** True if the route has a guard that admits callers. */
 export function isGuarded(item: { guards: readonly Guard[] }): boolean {
   return item.guards.some(({ admits = [] }) => admits.length > 0);
 }
@@ -57,12 +57,12 @@ export interface RouteInput<P extends Schema, Q extends Schema, B extends Schema
   params: Output<P>;
   query: Output<Q>;
   body: Output<B>;
-  /** The JSON text of a member of the body, as it was sent. */
+  /** Returns the JSON text of a member of the body, as it was sent. */
   bodyText: JsonBody['textOf'];
 }
 
 export interface RouteDefinition<P extends Schema, Q extends Schema, B extends Schema> {
-  /** `all` is for routes of a listener beside the app. */
+  /** `all` is for routes that a plain listener serves. */
   method: 'get' | 'post' | 'put' | 'patch' | 'delete' | 'all';
   /** In the syntax of Express: `/form/v1/forms/:formId`. */
   path: string;
@@ -84,13 +84,13 @@ type ErasedDefinition = RouteDefinition<Schema, Schema, Schema>;
 
 /** A route with its input types erased, made by `route` or `documentedRoute`. */
 export type Route = Omit<ErasedDefinition, 'handle'> & {
-  /** Absent if a listener beside the app serves the route. */
+  /** Absent if a plain listener serves the route. */
   handle?: ErasedDefinition['handle'];
 };
 
 /**
- * Declares a route. A request passes the guards in order; then the body is read; then params, query and body are validated
- * together, so that one 400 lists every invalid field; then `handle` runs.
+ * Declares a route. The guards check a request in order before its body is read. Then params, query and body are
+ * validated together, so that one 400 lists every invalid field. `handle` runs last.
  */
 export function route<P extends Schema = undefined, Q extends Schema = undefined, B extends Schema = undefined>(
   definition: RouteDefinition<P, Q, B>,
@@ -98,7 +98,7 @@ export function route<P extends Schema = undefined, Q extends Schema = undefined
   return definition as unknown as Route;
 }
 
-/** Declares a route that a listener beside the app serves (`plain-listener.ts`); the listener runs the guards. */
+/** Declares a route that a plain listener serves (`plain-listener.ts`). The listener runs the guards. */
 export function documentedRoute(definition: Omit<Route, 'handle'>): Route {
   return definition;
 }
@@ -125,7 +125,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.set('trust proxy', createTrust(options.trustedProxies));
   const begin = beginRequest(options);
   const allow = allowOrigins(options.corsOrigins);
-  // One layer, not two: the router's way through a layer costs as much as these functions.
+  // One layer for all of these functions, because the router's overhead for a layer is as large as their cost.
   app.use((request, response, next) => {
     setPendingHeaders(begin(request, response));
     checkFraming(request);
@@ -136,7 +136,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
     bodyLimit < options.bodyLimit ? createJsonBodyReader(bodyLimit) : readBody;
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
-  // One layer: `app.all` would make one for each of the 35 methods that Node knows.
+  // `route.all` adds one layer; `app.all` would add one for each of the 35 methods that Node knows.
   for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
   app.use(() => {
     throw new Problem('not-found', 'No resource has this path.');
@@ -156,7 +156,7 @@ const exposedHeaders = [
   'X-Request-Id',
 ];
 
-// Never with credentials: pages of other origins must add a bearer token themselves.
+// Never allows credentials: pages of other origins must add a bearer token themselves.
 function allowOrigins(origins: string[]): RequestHandler {
   if (origins.length === 0) return (_request, _response, next) => next();
   const anyOrigin = origins.includes('*');
@@ -181,7 +181,7 @@ function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
     response.locals.route = item.path;
     for (const guard of item.guards) await guard.check(request, response);
     const body = item.body ? await readBody(request) : noBody;
-    // Not awaited: that would keep the parsed body in memory while the handler waits for the database.
+    // Do not await the handler: the parsed body would stay in memory while the handler waits for the database.
     return item.handle?.(validate(item, request, body), request, response);
   };
 }
@@ -189,7 +189,7 @@ function serveRoute(item: Route, readBody: JsonBodyReader): RequestHandler {
 const messages = { error: issueMessage };
 
 function validate(item: Route, request: Request, body: JsonBody): RouteInput<Schema, Schema, Schema> {
-  // Postgres cannot store NUL. The body reader rejects it in bodies.
+  // Postgres cannot store NUL. In bodies, the body reader rejects it.
   if (request.url.includes('%00')) throw invalidRequest([{ pointer: '', detail: 'the URL contains a NUL character' }]);
   const params = item.params?.safeParse(request.params, messages);
   const query = item.query?.safeParse(queryOf(request), messages);

@@ -1,4 +1,4 @@
-// What a client reads about a value that it sent.
+// Tests the messages that describe an invalid value to a client.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { issueMessage } from './issue-message.ts';

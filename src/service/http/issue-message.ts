@@ -13,7 +13,10 @@ const kinds: Record<string, string> = {
 
 const units: Record<string, string> = { string: 'characters', array: 'items' };
 
-/** For the option `error` of zod. Undefined keeps zod's message; a message of the schema takes precedence. */
+/**
+ * Returns the message for zod's option `error`. Undefined keeps zod's message. A message of the schema takes
+ * precedence.
+ */
 export function issueMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':

@@ -1,4 +1,5 @@
-// What a JSON body may be, over real HTTP: everything else is a 400, 413 or 415 with a pointer, never a 500.
+// Tests which JSON bodies are accepted, over real HTTP. Every other body gets 400, 413 or 415 with a pointer, never a
+// 500.
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,26 +1,29 @@
-// Reads a request's JSON body. Unlike JSON.parse it rejects text that is not UTF-8, NUL and lone surrogates (Postgres cannot
-// store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep nesting, repeated names in an object
-// (section 2.3), and names that reach a prototype. It judges the bytes that are stored, not the parsed value.
+// Reads the JSON body of a request. Unlike JSON.parse it rejects text that is not UTF-8, NUL and lone surrogates
+// (Postgres cannot store them), numbers that a double cannot hold exactly (RFC 7493 section 2.2), deep nesting,
+// repeated names in an object (section 2.3), and names that reach a prototype. It checks the bytes that are stored, not
+// the parsed value.
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { bodyProblem, readBodyBytes } from './body-bytes.ts';
 import { inspectJson } from './json-parser.ts';
 import { invalidRequest, Problem } from './problem.ts';
 
-/** Deeper than any form, and far below the depth that exhausts a stack here or in Postgres. */
+/** Deeper than any form needs, and far below the depth that exhausts a stack here or in Postgres. */
 export const maxDepth = 100;
 
 export interface JsonBody {
   /** Undefined if the request has no body. */
   value: unknown;
-  /** The text of a member of the outermost object as it was sent; undefined if there is none. */
+  /**
+   * Returns the text of a member of the outermost object as it was sent, or undefined if the object has no such member.
+   */
   textOf(name: string): string | undefined;
 }
 
 /** Throws Problems with status 400, 413 or 415. */
 export type JsonBodyReader = (request: Request) => Promise<JsonBody>;
 
-/** `limit` is in bytes and holds after decompression as well. */
+/** `limit` is in bytes, and applies before and after decompression. */
 export function createJsonBodyReader(limit: number): JsonBodyReader {
   return async (request) => {
     if (!hasBody(request)) return noBody;
@@ -32,7 +35,7 @@ export function createJsonBodyReader(limit: number): JsonBodyReader {
 
 export const noBody: JsonBody = { value: undefined, textOf: () => undefined };
 
-// RFC 9112 section 6: a request with a body has a length or a transfer coding.
+// RFC 9112 section 6: a request with a body has a Content-Length or a Transfer-Encoding header.
 function hasBody(request: Request): boolean {
   const length = request.headers['content-length'];
   return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
@@ -57,7 +60,7 @@ function parseJsonBytes(bytes: Buffer): JsonBody {
   if (outline.depth > maxDepth) throw bodyProblem('invalid-request', `is nested deeper than ${maxDepth} levels`);
   const text = bytes.toString('utf8');
   const value = parse(text, outline);
-  // Slices of the text, unlike those of the bytes, need no copy.
+  // Slicing the text needs no copy; slicing the bytes does.
   const isAscii = text.length === bytes.length;
   const slice: Slice = (start, end) => (isAscii ? text.slice(start, end) : bytes.toString('utf8', start, end));
   return { value, textOf: (name) => memberText(slice, outline.members, name) };
@@ -69,7 +72,7 @@ function parse(text: string, { isPlain, names }: Outline): unknown {
     const value: unknown = JSON.parse(text);
     if (countNames(value) === names) return value;
   } catch (error) {
-    // Without the cause, because the parser's message quotes the text.
+    // Omits the cause, because the parser's message quotes the text.
     throw error instanceof Problem ? error : bodyProblem('malformed-json', 'is not well-formed JSON');
   }
   throw repeatedName();
@@ -86,7 +89,7 @@ function repeatedName(): Problem {
   return bodyProblem('invalid-request', 'repeats a name in an object');
 }
 
-/** Text by offsets in bytes. */
+/** Returns the text between two offsets in bytes. */
 type Slice = (start: number, end?: number) => string;
 
 function memberText(slice: Slice, members: Member[], name: string): string | undefined {
@@ -102,14 +105,14 @@ function memberText(slice: Slice, members: Member[], name: string): string | und
 
 interface Outline {
   depth: number;
-  /** Number of colons outside strings, which is that of all members if the text is well-formed. */
+  /** Number of colons outside strings. In well-formed text it equals the number of members of all objects. */
   names: number;
   /**
-   * Whether JSON.parse is enough: no name with an escape, no \\u, no number that a double may round, no name that reaches a
-   * prototype.
+   * True if JSON.parse is sufficient: the text has no name with an escape, no \\u, no number that a double may round,
+   * and no name that reaches a prototype.
    */
   isPlain: boolean;
-  /** Of the outermost object. */
+  /** Members of the outermost object. */
   members: Member[];
 }
 
@@ -130,12 +133,12 @@ const zero = 0x30;
 const nine = 0x39;
 const letterE = 0x65;
 const letterU = 0x75;
-/** The bit that makes an ASCII letter lower case. */
+/** The bit that turns an upper-case ASCII letter into a lower-case one. */
 const lowerCase = 0x20;
 /** A double holds integers of fewer digits exactly (2 ** 53 has sixteen). */
 const manyDigits = 16;
 
-/** One pass over the bytes. The result means nothing for text that is not JSON. */
+/** Scans the bytes once. The result is meaningless for text that is not JSON. */
 function outlineOf(bytes: Buffer): Outline {
   let level = 0;
   let depth = 0;
@@ -176,7 +179,7 @@ function outlineOf(bytes: Buffer): Outline {
 
 const [protoBegin, constructorBegin] = ['__pr', 'cons'].map((text) => Buffer.from(text).readUInt32LE());
 
-/** Whether a string begins like a name that reaches a prototype. */
+/** True if a string begins like a name that reaches a prototype. */
 function beginsName(bytes: Buffer, start: number): boolean {
   const first = bytes[start];
   if ((first !== 0x5f && first !== 0x63) || start + 4 > bytes.length) return false;

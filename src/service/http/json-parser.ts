@@ -10,9 +10,14 @@ export function parseJson(text: string): unknown {
 
 export interface InspectedJson {
   value: unknown;
-  /** Values that Postgres cannot store or a double would round, and names that reach a prototype; in the order of the text. */
+  /**
+   * Values that Postgres cannot store or that a double would round, and names that reach a prototype, in document
+   * order.
+   */
   errors: FieldError[];
-  /** RFC 7493 section 2.3: names in an object are unique. The value holds the last member of that name. */
+  /**
+   * True if an object repeats a name, which RFC 7493 section 2.3 forbids. The value keeps the last member of that name.
+   */
   repeatsName: boolean;
 }
 
@@ -134,7 +139,7 @@ class JsonParser {
       end += 1;
     }
     this.#at = end + 1;
-    // A string alone is not a name, so JSON.parse reads it correctly.
+    // JSON.parse reads a single string correctly; the bug affects only names.
     return isEscaped ? (JSON.parse(text.slice(start, this.#at)) as string) : text.slice(start + 1, end);
   }
 
@@ -175,7 +180,7 @@ function malformed(): SyntaxError {
   return new SyntaxError('the text is not JSON');
 }
 
-// Postgres cannot store these.
+// Returns why Postgres cannot store the text, or undefined if it can.
 function unstorable(text: string): string | undefined {
   if (text.includes('\0')) return 'contains a NUL character';
   return text.isWellFormed() ? undefined : 'contains a lone surrogate';

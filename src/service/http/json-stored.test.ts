@@ -1,5 +1,5 @@
-// Fuzzed bodies against a real Postgres: what the reader accepts is stored byte for byte and reads back as what was
-// validated, whatever was parsed before. FUZZED_BODIES sets how many, FUZZ_SEED repeats a run.
+// Fuzzes bodies against a real Postgres. Text that the reader accepts is stored byte for byte and reads back as the
+// validated value, whatever was parsed before. FUZZED_BODIES sets the number of bodies; FUZZ_SEED repeats a run.
 import { Readable } from 'node:stream';
 import type { Request } from 'express';
 import type pg from 'pg';
@@ -29,7 +29,7 @@ async function read(bytes: Buffer): Promise<JsonBody | Problem> {
   });
 }
 
-/** The same for values that differ only in the order of names and in the sign of zero. */
+/** Returns the same text for values that differ only in the order of names and in the sign of zero. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -73,7 +73,7 @@ describe('JSON bodies', () => {
     expect(rows).toHaveLength(accepted.length);
   }
 
-  /** Postgres must agree that these are no JSON, or cannot be stored. */
+  /** Expects that Postgres also rejects these texts. */
   async function compareRefused(texts: string[], type: 'json' | 'jsonb'): Promise<void> {
     const { rows } = await pool.query<{ text: string }>(
       `SELECT text FROM unnest($1::text[]) AS text WHERE pg_input_is_valid(text, '${type}')`,
@@ -113,7 +113,7 @@ describe('JSON bodies', () => {
       await compareRefused(refused.json, 'json');
       await compareRefused(refused.jsonb, 'jsonb');
     }
-    // Neither of the two is the exception.
+    // Both outcomes must be common: between a quarter and three quarters of the bodies are accepted.
     expect([acceptedInAll > bodies / 4, acceptedInAll < (bodies * 3) / 4], label).toEqual([true, true]);
   });
 });

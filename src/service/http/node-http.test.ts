@@ -1,4 +1,4 @@
-// What the processes load before they can be ready, each in a process of its own.
+// Tests which modules the processes load before they are ready, each in a separate process.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

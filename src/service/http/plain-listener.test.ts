@@ -1,4 +1,4 @@
-// Requests that a listener serves beside Express.
+// Tests requests that a listener serves without Express.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';

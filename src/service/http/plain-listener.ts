@@ -1,12 +1,12 @@
-// A request listener beside Express, for requests whose path and body must not be parsed. It gives them what every other
-// request gets: an id, the standard headers, framing checks, a log line, a duration in the histogram, and problem details.
+// A request listener that runs without Express, for requests whose path and body must not be parsed. These requests
+// also get an id, the standard headers, framing checks, a log line, a duration in the histogram, and problem details.
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { createProblemSender } from './problem-handler.ts';
 import { beginRequest, type HttpResponse, type RequestRecorders } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
 
 export interface PlainHandler {
-  /** The pattern of the request's route, for its log line and its duration. */
+  /** Returns the pattern of the request's route, for the log line and the histogram. */
   routeOf(request: IncomingMessage): string;
   /** Sends the head with `writeHead` (request-context.ts). May reject with a Problem, which becomes the response. */
   serve(request: IncomingMessage, response: HttpResponse): Promise<void>;

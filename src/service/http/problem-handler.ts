@@ -10,19 +10,19 @@ import { type HttpResponse, setPendingHeaders } from './request-context.ts';
 
 export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
 
-/** The request's log line carries the cause of a 5xx. */
+/** Logs the cause of a 5xx in the log line of the request. */
 export function createProblemSender(metrics: Metrics): SendProblem {
   return (error, request, response) => {
     const problem = toProblem(error, metrics);
     if (problem.status >= 500) response.locals.failure = error;
-    // A response that has begun cannot become a problem. Cut it, so that the client does not take it for complete. Express'
-    // own handler would do the same, and print the error past our log.
+    // A response that has begun cannot become a problem. Closing the connection shows the client that the response is
+    // incomplete. Express' own handler would do the same, but print the error to standard error instead of the log.
     if (response.headersSent) response.destroy();
     else writeProblem(problem, request, response);
   };
 }
 
-/** The last handler of an Express app. */
+/** Returns the error handler to register last in an Express app. */
 export function problemHandler(metrics: Metrics): ErrorRequestHandler {
   const send = createProblemSender(metrics);
   // Express recognises an error handler by its four parameters.
@@ -42,7 +42,7 @@ function writeProblem(problem: Problem, request: IncomingMessage, response: Http
   response.end(body);
 }
 
-/** The path of a request line in origin form or absolute form (RFC 9112 section 3.2). */
+/** Returns the path of a request target in origin form or absolute form (RFC 9112 section 3.2). */
 function pathOf(url = ''): string {
   return /^(?:[a-z][a-z\d+.-]*:\/\/[^/?#]*)?([^?#]*)/i.exec(url)?.[1] ?? '';
 }
@@ -54,7 +54,7 @@ function toProblem(error: unknown, metrics: Metrics): Problem {
     if (fromDatabase.status === 503) metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'request' });
     return fromDatabase;
   }
-  // Thrown by Express' router for a path that is not percent-encoded UTF-8.
+  // Express' router throws URIError for a path that is not percent-encoded UTF-8.
   if (error instanceof URIError)
     return invalidRequest([{ pointer: '/params', detail: 'is not percent-encoded UTF-8' }]);
   const status = (error as { status?: unknown } | undefined)?.status;

@@ -3,7 +3,7 @@
 
 export interface ProblemType {
   status: number;
-  /** RFC 9457 section 3.1.3: the same for every occurrence. */
+  /** The same for every occurrence of the problem (RFC 9457 section 3.1.3). */
   title: string;
   /** What happened. Code is written between backticks. */
   meaning: string;
@@ -11,7 +11,7 @@ export interface ProblemType {
   action: string;
 }
 
-/** Slug to problem type, in the order of the statuses. */
+/** Problem types by slug, in the order of their statuses. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,
@@ -212,7 +212,7 @@ export const problemTypes = {
 
 export type ProblemSlug = keyof typeof problemTypes;
 
-/** The problem type with this slug; undefined if there is none. */
+/** Returns the problem type with this slug, or undefined if no type has it. */
 export function findProblemType(slug: string): ProblemType | undefined {
   return Object.hasOwn(problemTypes, slug) ? problemTypes[slug as ProblemSlug] : undefined;
 }

@@ -1,4 +1,5 @@
-// The error that carries a problem type to the client, and the body that it becomes (RFC 9457). Causes go only to the log.
+// Defines the error that carries a problem type to the client, and the response body for it (RFC 9457). Causes are only
+// logged.
 import type { z } from 'zod';
 import { type ProblemSlug, problemTypes, problemUrn } from './problem-types.ts';
 
@@ -16,7 +17,9 @@ export interface ProblemOptions {
   cause?: unknown;
 }
 
-/** A failure that the client learns about. `detail` is sent to the client: it must contain no secret and no address. */
+/**
+ * A failure that is reported to the client. `detail` is sent to the client: it must contain no secret and no address.
+ */
 export class Problem extends Error {
   readonly slug: ProblemSlug;
   readonly status: number;
@@ -38,7 +41,7 @@ export class Problem extends Error {
   }
 }
 
-/** The body of a problem: RFC 9457 plus `errorMessage` for clients of the older platform. */
+/** Returns the body of a problem: the members of RFC 9457, and `errorMessage` for clients of the older platform. */
 export function problemBody(problem: Problem, instance: string): Record<string, unknown> {
   return {
     type: problemUrn(problem.slug),

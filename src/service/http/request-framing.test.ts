@@ -1,4 +1,4 @@
-// Requests that Node's parser lets through and HTTP/1.1 does not allow, at an app of any process.
+// Tests requests that Node's parser accepts although HTTP/1.1 forbids them.
 import type { RequestListener } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';

@@ -1,5 +1,5 @@
-// Rejects requests that HTTP/1.1 forbids and Node's parser accepts. Two servers could disagree about the host or the length
-// of such a request.
+// Rejects requests that HTTP/1.1 forbids but Node's parser accepts. Two servers could disagree about the host or the
+// length of such a request.
 import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.ts';
 
@@ -15,7 +15,7 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
   if (method === 'CONNECT')
     throw new Problem('method-not-allowed', 'This service does not support CONNECT.', { headers: { Allow: allowed } });
   const { host } = headers;
-  // Node itself rejects a request of HTTP/1.1 without a Host header.
+  // Node itself rejects an HTTP/1.1 request without a Host header.
   if (host !== undefined && (!hostForm.test(host) || hasTwoHosts(rawHeaders)))
     throw new Problem('invalid-request', 'The request needs exactly one Host header with a valid host.');
   // RFC 9112 section 6.1: such a message has faulty framing.
@@ -23,7 +23,7 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
     throw new Problem('invalid-request', 'A request of HTTP/1.0 cannot have a transfer coding.');
 }
 
-/** Node keeps the first of several Host headers; RFC 9112 section 3.2 requires a 400. */
+/** Needed because Node keeps the first of several Host headers. RFC 9112 section 3.2 requires a 400. */
 function hasTwoHosts(rawHeaders: readonly string[]): boolean {
   let isSecond = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -1,4 +1,4 @@
-// Bodies that do not come to an end, over real connections.
+// Tests bodies that never end, over real connections.
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const patience = { arrival: 300, rest: 150 };
 
-/** Sends the head of a request, and then a byte every 20 ms; answers the socket. */
+/** Sends the head of a request, then one byte every 20 ms. Returns the socket. */
 async function dribble(path: string, app: RequestListener): Promise<Socket> {
   server = createServer(app);
   server.requestTimeout = 0;

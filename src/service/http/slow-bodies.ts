@@ -1,12 +1,12 @@
-// Limits the time in which a body must arrive, for a server without Node's own limit because it proxies bodies of any size.
-// Bodies of proxied requests have no limit here.
+// Limits the time in which a body must arrive. It is for a server that disables Node's own limit because it proxies
+// bodies of any size. Bodies of proxied requests are not limited here.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
-/** Milliseconds */
+/** Timeouts in milliseconds. */
 export interface Patience {
-  /** For the whole body of a request that is not proxied. */
+  /** Time for the whole body of a request that is not proxied. */
   arrival: number;
-  /** For the rest of a body after the response. */
+  /** Time for the rest of a body after the response was sent. */
   rest: number;
 }
 

@@ -19,8 +19,8 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
 }
 
 /**
- * Whether a proxy is trusted, by its address and its distance in hops. A port in the address, as Azure's proxies write it, is
- * ignored.
+ * Returns a function that decides whether a proxy is trusted, by its address and its distance in hops. A port in the
+ * address, as Azure's proxies add it, is ignored.
  */
 export function createTrust(proxies: TrustedProxies): (written: string, hop: number) => boolean {
   if (typeof proxies === 'number') return (_written, hop) => hop < proxies;

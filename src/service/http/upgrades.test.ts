@@ -1,4 +1,4 @@
-// Handshakes that go through the app, and connections that outlive it.
+// Tests WebSocket handshakes that pass through the app, and the end of upgraded connections when the process stops.
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -12,7 +12,10 @@ import { upgradeOf } from './upgrades.ts';
 let running: RunningService;
 let log: CapturedLog;
 
-/** `/socket` switches and echoes, `/refuse` answers; only `/socket` and `/refuse` may upgrade. */
+/**
+ * Serves three routes: `/socket` switches the protocol and echoes, `/refuse` sends a response. Only these two may
+ * upgrade.
+ */
 beforeEach(async () => {
   log = captureLog();
   const answers = { 200: { description: 'Fine' } };

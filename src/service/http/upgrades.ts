@@ -1,5 +1,6 @@
-// Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like any request, with guards, log line and problems; the
-// route takes the connection from here. `Upgrade` to any other protocol is ignored (RFC 9110 section 7.8).
+// Passes WebSocket handshakes (RFC 6455 section 4.2) through the app like any request, with guards, log line and
+// problems. The route then takes over the connection. `Upgrade` to any other protocol is ignored (RFC 9110 section
+// 7.8).
 import type { IncomingMessage, RequestListener, ServerResponse as Response, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -13,7 +14,7 @@ export interface Upgrade {
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
-/** Undefined for a request without an upgrade. */
+/** Returns undefined for a request without an upgrade. */
 export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
   return upgrades.get(request);
 }
@@ -23,7 +24,7 @@ export function isWebSocketHandshake({ method, httpVersion, headers }: IncomingM
   return method === 'GET' && httpVersion === '1.1' && headers.upgrade?.toLowerCase() === 'websocket' && !hasBody;
 }
 
-/** Passes handshakes to `app`. The connection closes with any response but a switch of protocols. */
+/** Passes handshakes to `app`. Any response other than 101 closes the connection. */
 export function serveUpgrades(server: Server, app: RequestListener): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const connection = socket as Socket;
@@ -33,7 +34,7 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
   });
 }
 
-/** Passes CONNECT to `app`, which rejects it. Node alone closes the connection without a response. */
+/** Passes CONNECT to `app`, which rejects it. Without this, Node closes the connection without a response. */
 export function serveConnects(server: Server, app: RequestListener): void {
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
     // CONNECT has an authority in place of a path (RFC 9112 section 3.2.3), which Express does not route.
@@ -42,9 +43,9 @@ export function serveConnects(server: Server, app: RequestListener): void {
   });
 }
 
-/** A response on a connection that Node no longer manages; the connection closes after it. */
+/** Creates a response on a connection that Node no longer manages. The connection closes after the response. */
 function responseOver(connection: Socket, request: IncomingMessage): Response {
-  // Errors are handled as a close.
+  // An error is followed by a close, which needs no other handling.
   connection.on('error', () => undefined);
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;

@@ -15,7 +15,7 @@ function queueOf(options: Partial<FairQueueOptions> = {}) {
   });
 }
 
-/** Bytes, without garbage, of which other tests may leave much. */
+/** Returns the heap size in bytes after a collection, because other tests may leave much garbage. */
 function usedHeap(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
@@ -24,7 +24,7 @@ function usedHeap(): number {
 
 const claim = (tenant: string, member = 'someone') => ({ tenant, member });
 
-/** The order in which claims get the one slot of a queue, each giving it back at once. */
+/** Returns the order in which claims get the only slot of a queue. Each claim releases the slot immediately. */
 async function orderOf(claims: [string, string][]): Promise<string[]> {
   const queue = queueOf({ slots: { total: 1, perTenant: 1, perMember: 1 } });
   const first = await queue.take(claim('holder'));

@@ -1,18 +1,21 @@
-// Shares the slots of a limited resource (connections, workers) of this process between tenants and their members. No one
-// holds more than a share; free slots go round-robin to waiting tenants, and within a tenant to its members. Queues are
-// bounded, and a claim that waits too long is refused.
+// Shares the slots of a limited resource (connections, workers) of this process between tenants and their members. No
+// tenant or member can hold more than its share. Free slots go round-robin to waiting tenants, and within a tenant to
+// its members. Queues are bounded, and a claim that waits too long is refused.
 import { Problem } from '../http/problem.ts';
 
-/** Who needs a slot. A member shares the slots of its tenant with other members: a person, a form, a register. */
+/**
+ * Names the tenant and the member that need a slot. A member, such as a person, a form or a register, shares the slots
+ * of its tenant with other members.
+ */
 export interface Claim {
   tenant: string;
   member: string;
 }
 
 export interface FairQueueOptions {
-  /** Slots in all, and how many of them one tenant and one member may hold at the same time. */
+  /** Number of slots: in total, and the most that one tenant and one member may hold at the same time. */
   slots: { total: number; perTenant: number; perMember: number };
-  /** Claims that may wait: in all, of one tenant and of one member. 0 refuses a claim without waiting. */
+  /** Most claims that may wait: in total, for one tenant and for one member. 0 refuses a claim without waiting. */
   waiting: { total: number; perTenant: number; perMember: number };
   /** Longest wait in milliseconds. */
   waitMs: number;
@@ -27,7 +30,7 @@ export interface FairQueueOptions {
 /** `full`: the queue is full. `late`: no slot was free within `waitMs`. */
 export type RefusalReason = 'full' | 'late';
 
-/** Gives the slot back. Further calls do nothing. */
+/** Releases the slot. Further calls do nothing. */
 export type ReleaseSlot = () => void;
 
 interface Waiting {
@@ -35,7 +38,7 @@ interface Waiting {
   grant(release: ReleaseSlot): void;
 }
 
-/** Waiting claims by tenant, then by member. A served key moves to the end of its map. */
+/** Waiting claims by tenant, then by member. A tenant or member that was served moves to the end of its map. */
 type WaitingClaims = Map<string, Map<string, Set<Waiting>>>;
 
 export function createFairQueue(options: FairQueueOptions): FairQueue {
@@ -60,7 +63,7 @@ export class FairQueue {
     return this.#waiting.total;
   }
 
-  /** A slot that is free now and within the shares of the claim, else undefined. Never waits. */
+  /** Returns a slot if one is free and within the shares of the claim, else undefined. Never waits. */
   tryTake(claim: Claim): ReleaseSlot | undefined {
     return this.#running.isBelow(claim, this.#options.slots) ? this.#start(claim) : undefined;
   }
@@ -112,7 +115,7 @@ export class FairQueue {
     };
   }
 
-  /** One released slot can serve one waiting claim. */
+  /** Grants one slot, because a released slot can serve only one waiting claim. */
   #grantNext(): void {
     for (const [tenant, members] of this.#claims)
       for (const [member, queue] of members) {
@@ -156,10 +159,10 @@ interface TenantCounts {
   members: Map<string, number>;
 }
 
-/** Entries of tenants and members without a slot that are kept, so that a busy service need not create them again. */
+/** Number of entries kept for tenants and members without a slot, so that a busy service need not create them again. */
 const idleKeys = 1_000;
 
-/** Counts in all, by tenant and by member. */
+/** Counts in total, by tenant and by member. */
 class Counts {
   total = 0;
   readonly #tenants = new Map<string, TenantCounts>();
@@ -187,7 +190,7 @@ class Counts {
     if (ofMember === 0) this.#noteIdle();
   }
 
-  /** Counts how often a member became idle, which is an upper bound of the idle members. */
+  /** Counts how often a member became idle. This is an upper bound on the number of idle members. */
   #noteIdle(): void {
     this.#idle += 1;
     if (this.#idle < idleKeys) return;

@@ -1,4 +1,5 @@
-// Limits by client address: exact among replicas, honest in their headers, and in memory while Redis is away.
+// Tests limits by client address: exact across replicas, correct in their headers, and kept in memory while Redis is
+// down.
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -14,7 +15,7 @@ let server: TestRedis;
 const opened: Redis[] = [];
 let apps: ListeningApp[] = [];
 let serial = 0;
-/** 15 s into a minute. */
+/** Starts 15 s after the beginning of a minute. */
 let now = new Date('2026-08-20T17:00:15.000Z');
 const metrics = createMetrics();
 beforeAll(async () => {

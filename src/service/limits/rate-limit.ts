@@ -1,5 +1,6 @@
-// The rate limiter of all processes, in two kinds: `exact` asks Redis before each decision; `local` decides in this process
-// and exchanges counts with other processes once a second. While there is no Redis, each process counts alone.
+// Creates the rate limiters of all processes. An `exact` limiter queries Redis before each decision. A `local` one
+// decides in this process and exchanges counts with other processes once a second. While Redis is down, each process
+// counts alone.
 import type { Clock } from '../clock.ts';
 import { networkOf } from '../http/client-address.ts';
 import type { PlainGuard, SyncGuard } from '../http/http-app.ts';
@@ -16,7 +17,7 @@ export interface RateLimit {
   name: string;
   /** Requests in a window. */
   most: number;
-  /** Milliseconds. Windows of all processes begin and end together. */
+  /** Milliseconds. The windows of all processes begin and end at the same time. */
   window: number;
 }
 
@@ -37,9 +38,12 @@ export interface LocalRateLimiter extends RateLimiter {
 }
 
 export interface RateLimits {
-  /** Counts each request of every process before the next decision. */
+  /** Creates a limiter that includes the requests of all processes in each decision. */
   exact(limit: RateLimit): RateLimiter;
-  /** No request waits for a store; together, processes may exceed the limit by the requests of one second. */
+  /**
+   * Creates a limiter that never waits for Redis. Together, processes may exceed the limit by the requests of one
+   * second.
+   */
   local(limit: RateLimit): LocalRateLimiter;
   close(): void;
 }
@@ -58,7 +62,7 @@ const exchangeInterval = 1_000;
 export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptions): RateLimits {
   const shared: SharedCounts[] = [];
   const exchange = async () => {
-    // The connection has logged the reason.
+    // Logged at debug level, because the connection has logged the reason.
     await Promise.all(shared.map((counts) => counts.exchange())).catch((error: unknown) =>
       log.debug({ err: error }, 'exchange of request counts failed'),
     );
@@ -84,7 +88,7 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
       const { index, secondsLeft } = windowAt(now, limit.window);
       const counted = counts.at(index, key);
       const used = counted.own + counted.total + 1;
-      // Refused requests do not count: the key is over its limit anyway.
+      // Refused requests are not counted, because the key has already reached its limit.
       if (used <= limit.most) {
         counted.own += 1;
         exchanged?.changed(index, key, counted);
@@ -115,14 +119,14 @@ export function createRateLimits({ redis, clock, log, metrics }: RateLimitsOptio
   };
 }
 
-/** A window lasts at least a second, because headers state seconds. */
+/** Makes a window last at least a second, because headers state seconds. */
 function withSeconds(limit: RateLimit): RateLimit {
   return { ...limit, window: Math.max(1_000, limit.window) };
 }
 
 /**
- * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. The response has the
- * headers of draft-ietf-httpapi-ratelimit-headers-07; with several limits, those of the last one.
+ * Counts a request for the key that `keyOf` returns. Throws Problem `too-many-requests` over the limit. Sets the
+ * response headers of draft-ietf-httpapi-ratelimit-headers-07; if a route has several limits, the last one sets them.
  */
 export function rateLimit(limiter: LocalRateLimiter, keyOf: KeyOf): SyncGuard;
 export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard;
@@ -148,7 +152,7 @@ export function rateLimit(limiter: RateLimiter, keyOf: KeyOf): PlainGuard {
 
 type KeyOf = (response: HttpResponse) => string;
 
-/** A limit by client address; IPv6 addresses count by network. */
+/** Limits requests by client address. IPv6 addresses count by network. */
 export function addressLimit(limiter: LocalRateLimiter): SyncGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard;
 export function addressLimit(limiter: RateLimiter): PlainGuard {

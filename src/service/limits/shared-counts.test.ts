@@ -1,4 +1,4 @@
-// How processes share the counts of a local rate limit, on a real Redis.
+// Tests how processes share the counts of a local rate limit, on a real Redis.
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureLog } from '../../../test/support/captured-log.ts';
@@ -7,7 +7,7 @@ import { createMetrics } from '../operations/metrics.ts';
 import { createRedis } from '../redis/redis.ts';
 import { createRateLimits } from './rate-limit.ts';
 
-// They wait more than they compute.
+// Concurrent, because these tests wait more than they compute.
 describe.concurrent('a local rate limit among replicas', () => {
   let redis: TestRedis;
   beforeAll(async () => {
@@ -24,7 +24,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     return {
       session: limits.local({ name: 'session', most: 100, window }),
       address: limits.local({ name: 'address', most: 100, window }),
-      /** Resolves when it has the replies to what it has sent so far: they come in order. */
+      /** Resolves when all commands sent so far have replies, because Redis replies in order. */
       settled: () => connection.commands.get('any'),
       close() {
         limits.close();
@@ -36,7 +36,7 @@ describe.concurrent('a local rate limit among replicas', () => {
   const count = ({ session }: Replica, key: string, times: number) =>
     Array.from({ length: times }, () => session.count(key)).filter(({ isAllowed }) => isAllowed).length;
 
-  /** What all replicas have told of a session. */
+  /** Returns the count of a session that all replicas have sent to Redis. */
   const told = async (key: string, { command } = redis) => {
     const [name = ''] = (await command('KEYS', `limit:*:session:*:${key}`)) as string[];
     return Number(await command('GET', name));
@@ -53,7 +53,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     expect(count(one, 'a', 60)).toBe(60);
     expect(count(other, 'a', 30)).toBe(30);
     await untilTold('a', 90);
-    // Whoever counts is told the sum within a second.
+    // A replica that counts receives the total within a second.
     one.session.count('a');
     other.session.count('a');
     await untilTold('a', 92);
@@ -125,7 +125,7 @@ describe.concurrent('a local rate limit among replicas', () => {
     await delay(3_500);
     expect(count(one, 'away', 10)).toBe(0);
     paused.resume();
-    // Far fewer counts of its own than the limit: only what the other one tells can reach it.
+    // This replica alone stays far below the limit; only the counts of the other replica can exhaust it.
     let last = other.session.count('away');
     for (let waited = 0; last.isAllowed && waited < 15_000; waited += 500) {
       await delay(500);

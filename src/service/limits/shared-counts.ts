@@ -1,14 +1,17 @@
-// Adds the counts of one process to Redis and reads the totals of all processes. It sends only keys that have used a
-// hundredth of their limit, so that a flood of keys that are used once does not reach Redis.
+// Adds the counts of one process to Redis and reads the totals of all processes. It sends only keys that have used at
+// least 1 % of their limit, so that a flood of keys that are used once does not reach Redis.
 import { defineScript, type Redis } from '../redis/redis.ts';
 import type { WindowCount } from './window-counts.ts';
 
-/** Keys of one script call. */
+/** Most keys in one script call. */
 const batch = 500;
-/** Keys of one batch are in one slot of a Cluster. */
+/**
+ * Number of hash tags for keys. All keys of one batch share a tag, because a script needs them in one slot of a
+ * Cluster.
+ */
 const shards = 16;
 
-// KEYS: counts; ARGV: milliseconds to keep them, then what to add to each.
+// KEYS: the counts. ARGV: milliseconds to keep the counts, then the amount to add to each.
 const addScript = defineScript(`
 local totals = {}
 for i, key in ipairs(KEYS) do
@@ -17,7 +20,7 @@ for i, key in ipairs(KEYS) do
 end
 return totals`);
 
-/** The totals after adding `amounts`, kept for two windows. Throws Problem `unavailable`. */
+/** Returns the totals after adding `amounts`. Redis keeps them for two windows. Throws Problem `unavailable`. */
 export async function addToShared(
   redis: Pick<Redis, 'run'>,
   keys: string[],
@@ -48,7 +51,7 @@ export class SharedCounts {
     this.#threshold = limit.most / 100;
   }
 
-  /** Notes a count that has grown in the window `index`. */
+  /** Marks a count of the window `index` as changed, for the next exchange. */
   changed(index: number, key: string, count: WindowCount): void {
     if (index !== this.#index) {
       this.#index = index;

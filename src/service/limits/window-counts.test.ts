@@ -1,4 +1,4 @@
-// The counts of a rate limit in memory: how they are bounded, and that no decision takes longer for it.
+// Tests that the counts of a rate limit in memory are bounded, and that the bound does not slow decisions down.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
@@ -55,7 +55,7 @@ describe('a rate limit in memory', () => {
       return process.memoryUsage().heapUsed;
     };
     const before = used();
-    /** Microseconds of CPU for thousands of decisions, the least of several rounds. */
+    /** Returns the microseconds of CPU for thousands of decisions, the minimum of several rounds. */
     const measure = (from: number, known: number) => {
       let best = Number.POSITIVE_INFINITY;
       for (let round = 0; round < 8; round += 1) {
@@ -76,7 +76,7 @@ describe('a rate limit in memory', () => {
     times[100_000] = measure(0, 100_000);
     fill(100_000, 1_000_000);
     times[1_000_000] = measure(1_000_000, 100_000);
-    // It took 1,000 times as long when each forgotten key was walked past again.
+    // It took 1,000 times as long when each call walked past all forgotten keys again.
     for (const many of [100_000, 1_000_000])
       expect((times[many] ?? 0) / Math.max(times[100] ?? 1, 200)).toBeLessThan(50);
     expect(used() - before).toBeLessThan(64 * 1_048_576);

@@ -1,5 +1,5 @@
-// Counts by key in fixed windows of time. A lookup takes constant time, and a flood of keys cannot exceed the bound on
-// memory: the least used of the oldest keys is forgotten, so that a flood costs more requests than it resets.
+// Counts by key in fixed windows of time. A lookup takes constant time. To bound memory, the least used of the oldest
+// keys is forgotten. Resetting a count by a flood of keys therefore costs an attacker more requests than it gains.
 export interface WindowCount {
   /** Counted in this process since the last exchange. */
   own: number;
@@ -9,7 +9,7 @@ export interface WindowCount {
 
 /** About 20 MiB. A Map of this size, a power of two, is rebuilt least often while keys come and go. */
 const mostKeys = 131_072;
-/** Number of oldest keys of which the least used is forgotten. */
+/** Number of oldest keys that are compared; the least used of them is forgotten. */
 const candidates = 8;
 
 export class WindowCounts {
@@ -18,13 +18,13 @@ export class WindowCounts {
   #index = -1;
   #counts = new Map<string, WindowCount>();
   /**
-   * Walks the keys from the oldest. It is kept, because a new iterator would pass every forgotten key again, which took
-   * 86 microseconds for each key of a flood.
+   * An iterator over the keys from the oldest. It is reused, because a new iterator would pass every forgotten key
+   * again, which took 86 microseconds for each key of a flood.
    */
   #oldest = this.#counts.entries();
   #end: NodeJS.Timeout | undefined;
 
-  /** `length` in milliseconds; windows of all processes begin and end together. */
+  /** `length` is in milliseconds. The windows of all processes begin and end at the same time. */
   constructor(length: number, most = mostKeys) {
     this.#length = length;
     this.#most = most;
@@ -34,7 +34,7 @@ export class WindowCounts {
     return this.#counts.size;
   }
 
-  /** The count of a key in the window `index`. */
+  /** Returns the count of a key in the window `index`. */
   at(index: number, key: string): WindowCount {
     if (index !== this.#index) this.#begin(index);
     const known = this.#counts.get(key);
@@ -49,12 +49,15 @@ export class WindowCounts {
     this.#index = index;
     this.#counts = new Map();
     this.#oldest = this.#counts.entries();
-    // Without further requests, memory would stay in use.
+    // Frees the memory after the window, even if no further request comes.
     clearTimeout(this.#end);
     if (index !== -1) this.#end = setTimeout(() => this.#begin(-1), this.#length).unref();
   }
 
-  /** The keys that are kept become the newest, so that the next call looks at others. */
+  /**
+   * Forgets the least used of the next keys. The other keys become the newest, so that the next call compares different
+   * keys.
+   */
   #forgetOne(): void {
     let least: [string, WindowCount] | undefined;
     for (let looked = 0; looked < candidates; looked += 1) {
@@ -72,7 +75,10 @@ export class WindowCounts {
   }
 }
 
-/** The window of a moment, and the seconds until it ends, at least 1. Arguments are in milliseconds. */
+/**
+ * Returns the index of the window that contains `now`, and the seconds until it ends, at least 1. Arguments are in
+ * milliseconds.
+ */
 export function windowAt(now: number, length: number): { index: number; secondsLeft: number } {
   const index = Math.floor(now / length);
   return { index, secondsLeft: Math.max(1, Math.ceil(((index + 1) * length - now) / 1_000)) };

@@ -1,4 +1,4 @@
-// What a service says of itself.
+// Tests the routes that describe a service.
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { type AboutOptions, aboutRoutes } from './about-routes.ts';

@@ -10,14 +10,20 @@ export interface AboutOptions {
   description: string;
   /** Root of the API, such as `/form/v1`; a list if the process serves several. */
   api: string | readonly string[];
-  /** One check for each dependency, by the older platform's names (access, directory, tenant, configuration, event, db) and ours. */
+  /**
+   * One check for each dependency. Names are those of the older platform (access, directory, tenant, configuration,
+   * event, db), and new ones for further dependencies.
+   */
   checks: Record<string, () => Promise<boolean>>;
   clock?: Clock;
 }
 
 /** Milliseconds after which an unfinished check counts as failed. */
 const checkLimit = 2_000;
-/** Milliseconds for which results are cached: anyone may ask, and each check costs other services a request. */
+/**
+ * Milliseconds for which results are cached, because anyone may request them and each check sends a request to another
+ * service.
+ */
 const healthAge = 120_000;
 
 const link = z.object({ href: z.string() });
@@ -63,7 +69,7 @@ export function aboutRoutes(options: AboutOptions): Route[] {
   ];
 }
 
-/** Runs each check at most once in two minutes. */
+/** Returns a function that runs the checks at most once in two minutes. */
 function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promise<Record<string, boolean>> {
   let checkedAt = Number.NEGATIVE_INFINITY;
   let results: Promise<Record<string, boolean>> | undefined;
@@ -78,7 +84,7 @@ function createHealth(checks: AboutOptions['checks'], clock: Clock): () => Promi
   };
 }
 
-/** Whether a check resolves with true in time. */
+/** True if the check resolves with true in time. */
 async function passes(check: () => Promise<boolean>): Promise<boolean> {
   try {
     return await within(check(), checkLimit, false);

@@ -1,4 +1,4 @@
-// The page of the API, in a real browser.
+// Tests the page /docs in a real browser.
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { accessibilityViolations, launchChromium } from '../../../test/support/chromium.ts';
@@ -23,7 +23,7 @@ describe('the page /docs', () => {
     const context = await browser.newContext({
       colorScheme: options.colorScheme ?? 'light',
       viewport: { width: options.width ?? 1200, height: 800 },
-      // axe is a script, and the page allows none.
+      // axe is a script, and the page's policy allows no scripts.
       bypassCSP: true,
     });
     const page = await context.newPage();

@@ -5,7 +5,7 @@ import { html, type Markup, page, prose } from './html.ts';
 import { pagePolicy } from './page-stylesheet.ts';
 import { constraintsOf, type JsonSchema, schemaMarkup } from './schema-markup.ts';
 
-/** The shown parts of an OpenAPI 3.1 document. */
+/** The parts of an OpenAPI 3.1 document that the page shows. */
 export interface ShownDocument {
   info: { title: string; version: string; description?: string };
   paths?: Record<string, Record<string, Operation>>;
@@ -85,7 +85,7 @@ const needsOf: Record<string, string> = {
   session: 'the session cookie',
 };
 
-/** The credentials of a call in words. An empty requirement accepts a call without credentials. */
+/** Describes the credentials of a call. An empty requirement accepts a call without credentials. */
 function needs(security: Record<string, unknown>[] | undefined): string {
   const named = (security ?? []).flatMap((requirement) => Object.keys(requirement));
   if (named.length === 0) return 'Needs no access token.';

@@ -9,7 +9,7 @@ export class Markup {
   }
 }
 
-/** A whole page. `styles` is its only stylesheet; `bodyClass` the class of its body. */
+/** Returns a whole page. `styles` is its only stylesheet; `bodyClass` is the class of its body. */
 export function page({ title, styles, body, bodyClass }: PageContent): string {
   return html`<!doctype html>
 <html lang="en">
@@ -37,7 +37,7 @@ interface PageContent {
 
 type Value = Markup | string | number | undefined | false | readonly Markup[];
 
-/** A template tag: escapes values unless they are Markup, and omits undefined and false. */
+/** A template tag that escapes values unless they are Markup, and omits undefined and false. */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Markup {
   const texts = parts.map((part, index) => part + (index < values.length ? render(values[index]) : ''));
   return new Markup(texts.join(''));
@@ -47,7 +47,7 @@ export function joinMarkup(items: readonly Markup[], separator: string): Markup 
   return new Markup(items.map(({ text }) => text).join(escapeText(separator)));
 }
 
-/** The text of an OpenAPI description. Of CommonMark, it supports only code between backticks. */
+/** Renders the text of an OpenAPI description. It supports no CommonMark except code between backticks. */
 export function prose(text: string): Markup {
   return new Markup(
     text

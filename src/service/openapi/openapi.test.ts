@@ -1,4 +1,4 @@
-// The OpenAPI document: valid, and with every route in it.
+// Tests that the OpenAPI document is valid and contains every route.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { documentedRoutes as routes } from '../../../test/support/documented-routes.ts';

@@ -47,7 +47,7 @@ export function createOpenApi(options: OpenApiOptions): Document {
 
 const anyMethod = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options'] as const;
 
-/** `getFormV1FormsFormId` of `get` and `/form/v1/forms/{formId}`. */
+/** Returns `getFormV1FormsFormId` for `get` and `/form/v1/forms/{formId}`. */
 function operationId(method: string, path: string): string {
   return `${method}${path}`.replace(/[^A-Za-z0-9]+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
 }
@@ -79,7 +79,10 @@ function operation(route: Route): ZodOpenApiOperationObject {
   };
 }
 
-/** Responses that follow from a route's guards and inputs. A response that the route declares itself takes precedence. */
+/**
+ * Returns the responses that follow from a route's guards and inputs. Responses that the route declares take
+ * precedence.
+ */
 function impliedAnswers(route: Route): Record<number, Answer> {
   const { handle, params, query, body } = route;
   if (!handle) return {};
@@ -125,7 +128,10 @@ function usedSchemes(routes: Route[]): Partial<typeof schemes> {
   };
 }
 
-/** A call must meet one of the requirements; an empty one accepts a call without credentials. */
+/**
+ * Returns the security requirements of a call, which must meet one of them. An empty one accepts a call without
+ * credentials.
+ */
 function security(route: Route): Pick<ZodOpenApiOperationObject, 'security'> {
   const credentials = credentialsOf(route);
   if (credentials.every((credential) => credential === 'none')) return {};

@@ -25,7 +25,7 @@ a:hover { text-decoration-thickness: 2px; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; overflow-wrap: anywhere; }
 `;
 
-/** The Content-Security-Policy of a page without scripts that has only this stylesheet. */
+/** Returns the Content-Security-Policy of a page that has no scripts and only this stylesheet. */
 export function pagePolicy(styles: string): string {
   return [
     "default-src 'none'",

@@ -1,4 +1,4 @@
-// The pages of the problem types, over HTTP.
+// Tests the pages of the problem types over HTTP.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { problemTypes } from '../http/problem-types.ts';

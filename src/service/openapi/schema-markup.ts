@@ -40,11 +40,11 @@ export function schemaMarkup(schema: JsonSchema): Markup {
   return html`${plainText(schema)}`;
 }
 
-/** The constraints of a value besides its type. */
+/** Describes the constraints of a value other than its type. */
 export function constraintsOf(schema: JsonSchema): string {
   if (typeof schema === 'boolean') return '';
   const { format, pattern, default: absent } = schema;
-  // A format implies its pattern.
+  // Omits the pattern if there is a format, because the format implies it.
   return [
     pattern !== undefined && format === undefined && `pattern ${pattern}`,
     absent !== undefined && `default ${JSON.stringify(absent)}`,
@@ -90,7 +90,7 @@ function countOf({ minItems, maxItems }: SchemaObject): string {
 }
 
 function between(least: number | undefined, most: number | undefined, unit: string): string {
-  // The schema of a whole number has the bounds of a double.
+  // Omits the bounds that the schema of an integer has by default: those of the integers that a double holds exactly.
   const from = least === undefined || Math.abs(least) === Number.MAX_SAFE_INTEGER ? undefined : least;
   const to = most === undefined || Math.abs(most) === Number.MAX_SAFE_INTEGER ? undefined : most;
   if (from !== undefined && to !== undefined) return `${from} to ${to}${unit}`;

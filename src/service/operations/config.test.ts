@@ -1,4 +1,4 @@
-// How a process reads its environment.
+// Tests how a process reads its environment.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

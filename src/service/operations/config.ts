@@ -41,7 +41,7 @@ export function parseConfig<S extends z.ZodObject>(schema: S, env: NodeJS.Proces
   throw new ConfigError(problems);
 }
 
-/** A rule between settings; its problem is reported under the first of them. */
+/** A rule between settings. A violation is reported under the first name. */
 export interface SettingsRule {
   names: [string, ...string[]];
   holds(values: never): boolean;
@@ -60,7 +60,7 @@ export function withRules<S extends z.ZodObject>(schema: S, ...rules: SettingsRu
   }, schema);
 }
 
-/** The duration `shorter` must be shorter than `longer`, or with `mayEqual` not longer. */
+/** Requires that the duration `shorter` is shorter than `longer`, or at most equal with `mayEqual`. */
 export function orderRule(shorter: string, longer: string, { mayEqual = false } = {}): SettingsRule {
   return {
     names: [shorter, longer],
@@ -102,7 +102,7 @@ function describeIssue(issue: z.core.$ZodIssue, absent: boolean): string {
   return absent && issue.code === 'invalid_type' ? 'is required' : issue.message;
 }
 
-/** An http(s) URL without credentials, query, fragment or trailing slash. */
+/** Parses an http(s) URL without credentials, query, fragment or trailing slash. */
 export function httpUrl() {
   return z.string().transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -114,7 +114,7 @@ export function httpUrl() {
   });
 }
 
-/** A comma-separated list; white space around items is dropped. */
+/** Parses a comma-separated list. White space around items is dropped. */
 export function csv(defaultValue = '') {
   return z
     .string()
@@ -127,12 +127,12 @@ export function csv(defaultValue = '') {
     );
 }
 
-/** A secret with a minimum length; the message never shows it. */
+/** Parses a secret with a minimum length. The error message never shows the secret. */
 export function secret(minLength: number) {
   return z.string().min(minLength, `must have at least ${minLength} characters`);
 }
 
-/** `true` or `false`. */
+/** Parses `true` or `false`. */
 export function flag(defaultValue: boolean) {
   return z
     .enum(['true', 'false'])
@@ -140,7 +140,7 @@ export function flag(defaultValue: boolean) {
     .transform((text) => text === 'true');
 }
 
-/** A whole number in decimal digits. */
+/** Parses a whole number in decimal digits. */
 export function integer(defaultValue: number, { min = 0, max = Number.MAX_SAFE_INTEGER } = {}) {
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
   return z
@@ -160,8 +160,8 @@ const durationUnits = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
 const longestDuration = 36_525 * 86_400_000;
 
 /**
- * Milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds; undefined if it is invalid or exceeds a
- * century. Years and months are invalid, because their length depends on the calendar.
+ * Returns the milliseconds of an ISO 8601 duration in weeks, days, hours, minutes and seconds. Returns undefined if it
+ * is invalid or exceeds a century. Years and months are invalid, because their length depends on the calendar.
  */
 export function parseDuration(text: string): number | undefined {
   const match = durationPattern.exec(text);
@@ -170,7 +170,7 @@ export function parseDuration(text: string): number | undefined {
   return milliseconds <= longestDuration ? Math.round(milliseconds) : undefined;
 }
 
-/** An ISO 8601 duration such as P15D or PT10M, as milliseconds. `max` is also a duration. */
+/** Parses an ISO 8601 duration such as P15D or PT10M into milliseconds. `max` is also a duration. */
 export function isoDuration(defaultValue: string, { max }: { max?: string } = {}) {
   const most = max === undefined ? longestDuration : (parseDuration(max) ?? 0);
   return z

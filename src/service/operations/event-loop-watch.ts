@@ -1,8 +1,8 @@
-// Detects a blocked event loop by a late heartbeat. A block counts for some seconds, because a pod that blocks repeatedly would
-// answer its probes in between.
+// Detects a blocked event loop by a late heartbeat. A block counts for some seconds, because a pod that blocks
+// repeatedly would respond to its probes in between.
 
 export interface EventLoopWatch {
-  /** Why the pod should get no requests; undefined while the event loop runs. */
+  /** Returns why the pod should get no requests, or undefined while the event loop runs. */
   problem(): string | undefined;
   stop(): void;
 }
@@ -10,13 +10,13 @@ export interface EventLoopWatch {
 /** Times in milliseconds. */
 export interface EventLoopPace {
   beat: number;
-  /** Longest tolerated delay of a heartbeat. On a busy process it is some hundreds. */
+  /** Longest tolerated delay of a heartbeat. On a busy process, delays reach some hundreds of milliseconds. */
   longestDelay: number;
-  /** Time for which a block counts. */
+  /** Time for which a block counts after it ended. */
   memory: number;
 }
 
-/** After a block, two probes of the chart fail, so that the pod leaves the load balancer. */
+/** With these times, a block makes two probes of the chart fail, so that the pod leaves the load balancer. */
 const usualPace: EventLoopPace = { beat: 500, longestDelay: 3_000, memory: 10_000 };
 
 export function watchEventLoop({ beat, longestDelay, memory } = usualPace): EventLoopWatch {

@@ -1,4 +1,4 @@
-// What is in the log and what never is: canaries are planted wherever a secret can be.
+// Tests what the log contains, and that it never contains secrets: each test places a secret where one can occur.
 import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { z } from 'zod';

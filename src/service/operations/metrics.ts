@@ -4,7 +4,7 @@ import { createPoolMetrics, type PoolMetrics } from '../postgres/pool-metrics.ts
 
 export interface Metrics {
   registry: prom.Registry;
-  /** Seconds by method, route pattern and status. The path is no label, because it contains ids. */
+  /** Duration in seconds by method, route pattern and status. The path is not a label, because it contains ids. */
   requestDuration: prom.Histogram<'method' | 'route' | 'status'>;
   dependencyFailures: prom.Counter<'dependency' | 'kind'>;
   rateLimited: prom.Counter<'limit'>;

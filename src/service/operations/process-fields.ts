@@ -1,11 +1,11 @@
-// Settings that the processes share. Each process adds those that it needs to its own schema.
+// Defines the settings that all processes share. Each process adds the settings that only it needs.
 import { z } from 'zod';
 import { parseTrustedProxies } from '../http/trusted-proxies.ts';
 import { csv, httpUrl, integer, isoDuration, orderRule, type SettingsRule } from './config.ts';
 
 const port = (defaultValue: number) => integer(defaultValue, { max: 65_535 });
 
-/** Scheme, host and optional port, as browsers send it (RFC 6454 section 6.2). */
+/** True for a scheme, host and optional port as browsers send them (RFC 6454 section 6.2), and for `*`. */
 function isOrigin(text: string): boolean {
   return text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 }

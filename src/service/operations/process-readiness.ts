@@ -1,5 +1,5 @@
-// The readiness conditions of all services: the identity provider before the first readiness, and the database pool at any
-// time.
+// Defines the readiness conditions of all services: the identity provider before the pod first becomes ready, and the
+// database pool at any time.
 import type pg from 'pg';
 import {
   checkIdentityProvider,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 const packageFile = new URL('../../../package.json', import.meta.url);
 
-/** `0.2.0` */
+/** Returns the version, such as `0.2.0`. */
 export function productVersion(): string {
   return z.object({ version: z.string() }).parse(JSON.parse(readFileSync(packageFile, 'utf8'))).version;
 }

@@ -1,23 +1,24 @@
-// Decides whether this pod gets requests. A pod that is worse than its siblings is not ready. The outage of a shared store does
-// not count: all pods would leave the load balancer, and callers would get its 404.
+// Decides whether this pod gets requests. A pod that works worse than the other pods is not ready. An outage of a
+// shared store does not count: all pods would leave the load balancer, and callers would get a 404 from the load
+// balancer.
 import prom from 'prom-client';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** The problem, for an operator; undefined if there is none. It does not wait for other services. */
+/** Returns the problem for an operator, or undefined if the condition is met. It must not wait for other services. */
 export type Condition = () => string | undefined | Promise<string | undefined>;
 
 export interface Conditions {
-  /** Each must be met once, before the first readiness. */
+  /** Each condition must be met once before the pod first becomes ready. */
   first?: Record<string, Condition>;
-  /** Each ends readiness while it is not met. */
+  /** The pod is not ready while one of these conditions is not met. */
   local?: Record<string, Condition>;
 }
 
 export interface ReadinessReport {
   ready: boolean;
   draining: boolean;
-  /** Problems by name of the condition. */
+  /** Problems by the name of the condition. */
   waitingFor: Record<string, string>;
 }
 

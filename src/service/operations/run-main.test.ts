@@ -1,4 +1,4 @@
-// How real processes start, stop, and end after an uncaught exception.
+// Tests how real processes start, stop, and end after an uncaught exception.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ describe('a process', () => {
   const main = (name: string, body: string) =>
     run(name, `await runmain.runMain('${name}', async () => {\n${body}\n});`);
 
-  /** A service with a slow route; `extra` runs after its start. */
+  /** Returns the source of a service with a slow route. `extra` is code that runs after its start. */
   function service(name: string, settings: NodeJS.ProcessEnv, { extra = '', release = "log.info('released')" } = {}) {
     const body = `await runservice.runService('${name}', z.object(processfields.processFields), async ({ config, log }) => {
       const slow = httpapp.route({ method: 'get', path: '/slow', summary: 'x', guards: [httpapp.anonymous], answers: {},

@@ -8,7 +8,7 @@ import { StartupError } from './startup-check.ts';
 export interface Stoppable {
   /** Drains and stops. Repeated calls wait for the first. */
   close(): Promise<void>;
-  /** Milliseconds after which `close` has settled. */
+  /** Milliseconds after which `close` has settled at the latest. */
   longestStop: number;
 }
 
@@ -21,8 +21,8 @@ export async function runMain(name: string, start: () => Promise<Stoppable> | Pr
   const log = createLogger({ name, level: 'info', destination: pino.destination({ sync: true }) });
   let running: Stoppable | undefined;
   let uncaught = 0;
-  // Unhandled rejections arrive here too. Node would print an error with all its properties, which may hold values of the
-  // database; the logger takes name, message, code and stack.
+  // Unhandled rejections arrive here too. Node would print an error with all its properties, which may contain values
+  // of the database; the logger writes only name, message, code and stack.
   process.on('uncaughtException', (error) => {
     process.exitCode = 1;
     uncaught += 1;
@@ -45,11 +45,14 @@ function reportFailedStart(log: Logger, name: string, error: unknown): void {
   else tryLog(log, error instanceof StartupError ? { reason: error.message } : { err: error }, 'cannot start');
 }
 
-/** Most uncaught exceptions that one process logs: while it drains, what is broken may throw again and again. */
+/**
+ * Limits the uncaught exceptions that one process logs, because a faulty part may throw repeatedly while the process
+ * drains.
+ */
 const mostLogged = 10;
 
 function drain(running: Stoppable): void {
-  // The exception may have broken the drain as well.
+  // Exits even if the exception has broken the drain.
   setTimeout(() => process.exit(), running.longestStop);
   running.close().then(
     () => process.exit(),
@@ -57,11 +60,11 @@ function drain(running: Stoppable): void {
   );
 }
 
-/** A log that cannot be written must not keep the process from ending. */
+/** Ignores a failure of the log, which must not keep the process from ending. */
 function tryLog(log: Logger, facts: object, message: string): void {
   try {
     log.fatal(facts, message);
   } catch {
-    // There is no other log.
+    // The failure cannot be logged anywhere.
   }
 }

@@ -24,8 +24,8 @@ export function runService<S extends Settings>(
 }
 
 /**
- * Drains the service on SIGTERM, SIGINT and SIGHUP (its terminal or the reader of its log is gone), then exits with 0, or
- * with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the process immediately.
+ * Drains the service on SIGTERM, SIGINT and SIGHUP (its terminal or the reader of its log is gone). Then exits with 0,
+ * or with 1 if closing failed or after an uncaught exception. A second SIGTERM or SIGINT ends the process immediately.
  */
 function stopOnSignals(running: RunningService, log: Logger): void {
   const stop = (signal: NodeJS.Signals) => {
@@ -40,6 +40,6 @@ function stopOnSignals(running: RunningService, log: Logger): void {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Not once: the reader of the log may go while the service is already stopping.
+  // Uses `on`, not `once`: the reader of the log may close it while the service is already stopping.
   process.on('SIGHUP', stop);
 }

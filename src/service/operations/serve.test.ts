@@ -1,4 +1,4 @@
-// Listening and stopping, with real connections.
+// Tests listening and stopping with real connections.
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
@@ -18,7 +18,7 @@ afterEach(async () => {
   running = undefined;
 });
 
-/** `/slow` answers when `finish` is called; `/begun` has sent half of its answer by then. */
+/** Starts a service. `/slow` responds when `finish` is called; `/begun` has sent half of its response by then. */
 async function start(overrides: Partial<ServeOptions> = {}): Promise<RunningService> {
   const metrics = createMetrics();
   const finished = new Promise<void>((resolve) => {
@@ -95,7 +95,7 @@ describe('a service that stops', () => {
     finish();
     expect(await slow).toEqual({ status: 200, connection: 'close', text: '"finished"' });
     await closed;
-    // The server would keep an idle connection for 5 s.
+    // Without the drain, the server would keep an idle connection for 5 s.
     expect(performance.now() - begun).toBeLessThan(4_000);
     agent.destroy();
   });

@@ -1,5 +1,5 @@
-// Serves requests until the process stops. A stop first ends readiness and closes the listener; running requests finish, and
-// at the deadline their connections are closed.
+// Serves requests until the process stops. A stop first ends readiness and closes the listener. Then running requests
+// finish, and at the deadline their connections are closed.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,7 +14,7 @@ import { createOperationsApp } from './operations-app.ts';
 import { type Conditions, createReadiness } from './readiness.ts';
 
 export interface ServeOptions {
-  /** An Express app, or a listener that leads to one. */
+  /** An Express app, or a listener that calls one. */
   app: RequestListener;
   host: string;
   /** 0 chooses a free port. */
@@ -23,14 +23,17 @@ export interface ServeOptions {
   metricsPort: number;
   /** Conditions of readiness in addition to draining and a blocked event loop. */
   readiness?: Conditions;
-  /** Milliseconds from the signal to the closing of connections. */
+  /** Milliseconds from the signal until connections are closed. */
   drainDeadline: number;
-  /** Milliseconds between the end of readiness and the closing of the listener, so that load balancers notice. */
+  /**
+   * Milliseconds between the end of readiness and the closing of the listener. In this time, load balancers notice the
+   * change.
+   */
   drainDelay?: number;
   log: Logger;
   /**
-   * For a process that proxies bodies of any size: whether a request may upload for any time and switch to the WebSocket
-   * protocol.
+   * Present in a process that proxies bodies of any size. True if the request may upload without a time limit and
+   * switch to the WebSocket protocol.
    */
   mayUpgrade?(request: IncomingMessage): boolean;
   /** Releases resources after the last request, within 5 s. */
@@ -43,13 +46,13 @@ export interface RunningService {
   port: number;
   /** Drains and stops. Repeated calls wait for the first. */
   close(): Promise<void>;
-  /** Milliseconds after which `close` has settled. */
+  /** Milliseconds after which `close` has settled at the latest. */
   longestStop: number;
 }
 
-/** Milliseconds for the release of resources. */
+/** Timeout in milliseconds for the release of resources. */
 const longestRelease = 5_000;
-/** Milliseconds that a proxied connection may be silent: longer than any timeout of an upstream. */
+/** Milliseconds that a proxied connection may be silent. This is longer than any timeout of an upstream. */
 const longestSilence = 310_000;
 
 export async function serve(options: ServeOptions): Promise<RunningService> {
@@ -116,13 +119,13 @@ function createMainServer({ app, mayUpgrade }: ServeOptions): Server {
 }
 
 /**
- * Returns a function that closes the listener, waits at most `deadline` milliseconds for running requests, and resolves to
- * whether all of them finished. Node alone would also wait for kept-alive connections: here each gets `Connection: close` with
- * its last response, or is closed when it is idle.
+ * Returns a function that closes the listener, waits at most `deadline` milliseconds for running requests, and resolves
+ * to true if all of them finished. Node alone would also wait for kept-alive connections. Here, each connection gets
+ * `Connection: close` with its last response, or is closed when it is idle.
  */
 function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
-  // By socket, because a set of responses would reallocate its table all the time, and old tables would keep responses in
-  // memory until a collection of the old generation.
+  // Responses are stored by socket. A set of responses would often reallocate its table, and old tables would keep
+  // responses in memory until a collection of the old generation.
   const connections = new Map<Socket, { running?: ServerResponse | undefined }>();
   let closing = false;
   const announceClose = (response: ServerResponse) => {
@@ -153,14 +156,14 @@ function prepareDrain(server: Server): (deadline: number) => Promise<boolean> {
     const clean = await Promise.race([finished, cut]);
     clearInterval(sweep);
     stop.abort();
-    // Node waits for upgraded connections, but does not close them.
+    // Node waits for upgraded connections but does not close them.
     for (const socket of connections.keys()) socket.destroy();
     await finished;
     return clean;
   };
 }
 
-/** Listens on all ports, or on none if one fails. */
+/** Listens on all ports. If one port fails, it closes the others. */
 async function listenAll(wanted: [Server, string, number][]): Promise<void> {
   const results = await Promise.allSettled(wanted.map(([server, host, port]) => listen(server, host, port)));
   const failure = results.find((result) => result.status === 'rejected');

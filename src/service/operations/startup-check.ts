@@ -5,12 +5,12 @@ import { retryUntilDone } from '../retry.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Why the process cannot start, for an operator. It is logged without a stack. */
+/** Explains to an operator why the process cannot start. It is logged without a stack. */
 export class StartupError extends Error {}
 
 /** A setting of this process is wrong, and waiting does not help. The message tells the operator what to check. */
 export class WrongSetting extends Error {
-  /** For the log; never a secret. */
+  /** Fields for the log; never a secret. */
   readonly facts: Record<string, unknown>;
 
   constructor(message: string, facts: Record<string, unknown> = {}) {
@@ -29,7 +29,7 @@ export interface StartupPace {
 }
 
 export interface StartupCheckOptions {
-  /** The dependency in log messages: `the identity provider`. */
+  /** Name of the dependency in log messages, such as `the identity provider`. */
   what: string;
   /** Throws WrongSetting if a setting is proven wrong; any other error counts as an outage. */
   check(): Promise<void>;
@@ -39,14 +39,14 @@ export interface StartupCheckOptions {
 }
 
 export interface StartupCheck {
-  /** Why the pod is not ready yet; undefined once this check no longer delays it. */
+  /** Returns why the pod is not ready yet, or undefined once this check no longer delays readiness. */
   problem(): string | undefined;
   stop(): void;
 }
 
 const usualPace: StartupPace = { patience: 60_000, firstRetry: 1_000, longestRetry: 15_000 };
 
-/** Starts at once and ends with the first success: a later outage affects all pods alike. */
+/** Starts immediately and ends with the first success. A later outage affects all pods alike, so it is not checked. */
 export function startupCheck({ what, check, log, metrics, pace }: StartupCheckOptions): StartupCheck {
   const { patience, firstRetry, longestRetry } = { ...usualPace, ...pace };
   const count = countOutcomes(metrics);

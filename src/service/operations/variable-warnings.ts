@@ -4,11 +4,11 @@ import type { z } from 'zod';
 import type { Logger } from './log.ts';
 import { oldNamesOf } from './renamed-settings.ts';
 
-/** Shorter names resemble each other by accident. */
+/** Shorter names may resemble each other by accident. */
 const shortestName = 8;
 const mostEdits = 2;
 
-/** Logs one line for each such variable, and never its value. */
+/** Logs a warning for each such variable, but never its value. */
 export function warnOfVariables(schema: z.ZodObject, env: NodeJS.ProcessEnv, log: Logger): void {
   const settings = Object.keys(schema.shape);
   const newNames = new Map(settings.flatMap((name) => oldNamesOf(name).map((oldName) => [oldName, name])));
@@ -23,7 +23,10 @@ export function warnOfVariables(schema: z.ZodObject, env: NodeJS.ProcessEnv, log
   }
 }
 
-/** Levenshtein distance: letters to insert, delete or replace. Capped soon where the lengths alone differ by more. */
+/**
+ * Returns the Levenshtein distance: the number of letters to insert, delete or replace. Returns infinity early if the
+ * lengths differ by more than the limit.
+ */
 function edits(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > mostEdits) return Number.POSITIVE_INFINITY;
   let previous = Array.from({ length: other.length + 1 }, (_, at) => at);

@@ -1,4 +1,5 @@
-// Explains to an operator why a database cannot be used at startup. It never repeats messages of Postgres, which quote values.
+// Explains to an operator why a database cannot be used at startup. It never repeats messages of Postgres, because they
+// quote values.
 
 const reasons: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the name of its host is not known',
@@ -29,10 +30,10 @@ function explainMigration(message: string): string {
   return `it belongs to another service, or migration ${number} was changed; check DATABASE_URL`;
 }
 
-/** A clause with the code of the failure: `it refuses the user or the password (28P01)`. */
+/** Returns a clause with the code of the failure, such as `it refuses the user or the password (28P01)`. */
 export function explainDatabaseFailure(error: unknown): string {
   if (!(error instanceof Error)) return 'for an unknown reason';
-  // An error of our own, of the migration tool, or of pg without a code.
+  // An error of Formgate or of the migration tool, or an error of pg without a code.
   if (!('code' in error) || typeof error.code !== 'string')
     return messages[error.message] ?? explainMigration(error.message);
   return `${reasons[error.code] ?? 'it rejected a statement'} (${error.code})`;

@@ -1,4 +1,4 @@
-// Migrations on a real Postgres.
+// Tests migrations on a real Postgres.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

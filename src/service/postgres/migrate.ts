@@ -1,5 +1,5 @@
-// Migrates a database to the schema of this version, from plain SQL files. All pending files run in one transaction under an
-// advisory lock, so that several pods can start together and no migration stays half done.
+// Migrates a database to the schema of this version, from plain SQL files. All pending files run in one transaction
+// under an advisory lock. Several pods can therefore start together, and no migration is applied partially.
 import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,19 +11,19 @@ import { explainDatabaseFailure } from './database-failure.ts';
 const lockKey = 4_711_026;
 
 /**
- * Applies the pending `NNN.do.<name>.sql` files of `directory`, in order. Files only add (expand, later contract), so
- * that old and new pods run side by side. A file that was changed after it ran is an error.
+ * Applies the pending `NNN.do.<name>.sql` files of `directory`, in order. Files only add objects, so that old and new
+ * pods can run side by side. A file that was changed after it ran is an error.
  *
- * The lock is a transaction lock, because session locks do not work behind a transaction-pooling PgBouncer. For the same
- * reason time limits are set on the role: 15 s for statements, `lockTimeout` for locks. They apply to connections that are
- * opened afterwards.
+ * The lock is a transaction lock, because session locks do not work behind a transaction-pooling PgBouncer. For the
+ * same reason, timeouts are set on the role: 15 s for statements, `lockTimeout` for locks. They apply to connections
+ * that are opened afterwards.
  *
  * Throws StartupError.
  */
 export async function migrate(options: {
   url: string;
   directory: string;
-  /** Longest wait of a statement for a lock in the syntax of Postgres; by default 5 s. */
+  /** Longest wait of a statement for a lock, in the syntax of Postgres. The default is 5 s. */
   lockTimeout?: string | undefined;
   log: Logger;
 }): Promise<void> {
@@ -61,7 +61,7 @@ const roleLimits = (lockTimeout = '5s') => [
 ];
 const undefinedTable = '42P01';
 
-/** Whether nothing has to be migrated, as at most starts: one query, without the lock and without loading Postgrator. */
+/** True if no migration is pending, as at most starts. It needs one query, but neither the lock nor Postgrator. */
 async function isUpToDate(client: pg.Client, directory: string, limits: string[]): Promise<boolean> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql'));
   const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
@@ -92,7 +92,7 @@ async function applyPending(client: pg.Client, directory: string): Promise<strin
   if (migrations.length === 0) throw new Error(`no migrations in ${directory}`);
   // After a rollback, an older pod works with the newer schema, because migrations only add objects.
   if ((await postgrator.getDatabaseVersion()) > (await postgrator.getMaxVersion())) return [];
-  // Also if nothing is pending, because it compares the checksums of applied files.
+  // Call it even if no file is pending, because it compares the checksums of applied files.
   const applied = await postgrator.migrate();
   return applied.map(({ filename }) => filename ?? 'unnamed');
 }

@@ -1,4 +1,4 @@
-// Metrics of the pools of Postgres connections, by the name of the pool.
+// Defines the metrics of the Postgres connection pools, labelled by the name of the pool.
 import prom from 'prom-client';
 import type { RefusalReason } from '../limits/fair-queue.ts';
 
@@ -10,7 +10,7 @@ export interface PoolCounts {
 
 export interface PoolMetrics {
   addPool(name: string, pool: PoolCounts): void;
-  /** A queue in front of a pool. */
+  /** Adds the gauge of a queue in front of a pool. */
   addQueue(name: string, queue: { readonly waiting: number }): void;
   /** Records that a statement waited for a connection. */
   waited(name: string, seconds: number): void;

@@ -1,4 +1,5 @@
-// When a pool counts as broken, with a real Postgres behind a gate that can strand connections, refuse them or freeze.
+// Tests when a pool counts as broken. A proxy in front of a real Postgres can strand connections, refuse them or
+// freeze.
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -34,7 +35,7 @@ async function start(options: Partial<PoolWatchOptions> = {}): Promise<void> {
   await Promise.all(Array.from({ length: size }, () => pool.query('SELECT pg_sleep(0.05)')));
 }
 
-/** Every different answer of so many milliseconds. */
+/** Returns the distinct results of the watch during this time. */
 async function problemsDuring(milliseconds: number): Promise<(string | undefined)[]> {
   const seen = new Set<string | undefined>();
   for (const end = performance.now() + milliseconds; performance.now() < end; await delay(20))

@@ -1,11 +1,11 @@
-// Detects that a pool fails while Postgres works, which makes this pod worse than its siblings. A busy pool and an outage of
-// Postgres do not count. The watch never waits in the pool's queue.
+// Detects that a pool fails while Postgres works, so that this pod works worse than the other pods. A busy pool and an
+// outage of Postgres do not count. The watch never waits in the pool's queue.
 import type pg from 'pg';
 import { within } from '../time-limit.ts';
 import { canConnect } from './fresh-connection.ts';
 
 export interface PoolWatch {
-  /** Why the pod should get no requests; undefined while the pool works, or Postgres is down. */
+  /** Returns why the pod should get no requests, or undefined while the pool works or Postgres is down. */
   problem(): string | undefined;
   stop(): void;
 }
@@ -23,7 +23,7 @@ export interface PoolWatchOptions {
 
 export function watchPool(options: PoolWatchOptions): PoolWatch {
   const { pool, url, interval = 2_000, patience = 2_000 } = options;
-  // Longer than statements may take (15 s, see migrate): only lost connections are silent for that long.
+  // Longer than the statement timeout (15 s, see migrate), so that only a lost connection is silent for that long.
   const { longestSilence = 17_000 } = options;
   const stuck = watchFullPool(pool, longestSilence);
   let isBroken = false;
@@ -32,9 +32,9 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
   const works = async () => (stuck.isFull() ? !stuck.isStuck() : responds(pool, patience));
 
   async function check(): Promise<void> {
-    // Checked again after the new connection, because Postgres may have recovered in between.
+    // Checks the pool again after the new connection, because Postgres may have recovered in the meantime.
     isBroken = !(await works()) && (await canConnect(url, patience)) && !(await works());
-    // The other free connections may be lost as well. Those that do not respond are closed.
+    // The other free connections may be lost as well. `responds` closes those that do not respond.
     if (isBroken) await Promise.all(Array.from({ length: pool.idleCount }, () => responds(pool, patience)));
   }
   let isStopped = false;
@@ -51,7 +51,7 @@ export function watchPool(options: PoolWatchOptions): PoolWatch {
   };
 }
 
-/** A pool without a free connection works as long as Postgres responds on any of its connections. */
+/** Watches a pool without a free connection. It works as long as Postgres responds on any of its connections. */
 function watchFullPool(pool: pg.Pool, longestSilence: number) {
   let respondedAt = performance.now();
   let fullSince: number | undefined;
@@ -73,8 +73,8 @@ function watchFullPool(pool: pg.Pool, longestSilence: number) {
 }
 
 /**
- * Whether a free connection responds. One that does not is closed, so that no request gets it. True if no connection was free
- * in time, because the pool has become busy.
+ * True if a free connection responds, or if none became free in time because the pool is now busy. A connection that
+ * does not respond is closed, so that no request gets it.
  */
 async function responds(pool: pg.Pool, patience: number): Promise<boolean> {
   const connecting = pool.connect();
@@ -88,7 +88,8 @@ async function responds(pool: pg.Pool, patience: number): Promise<boolean> {
     connecting.then((late) => late.release()).catch(() => undefined);
     return true;
   }
-  // The pool does not listen to a borrowed connection; without a listener, its error would end the process.
+  // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the
+  // process.
   client.on('error', ignore);
   const query = client.query('SELECT 1').then(
     () => true,

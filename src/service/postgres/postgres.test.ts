@@ -1,5 +1,5 @@
-// Connections that break, transactions, and what database errors mean to a client; on a real Postgres that is really
-// terminated, blocked and unreachable.
+// Tests broken connections, transactions, and the problems that clients get for database errors. It uses a real
+// Postgres whose connections it terminates, blocks and makes unreachable.
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -155,7 +155,7 @@ describe('an idle connection that breaks', () => {
   });
 });
 
-// Side by side: each of the first two waits for 5 s.
+// Concurrent, because each of the first two tests waits for 5 s.
 describe.concurrent('a database error is to the client', () => {
   it('503 if nothing listens', async () => {
     const nowhere = createPool({ url: 'postgres://a@127.0.0.1:1/a', log, metrics });

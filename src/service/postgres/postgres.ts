@@ -1,5 +1,5 @@
-// Pools and transactions of Postgres, and the problems of database errors. It uses no session state, so that it works behind
-// a transaction-pooling PgBouncer.
+// Creates pools and transactions of Postgres, and maps database errors to problems. It uses no session state, so that
+// it works behind a transaction-pooling PgBouncer.
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { parseJson } from '../http/json-parser.ts';
@@ -11,13 +11,14 @@ import type { Metrics } from '../operations/metrics.ts';
 export type Queryable = Pick<pg.Pool, 'query'>;
 
 /**
- * A pool of at most `size` connections (10). Waiting for one takes at most 5 s. Time limits of statements and locks are
- * settings of the role (see migrate), because a startup parameter or a SET does not survive transaction pooling.
+ * Creates a pool of at most `size` connections (default 10). A request waits at most 5 s for a connection. Timeouts of
+ * statements and locks are settings of the role (see migrate), because a startup parameter or a SET does not survive
+ * transaction pooling.
  */
 export function createPool(options: {
   url: string;
   size?: number | undefined;
-  /** Label of its metrics; without a name it has none. */
+  /** Label of the pool's metrics. A pool without a name has no metrics. */
   name?: string;
   /** Milliseconds that Postgres may be silent during a statement. */
   longestSilence?: number;
@@ -33,14 +34,14 @@ export function createPool(options: {
     types: jsonTypes,
   });
   if (options.name !== undefined) options.metrics.postgresPools.addPool(options.name, pool);
-  // Longer than statements may take (15 s): only a dead or blocked connection reaches this limit.
+  // Longer than the statement timeout (15 s), so that only a dead or blocked connection reaches this limit.
   const longestSilence = options.longestSilence ?? 20_000;
   pool.on('connect', (client) => {
     endWhenSilent(client, longestSilence);
-    // Without a listener, the event would end the process. The next statement fails anyway.
+    // Without a listener, the event would end the process. The next statement on this connection fails anyway.
     client.on('error', () => undefined);
   });
-  // The pool replaces an idle connection that breaks; without a listener, the event would end the process.
+  // The pool replaces an idle connection that breaks. Without a listener, the event would end the process.
   pool.on('error', (error) => {
     options.metrics.dependencyFailures.inc({ dependency: 'postgres', kind: 'connection' });
     options.log.warn({ err: error }, 'idle Postgres connection broke');
@@ -77,7 +78,8 @@ const silence = 'Postgres does not answer';
 export async function withTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
-  // The pool does not listen to a borrowed connection; without a listener, its error would end the process.
+  // The pool does not listen to a borrowed connection. Without a listener, an error of the connection would end the
+  // process.
   const onBreak = (error: Error) => {
     broken = error;
   };
@@ -102,7 +104,7 @@ const lockNotAvailable = '55P03';
 const unavailableStates = /^(08|28|3D|53|57P|25006$)/;
 // Statement timeout, lock timeout, serialisation failure and deadlock: a retry of the request may succeed.
 const retryableStates = new Set(['57014', lockNotAvailable, '40001', '40P01']);
-// Message of pg-pool for a request that waited while all connections were in use.
+// The message of pg-pool for a request that timed out while all connections were in use.
 const fullPool = 'timeout exceeded when trying to connect';
 const unavailableCodes = new Set([
   'ECONNREFUSED',
@@ -120,7 +122,7 @@ const unavailableMessages =
 // Values that jsonb and text cannot hold. The checks of bodies and URLs reject most of them first.
 const unstorableStates = new Set(['22P02', '22P05', '22021', '54001']);
 
-/** The problem of a database error; undefined for an unexpected error. */
+/** Returns the problem of a database error, or undefined for an unexpected error. */
 export function databaseProblem(error: unknown): Problem | undefined {
   if (!(error instanceof Error)) return undefined;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
@@ -144,7 +146,7 @@ export function isLockTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === lockNotAvailable;
 }
 
-/** Postgres closes the connection after such an error, whatever its state says. */
+/** True if Postgres closes the connection after this error. */
 function endsConnection(error: Error): boolean {
   return 'severity' in error && (error.severity === 'FATAL' || error.severity === 'PANIC');
 }

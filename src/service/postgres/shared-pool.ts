@@ -1,5 +1,5 @@
-// A pool of Postgres connections with fair shares: one member (a form) and one tenant can hold only some of the connections,
-// and wait for more in a bounded queue.
+// A pool of Postgres connections with fair shares. One member (such as a form) and one tenant can hold only a part of
+// the connections, and wait for more in a bounded queue.
 import type pg from 'pg';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type ReleaseSlot } from '../limits/fair-queue.ts';
@@ -14,21 +14,21 @@ export interface SharedPool {
 
 export interface SharedPoolOptions {
   pool: pg.Pool;
-  /** Its connections. */
+  /** Number of connections of the pool. */
   size: number;
-  /** Label of its metrics. */
+  /** Label of the pool's metrics. */
   name: string;
-  /** Details of the problem `busy` if no connection was free in time, and if a row stayed locked. */
+  /** Details of the problem `busy`: `busy` if no connection became free in time, `locked` if a row stayed locked. */
   details: { busy: string; locked: string };
   metrics: Metrics;
 }
 
-/** Statements that may wait. Each holds the body of its request in memory. */
+/** Most statements that may wait. Each of them holds the body of its request in memory. */
 const waiting = { total: 400, perTenant: 200, perMember: 100 };
-/** Milliseconds, as long as `createPool` waits for a connection. */
+/** Milliseconds; the same limit as in `createPool`. */
 const longestWait = 5_000;
 
-/** One member holds at most two connections, and one tenant half of them. */
+/** Limits one member to two connections, and one tenant to half of the connections. */
 export function createSharedPool({ pool, size, name, details, metrics }: SharedPoolOptions): SharedPool {
   const { postgresPools } = metrics;
   const half = Math.max(1, Math.floor(size / 2));
@@ -63,7 +63,7 @@ export function createSharedPool({ pool, size, name, details, metrics }: SharedP
       postgresPools.waited(name, (performance.now() - begun) / 1_000);
       return release;
     } catch (refusal) {
-      // If Postgres is down, the full queue is only a consequence.
+      // If Postgres is down, report the outage: the full queue is only a consequence.
       const outage = databaseProblem(lastFailure);
       throw outage?.slug === 'unavailable' ? outage : refusal;
     }
@@ -81,7 +81,7 @@ export function createSharedPool({ pool, size, name, details, metrics }: SharedP
   };
 }
 
-/** The same interface without shares, for a pool with a single user. */
+/** Returns the same interface without shares, for a pool with a single user. */
 export function unsharedPool(pool: pg.Pool): SharedPool {
   return {
     query: (_claim, text, values) => pool.query(text, values),

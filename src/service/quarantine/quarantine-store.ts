@@ -1,5 +1,5 @@
-// The table `quarantine`, which is the same in every database that has one. The owner of an item skips it while it is
-// quarantined; `resume` makes it due again on release.
+// Reads and writes the table `quarantine`, which has the same columns in every database. The owner of an item skips the
+// item while it is quarantined. `resume` makes released items due again.
 import type pg from 'pg';
 import prom from 'prom-client';
 import type { Metrics } from '../operations/metrics.ts';
@@ -25,7 +25,7 @@ export interface QuarantineQuery {
 
 export interface QuarantinePage {
   items: QuarantineItem[];
-  /** Present if there are more items. */
+  /** Present if more items follow. */
   next?: QuarantinePosition;
 }
 
@@ -41,19 +41,22 @@ export interface QuarantineCount {
 export type ReleasedItem = Pick<QuarantineItem, 'id' | 'kind' | 'item' | 'tenantId' | 'about'>;
 
 export interface ReleaseOutcome extends ReleasedItem {
-  /** False if the item was tried immediately and stays in quarantine. */
+  /** False if the item was retried immediately and stays in quarantine. */
   released: boolean;
 }
 
-/** Makes released items due, in the transaction that releases them. Returns the ids of those that stay in quarantine. */
+/**
+ * Makes released items due, in the transaction that releases them. Returns the ids of the items that stay in
+ * quarantine.
+ */
 export type Resume = (db: pg.ClientBase, items: readonly ReleasedItem[]) => Promise<readonly string[]>;
 
 export interface QuarantineStore {
   /** Newest first. */
   list(query: QuarantineQuery): Promise<QuarantinePage>;
-  /** Makes items due again; returns the chosen ones. Their entries stay until they are processed. */
+  /** Makes the chosen items due again and returns them. Their entries stay until the items are processed. */
   release(choice: ReleaseChoice): Promise<ReleaseOutcome[]>;
-  /** Without released items. */
+  /** Counts the items that are not released. */
   counts(): Promise<QuarantineCount[]>;
 }
 
@@ -66,7 +69,10 @@ ON CONFLICT (kind, item) DO UPDATE SET about = excluded.about, reason = excluded
   last_tried = excluded.last_tried, attempts = quarantine.attempts + excluded.attempts, version = excluded.version,
   released = false`;
 
-/** Quarantines items. A known item keeps its `firstSeen`. `attempts` since the last call is 1 by default. */
+/**
+ * Quarantines items. An item that is already quarantined keeps its `firstSeen`. `attempts` is the number of attempts
+ * since the last call, by default 1.
+ */
 export async function putInQuarantine(
   db: Queryable,
   items: readonly (NewQuarantineItem & { attempts?: number })[],
@@ -110,7 +116,7 @@ export function createQuarantineStore({ pool, resume }: { pool: SharedPool; resu
   };
 }
 
-/** Operators share the pool as one tenant without a name. */
+/** Operators share the pool under one tenant with an empty name. */
 const claimOf = (tenantId = '') => ({ tenant: tenantId, member: 'quarantine' });
 
 function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryResult<ReleasedItem>> {
@@ -119,7 +125,7 @@ function chosen(client: pg.ClientBase, choice: ReleaseChoice): Promise<pg.QueryR
   return client.query(releaseSql('id = $1 AND ($2::text IS NULL OR tenant_id = $2)'), [choice.id, choice.tenantId]);
 }
 
-/** Counts at each scrape. Every pod reports the same numbers: aggregate with max, not sum. */
+/** Queries the counts at each scrape. Every pod reports the same numbers, so aggregate them with max, not sum. */
 export function registerQuarantineMetrics(metrics: Metrics, store: Pick<QuarantineStore, 'counts'>): void {
   new prom.Gauge({
     name: 'formgate_quarantined_items',

@@ -1,7 +1,7 @@
-// A quarantined item cannot be processed because of its own content. An entry contains ids and a reason, never a value, because
-// error messages of Postgres and of services may quote content.
+// Defines the entries of quarantined items, which cannot be processed because of their own content. An entry contains
+// ids and a reason, never a value, because error messages of Postgres and of services may quote content.
 
-/** Stable: operators filter and alert on these. */
+/** Reasons are stable, because operators filter and alert on them. */
 export type QuarantineReason =
   /** Postgres rejects a value of the row; the detail is the SQLSTATE. */
   | 'database-refused'
@@ -43,7 +43,7 @@ export interface QuarantineItem extends NewQuarantineItem {
   firstSeen: Date;
   lastTried: Date;
   attempts: number;
-  /** The version of the product that tried it last. */
+  /** The version of Formgate that tried the item last. */
   version: string;
   /** Released items are retried soon. */
   released: boolean;
@@ -54,8 +54,8 @@ export interface QuarantineItem extends NewQuarantineItem {
 const rowStates = /^(?:21|22|23|44|54|P0001$|XX001$)/;
 
 /**
- * The cause, if Postgres refused a statement because of a row that it touched. Undefined for a failure of the
- * infrastructure: a lost connection, a timeout, a deadlock, a full disk.
+ * Returns the cause if Postgres rejected a statement because of the content of a row. Returns undefined for a failure
+ * of the infrastructure: a lost connection, a timeout, a deadlock, a full disk.
  */
 export function databaseRefusal(error: unknown): QuarantineCause | undefined {
   if (!(error instanceof Error) || !('severity' in error) || !('code' in error)) return undefined;
@@ -64,7 +64,7 @@ export function databaseRefusal(error: unknown): QuarantineCause | undefined {
   return { reason: 'database-refused', detail: `SQLSTATE ${code}` };
 }
 
-/** The cause for an error of our own code, such as a TypeError. */
+/** Returns the cause for an error in Formgate's own code, such as a TypeError. */
 export function renderingFailure(error: unknown): QuarantineCause {
   const name = error instanceof Error && /^[A-Za-z]{1,60}$/.test(error.name) ? error.name : 'unknown';
   return { reason: 'cannot-render', detail: name };

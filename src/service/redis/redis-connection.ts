@@ -1,5 +1,5 @@
-// One connection to Redis: a server, a Sentinel group or a Cluster. It connects and reconnects in the background and pings
-// Redis. It queues no commands while disconnected.
+// One connection to Redis: a single server, a Sentinel group or a Cluster. It connects and reconnects in the background
+// and pings Redis. It queues no commands while disconnected.
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type BasicPooledClientSideCache,
@@ -21,7 +21,7 @@ const pingInterval = 1_000;
 
 export interface ClientKind {
   client: RawClient;
-  /** Pings every node that commands may go to. */
+  /** Pings every node that may get commands. */
   ping(): Promise<unknown>;
   /** Sends a command to any node. */
   send(args: string[]): Promise<unknown>;
@@ -32,7 +32,7 @@ type CommonOptions = Pick<
   'RESP' | 'username' | 'password' | 'pingInterval' | 'disableOfflineQueue' | 'maintNotifications'
 >;
 
-/** `tracking`: for a connection that reads tracked keys; it needs Redis 6. */
+/** Pass `tracking` for a connection that reads tracked keys. Such a connection needs Redis 6. */
 export function createRawClient(settings: RedisSettings, tracking?: BasicPooledClientSideCache): ClientKind {
   const { topology } = settings;
   const RESP: RespVersions = tracking ? 3 : 2;
@@ -91,20 +91,20 @@ function tlsOptions({ tls }: RedisSettings) {
   return tls ? { tls: true as const, ...tls } : {};
 }
 
-/** Retries forever. */
+/** Never gives up. */
 function reconnectStrategy(retries: number): number {
   return retryDelay(retries + 1, { first: 100, cap: 1_000 });
 }
 
 export interface ConnectionWatch {
-  /** Whether Redis answered the last ping in time. */
+  /** True if Redis responded to the last ping in time. */
   readonly isUp: boolean;
-  /** When the last answered ping was sent, by `performance.now()`. */
+  /** Time when the last ping with a response was sent, by `performance.now()`. */
   readonly lastResponse: number;
   close(): void;
 }
 
-/** `onChange` is called whenever the connection comes up or goes down. */
+/** Calls `onChange` whenever the connection comes up or goes down. */
 export function watchConnection(
   { client, ping }: ClientKind,
   onChange: (isUp: boolean, error?: unknown) => void,
@@ -151,7 +151,10 @@ export function watchConnection(
   };
 }
 
-/** The client of a single server retries by itself; the others fail if none of their nodes responds. */
+/**
+ * Connects, and retries until it succeeds. The client of a single server retries by itself; the other clients fail if
+ * no node responds.
+ */
 async function connect(client: RawClient, isClosed: () => boolean): Promise<void> {
   while (!isClosed()) {
     try {

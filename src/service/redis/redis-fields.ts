@@ -1,4 +1,4 @@
-// Settings of Redis: one server by URL, a group behind Sentinels, or a Cluster.
+// Defines the settings of Redis: a single server by URL, a group behind Sentinels, or a Cluster.
 import { z } from 'zod';
 import { ConfigError, csv, flag } from '../operations/config.ts';
 
@@ -19,7 +19,7 @@ export interface RedisSettings {
   /** Credentials for the Sentinels. */
   sentinelUsername?: string | undefined;
   sentinelPassword?: string | undefined;
-  /** `ca`: PEM, in place of the certificate authorities that Node knows. */
+  /** `ca` is a PEM text that replaces the certificate authorities of Node. */
   tls?: { ca?: string | undefined };
 }
 
@@ -60,7 +60,7 @@ export const redisFields = {
 
 type RedisConfig = z.output<z.ZodObject<typeof redisFields>>;
 
-/** Undefined if no Redis is configured. Throws ConfigError if several are. */
+/** Returns undefined if no Redis is configured. Throws ConfigError if more than one is. */
 export function redisSettings(config: RedisConfig): RedisSettings | undefined {
   const { REDIS_URL: url, REDIS_SENTINELS: sentinels, REDIS_CLUSTER_NODES: cluster } = config;
   const found: RedisTopology[] = [

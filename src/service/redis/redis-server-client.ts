@@ -1,5 +1,5 @@
-// The client of node-redis for one server, with only the commands that are used. `createClient` creates a class with all 800
-// commands for each protocol, which took a tenth of the token handler's time to start.
+// A node-redis client for a single server, with only the commands that Formgate uses. `createClient` creates a class
+// with all 800 commands for each protocol, which took 10 % of the token handler's startup time.
 import {
   RedisClient,
   type RedisFunctions,
@@ -14,7 +14,7 @@ interface ScriptOptions {
   arguments: string[];
 }
 
-/** The used part of the three kinds of client of node-redis. */
+/** The methods that Formgate uses and that the three kinds of node-redis clients share. */
 export interface RawClient {
   get(key: string): Promise<string | null>;
   hGetAll(key: string): Promise<Record<string, string>>;
@@ -60,7 +60,10 @@ export class ServerClient
     return this.sendCommand(['EVALSHA', sha1, String(keys.length), ...keys, ...args]);
   }
 
-  /** A broken connection loses its tracking, so everything that was read over it is invalid. */
+  /**
+   * Clears the cache while disconnected: a broken connection loses its tracking, so all values read over it are
+   * invalid.
+   */
   #read<T>(args: string[]): Promise<T> {
     if (!this.isReady) this.clientSideCache?.clear();
     return this.sendCommand<T>(args);

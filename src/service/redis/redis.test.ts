@@ -1,4 +1,5 @@
-// Redis as it is in clusters: cut off, restarted, without tracking, behind Sentinel, as a Cluster, by TLS and ACL.
+// Tests Redis under the conditions of clusters: disconnected, restarted, without tracking, behind Sentinel, as a
+// Cluster, with TLS and ACLs.
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -50,7 +51,7 @@ const put = (redis: Redis, key: string, value: string) =>
   redis.commands.set(key, value, { expiration: { type: 'PX', value: 60_000 } });
 const addOne = defineScript("return redis.call('INCRBY', KEYS[1], ARGV[1])");
 
-/** A connection that is ready does all that is asked of it. */
+/** Uses every feature of a connection once it is ready. */
 async function exercise(redis: Redis): Promise<void> {
   await until(async () => redis.tracked.isLive && (await redis.isReachable()));
   const told: (string | null)[] = [];
@@ -92,7 +93,7 @@ describe('one server', () => {
     redis.tracked.onInvalid((key) => told.push(key));
     server.pause();
     const started = performance.now();
-    // Traffic that goes unanswered must not keep the connection looking alive.
+    // Commands without a reply must not keep the connection looking alive.
     const traffic = setInterval(() => redis.tracked.reads.get('x').catch(() => undefined), 50);
     await until(() => !redis.tracked.isLive && told.includes(null));
     clearInterval(traffic);
@@ -203,7 +204,7 @@ describe('behind Sentinel', () => {
     await exercise(redis);
     await sentinel.command('SENTINEL', 'FAILOVER', 'main');
     await until(async () => String(await replica.command('ROLE')).startsWith('master'));
-    // Until it is told, the former primary takes writes that are lost.
+    // Waits until the former primary is a replica. Before that, it accepts writes that are lost later.
     await until(async () => /^slave/.test(String(await primary.command('ROLE').catch(() => ''))));
     await until(
       () =>

@@ -1,5 +1,5 @@
-// Commands, scripts and tracked reads of Redis. A command fails within 2.5 s with Problem `unavailable`. Commands are neither
-// queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
+// Runs commands, scripts and tracked reads on Redis. A command fails within 2.5 s with Problem `unavailable`. Commands
+// are neither queued while Redis is down nor retried. Values of tracked reads may be cached until they are invalidated.
 import { hash } from 'node:crypto';
 import { ErrorReply } from '@redis/client';
 import { Problem } from '../http/problem.ts';
@@ -12,7 +12,7 @@ import type { RawClient } from './redis-server-client.ts';
 import { Invalidations } from './redis-tracking.ts';
 
 export interface RedisScript {
-  /** Lua. All keys must be in one slot of a Cluster. */
+  /** Source in Lua. All keys of a call must be in one slot of a Cluster. */
   lua: string;
   sha1: string;
 }
@@ -34,15 +34,19 @@ export interface Redis {
   /** Runs a script, which returns numbers, strings, arrays and null (nil). */
   run(script: RedisScript, keys: string[], args: (string | number)[]): Promise<unknown>;
   /**
-   * Reads whose values may be cached. While `isLive`, `onInvalid` reports changes of keys that were read this way. Otherwise
-   * (Redis before 6, an ACL without CLIENT TRACKING, a broken connection) no value may be cached.
+   * Reads whose values may be cached. While `isLive` is true, `onInvalid` reports changes of keys that were read this
+   * way. While it is false (Redis before 6, an ACL without CLIENT TRACKING, a broken connection), no value may be
+   * cached.
    */
   tracked: {
     readonly isLive: boolean;
-    /** All changes until then were reported, by `performance.now()`. */
+    /** All changes before this time, by `performance.now()`, have been reported. */
     readonly toldUntil: number;
     reads: RedisReads;
-    /** The key is null if any key may have changed. Returns a function that stops listening. */
+    /**
+     * Calls `listener` with each changed key, or with null if any key may have changed. Returns a function that
+     * unsubscribes.
+     */
     onInvalid(listener: (key: string | null) => void): () => void;
   };
   isReachable(): Promise<boolean>;
@@ -129,7 +133,7 @@ export function createRedis({ settings, log, metrics }: RedisOptions): Redis {
   };
 }
 
-/** Redis 6 supports both commands; an ACL may deny the second. */
+/** True if the server supports both commands (Redis 6) and no ACL denies CLIENT TRACKING. */
 async function canTrack({ send }: ClientKind): Promise<boolean> {
   try {
     await send(['HELLO']);
@@ -157,7 +161,7 @@ async function attempt<T>(work: () => Promise<T>, isUp: () => boolean, metrics: 
   try {
     return await within(work(), commandDeadline, new Error(`no response in ${commandDeadline} ms`));
   } catch (error) {
-    // An error of this code, not an outage.
+    // These errors are bugs in the caller's command, not an outage.
     if (error instanceof ErrorReply && /^(ERR|WRONGTYPE|CROSSSLOT) /.test(error.message)) throw error;
     metrics.dependencyFailures.inc({ dependency: 'redis', kind: 'command' });
     throw unavailable(error);

@@ -1,15 +1,15 @@
-// The worker process of limited-workers.ts: runs one job after another and ends when its parent does. It has no
+// The worker process of limited-workers.ts. It runs one job after another and ends when its parent ends. It has no
 // environment, network or write access.
 import vm from 'node:vm';
 
 export interface JobTools<A> {
-  /** Sends a partial result, which is used if the job exceeds its limits afterwards. */
+  /** Sends a partial result, which is used if the job exceeds its limits later. */
   report(partial: A): void;
-  /** Runs the work, undefined if it takes longer. It interrupts loops and regular expressions. */
+  /** Runs the work. Returns undefined if it takes longer. It can interrupt loops and regular expressions. */
   within<T>(milliseconds: number, work: () => T): T | undefined;
 }
 
-/** `failed`: the message of an error that the job threw. */
+/** `failed` holds the message of an error that the job threw. */
 export type WorkerMessage<A> = 'ready' | { partial: A } | { done: A } | { failed: string } | { exceeded: 'time' };
 
 export interface WorkerJob<Q> {
@@ -19,7 +19,7 @@ export interface WorkerJob<Q> {
 
 /** Handles jobs until the parent disconnects. */
 export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A): void {
-  // In any other process the module of a worker does nothing.
+  // In a process that is not a worker, this module does nothing.
   if (!process.send) return;
   const send = (message: WorkerMessage<A>) => void process.send?.(message);
   const tools: JobTools<A> = { report: (partial) => send({ partial }), within };
@@ -35,7 +35,10 @@ export function serveJobs<Q, A>(handle: (question: Q, tools: JobTools<A>) => A):
   send('ready');
 }
 
-/** Repeats work that got less than half of the CPU time, because the machine is busy, with four times the limit. */
+/**
+ * Runs the work with a time limit. If the work got less than half of the CPU time, because the machine is busy, it is
+ * repeated with four times the limit.
+ */
 function within<T>(milliseconds: number, work: () => T): T | undefined {
   const before = process.cpuUsage();
   const first = runWithin(milliseconds, work);

@@ -84,7 +84,7 @@ describe('the workers', () => {
     const hostile = Array.from({ length: 20 }, () => run('loop', 'hostile').catch((error: unknown) => error));
     const started = performance.now();
     for (let nth = 0; nth < 5; nth += 1) expect(await run('count', 'honest')).toHaveProperty('done');
-    // Each of the five would wait a second for a hostile job.
+    // If hostile jobs occupied both workers, each of these five jobs would wait a second.
     expect(performance.now() - started).toBeLessThan(4_000);
     const outcomes = await Promise.all(hostile);
     expect(outcomes.filter((one) => typeof one === 'object' && one !== null && 'exceeded' in one).length).toBeLessThan(

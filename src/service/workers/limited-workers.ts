@@ -1,6 +1,6 @@
-// Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory. One
-// tenant never holds all of them. A job that exceeds its limits ends only its worker. Workers start on demand and end when
-// idle.
+// Runs code that tenants write (schemas, patterns, templates) in a few child processes with limits of time and memory.
+// No tenant can occupy all processes. A job that exceeds its limits ends only its own worker. Workers start on demand
+// and end when idle.
 import prom from 'prom-client';
 import { Problem } from '../http/problem.ts';
 import { type Claim, createFairQueue, type FairQueue } from '../limits/fair-queue.ts';
@@ -10,12 +10,12 @@ import { type JobReply, WorkerProcess } from './worker-process.ts';
 export interface LimitedWorkersOptions {
   /** The module that calls `serveJobs`. */
   script: URL;
-  /** Label of its metrics. */
+  /** Label of the metrics. */
   name: string;
   metrics: Metrics;
   /** Detail of the problem `busy`. */
   busy: string;
-  /** Most worker processes; one tenant gets all but one of them. */
+  /** Most worker processes. One tenant can use all but one of them. */
   workers?: number;
   /** Milliseconds that a job may run, and that it may wait before it runs. */
   jobMs?: number;
@@ -51,8 +51,8 @@ export class LimitedWorkers<Q, A> {
   }
 
   /**
-   * The outcome of a job. `onStart` is called before the job starts and may refuse it by throwing. Throws Problem `busy` if
-   * the queue is full or the wait too long, `unavailable` if no worker can be started.
+   * Runs a job and returns its outcome. `onStart` is called before the job starts and may refuse it by throwing. Throws
+   * Problem `busy` if the queue is full or the wait too long, and `unavailable` if no worker can be started.
    */
   async run(claim: Claim, question: Q, onStart?: () => void): Promise<JobReply<A>> {
     const { name } = this.#options;
@@ -75,7 +75,7 @@ export class LimitedWorkers<Q, A> {
     await Promise.all([...this.#all].map((worker) => worker.end()));
   }
 
-  /** Retries a job once if its worker ran out of memory after other jobs, which may have caused it. */
+  /** Retries a job once if its worker ran out of memory after running other jobs, which may have used the memory. */
   async #runWithRetry(question: Q): Promise<JobReply<A>> {
     const [reply, jobs] = await this.#runOnce(question);
     const mayBeInnocent = 'exceeded' in reply && reply.exceeded === 'memory' && jobs > 1;

@@ -61,7 +61,10 @@ function compiles(source: string, flags: string): boolean {
   }
 }
 
-/** V8 14.6 does not match `/[^b]$/u` with a character beyond the basic plane, but `/[^b](?![^])/u`, which means the same. */
+/**
+ * Works around a bug: V8 14.6 does not match `/[^b]$/u` with a character beyond the basic plane. It does match
+ * `/[^b](?![^])/u`, which has the same meaning.
+ */
 function withoutDollar(source: string): string {
   return source.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\$/gsu, (token) => (token === '$' ? '(?![^])' : token));
 }

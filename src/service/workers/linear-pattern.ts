@@ -1,19 +1,20 @@
-// Compiles the regular expressions of JSON Schemas for an engine that cannot backtrack (RE2), so that a hostile pattern
-// takes time in proportion to the text. It translates ECMAScript syntax into RE2's and keeps its meaning; a pattern that
-// RE2 cannot express (look-around, back references) runs in the native engine. Call it in a limited worker only.
+// Compiles the regular expressions of JSON Schemas for an engine that cannot backtrack (RE2), so that even a hostile
+// pattern takes time proportional to the text. It translates ECMAScript syntax into RE2's and keeps the meaning. A
+// pattern that RE2 cannot express (look-around, back references) runs in the native engine. Call it in a limited worker
+// only.
 import { RE2JS } from 're2js';
 
 export interface Pattern {
   test(text: string): boolean;
-  /** Distinguishes patterns, as of a RegExp. */
+  /** Returns the source and flags, as RegExp does. */
   toString(): string;
-  /** Which engine it runs in. */
+  /** The engine that runs the pattern. */
   engine: 're2' | 'native';
 }
 
 /**
- * `isStrict` accepts what the `u` flag accepts. Otherwise a pattern may also use the older syntax (Annex B), such as
- * `\_`; it too matches code points, as JSON Schema asks. Throws SyntaxError.
+ * With `isStrict`, accepts only what the `u` flag accepts. Otherwise a pattern may also use the older syntax (Annex B),
+ * such as `\_`, but still matches code points, as JSON Schema requires. Throws SyntaxError.
  */
 export function compilePattern(source: string, isStrict: boolean): Pattern {
   const native = compileNative(source, isStrict);
@@ -26,7 +27,7 @@ export function compilePattern(source: string, isStrict: boolean): Pattern {
   };
 }
 
-/** For the option `code.regExp` of Ajv. */
+/** Returns a value for Ajv's option `code.regExp`. */
 export function schemaPatterns(isStrict: boolean): ((source: string) => Pattern) & { code: string } {
   // Ajv uses `code` only for schemas that are written to a file.
   return Object.assign((source: string) => compilePattern(source, isStrict), { code: '' });
@@ -47,7 +48,7 @@ function compileLinear(source: string, isUnicode: boolean): RE2JS | undefined {
   try {
     return RE2JS.compile(translated);
   } catch {
-    // Repetitions beyond 1,000, or a program that would be too large.
+    // RE2 rejects repetitions beyond 1,000 and programs that would be too large.
     return undefined;
   }
 }
@@ -65,12 +66,16 @@ const lineEnds: CodePoints = [
   [0x0d, 0x0d],
   [0x2028, 0x2029],
 ];
-/** Members of `\p{…}` by name in the native engine, because RE2 implements another version of Unicode. */
+/**
+ * Code points of `\p{…}` by property name, as the native engine defines them. RE2 implements another version of
+ * Unicode.
+ */
 const properties = new Map<string, CodePoints>();
 
 /**
- * The pattern in RE2's syntax, undefined where it has no equal there. `source` must compile natively. Every set of
- * characters is written as ranges of code points, so that no name or escape can mean something else in RE2.
+ * Translates the pattern into RE2's syntax. Returns undefined if RE2 has no equivalent. `source` must compile natively.
+ * Every set of characters is written as ranges of code points, so that no name or escape can have another meaning in
+ * RE2.
  */
 export function translatePattern(source: string, isUnicode: boolean): string | undefined {
   let translated = '';
@@ -101,7 +106,7 @@ function readOperator(source: string, at: number): Fragment | undefined {
   return { text, end: operator.lastIndex };
 }
 
-/** A dot, a class, an escape or a literal. */
+/** Reads a dot, a class, an escape or a literal. */
 function readSet(source: string, at: number, isUnicode: boolean): Fragment | undefined {
   if (source[at] === '.') return { text: writeClass(complement(lineEnds)), end: at + 1 };
   if (source[at] === '[') return readClass(source, at + 1, isUnicode);
@@ -114,7 +119,7 @@ interface Atom {
   end: number;
 }
 
-/** `start` is behind the opening bracket, `end` behind the closing one. */
+/** `start` is the position after the opening bracket; the returned `end` is the position after the closing one. */
 function readClass(source: string, start: number, isUnicode: boolean): Fragment | undefined {
   const isNegated = source[start] === '^';
   const set: Range[] = [];
@@ -128,7 +133,7 @@ function readClass(source: string, start: number, isUnicode: boolean): Fragment 
       const last = readAtom(source, at + 1, isUnicode, true);
       const from = only(first.set);
       const to = last && only(last.set);
-      // `[\w-x]` is older syntax.
+      // `[\w-x]` is allowed only in the older syntax.
       if (from === undefined || to === undefined) return undefined;
       set.push([from, to]);
       at = last?.end ?? at;
@@ -151,7 +156,7 @@ function readAtom(source: string, at: number, isUnicode: boolean, inClass: boole
   const point = source.codePointAt(at);
   if (point === undefined || isSurrogate(point)) return undefined;
   const character = String.fromCodePoint(point);
-  // Unescaped brackets and braces are older syntax.
+  // Unescaped brackets and braces are allowed only in the older syntax.
   if (!inClass && '^$.*+?()[]{}|'.includes(character)) return undefined;
   return { set: [[point, point]], end: at + character.length };
 }
@@ -185,7 +190,7 @@ function setOfLetter(letter: string): CodePoints {
   return lower === letter ? set : complement(set);
 }
 
-/** Tests each code point in the native engine, which takes about 50 ms for each name. */
+/** Tests each code point in the native engine, which takes about 50 ms for each property. */
 function setOfProperty(name: string): CodePoints {
   const known = properties.get(name);
   if (known) return known;

@@ -1,6 +1,6 @@
-// One child process that runs jobs with limits of time and memory. It is not a thread, because V8 aborts the whole process
-// when an allocation exceeds the limits of a thread. The child has no network and no environment but the path of the compile
-// cache, reads only the program, and can neither write files nor start processes.
+// One child process that runs jobs with limits of time and memory. It is not a thread, because V8 aborts the whole
+// process when an allocation exceeds the limits of a thread. The child has no network, and no environment except the
+// path of the compile cache. It reads only the program, and can neither write files nor start processes.
 import { type ChildProcess, fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import { constants, setPriority } from 'node:os';
@@ -10,19 +10,19 @@ import type { WorkerJob, WorkerMessage } from './limited-worker.ts';
 export interface WorkerProcessOptions {
   /** The module that calls `serveJobs`. */
   script: string;
-  /** Megabytes of its heap. */
+  /** Limit of the worker's heap in megabytes. */
   memoryMb: number;
-  /** Milliseconds that one job may run; four times that on a busy machine. */
+  /** Milliseconds that one job may run. On a busy machine, a job may run four times as long. */
   jobMs: number;
 }
 
-/** Which limit a job exceeded; `partial` is the last partial result. */
+/** The limit that a job exceeded. `partial` is the last partial result. */
 export type Exceeded<A> = { exceeded: 'time' | 'memory'; partial: A | undefined };
 export type JobReply<A> = { done: A } | { failed: string } | Exceeded<A>;
 
 /** Milliseconds for a start on a busy machine. */
 const startMs = 20_000;
-/** Milliseconds that a worker may take to report that a job exceeded its limit. */
+/** Milliseconds that a worker may take to report that a job exceeded its time limit. */
 const graceMs = 500;
 
 const root = join(import.meta.dirname, '../../..');
@@ -34,7 +34,7 @@ export class WorkerProcess<Q, A> {
   #settle: ((reply: JobReply<A> | 'ready') => void) | undefined;
   #partial: A | undefined;
   #isKilled = false;
-  /** Jobs that it has started. */
+  /** Number of jobs that this worker has started. */
   jobs = 0;
   isAlive = true;
 
@@ -50,7 +50,7 @@ export class WorkerProcess<Q, A> {
       env: compileCache(),
       cwd: root,
       serialization: 'advanced',
-      // Out of memory, V8 writes a report, which is not a JSON line.
+      // Output is ignored: when V8 runs out of memory it writes a report, which is not a JSON line.
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     // The child must not keep this process alive.
@@ -72,7 +72,7 @@ export class WorkerProcess<Q, A> {
     });
   }
 
-  /** Throws an Error if it does not start. */
+  /** Throws an Error if the worker does not start. */
   static async start<Q, A>(options: WorkerProcessOptions): Promise<WorkerProcess<Q, A>> {
     const worker = new WorkerProcess<Q, A>(options);
     const { promise, resolve } = Promise.withResolvers<JobReply<A> | 'ready'>();
@@ -81,7 +81,7 @@ export class WorkerProcess<Q, A> {
     throw new Error(`The worker ${options.script} did not start.`);
   }
 
-  /** Resolves when the job is done, or when a process that exceeded its limits has ended. */
+  /** Resolves when the job is done, or when a worker that exceeded its limits has ended. */
   async run(question: Q): Promise<JobReply<A>> {
     this.jobs += 1;
     this.#partial = undefined;
@@ -126,15 +126,18 @@ export class WorkerProcess<Q, A> {
   }
 }
 
-/** Compiled code halves the processor time of a start. Node keeps it in a folder for its version, below the configured one. */
+/**
+ * Passes the compile cache on, because compiled code halves the CPU time of a start. Node keeps the cache in a folder
+ * for its version, below the configured folder.
+ */
 function compileCache(): Record<string, string> {
   const folder = getCompileCacheDir();
   return folder ? { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_READONLY: '1' } : {};
 }
 
 /**
- * Gives code of tenants about a tenth of a busy processor, so that requests come first. Call it after the start of the child,
- * which runs only our code, and for which requests wait.
+ * Lowers the priority of tenants' code, so that it gets about a tenth of a busy processor and requests come first. Call
+ * it after the start of the child: the start runs only Formgate's own code, and requests wait for it.
  */
 function yieldToRequests({ pid }: ChildProcess): void {
   if (pid === undefined) return;
