@@ -82,7 +82,7 @@ describe('the image', () => {
     const outcome = await image.command(['form']);
     expect(outcome.code).toBe(2);
     expect(outcome.stderr).toMatch(
-      /no command "form"[\s\S]*forms[\s\S]*token-handler[\s\S]*platform-server[\s\S]*reconcile[\s\S]*migrate/,
+      /Unknown command "form"[\s\S]*forms[\s\S]*token-handler[\s\S]*platform-server[\s\S]*reconcile[\s\S]*migrate/,
     );
   });
 });
@@ -122,8 +122,11 @@ describe('a command of the image', () => {
   );
 
   it('uses the compile cache', () => {
-    const [folder = ''] = readdirSync(join(image.path, 'app/compile-cache'));
-    expect(folder).toMatch(/-65532$/);
-    expect(readdirSync(join(image.path, 'app/compile-cache', folder)).length).toBeGreaterThan(500);
+    // One folder is of the services, one of limited workers, which run with other flags of V8.
+    const folders = readdirSync(join(image.path, 'app/compile-cache'));
+    expect(folders.filter((name) => !name.endsWith('-65532'))).toEqual([]);
+    const sizes = folders.map((name) => readdirSync(join(image.path, 'app/compile-cache', name)).length);
+    expect(sizes).toHaveLength(2);
+    expect(Math.max(...sizes)).toBeGreaterThan(500);
   });
 });
