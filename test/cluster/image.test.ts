@@ -107,7 +107,7 @@ describe('a command of the image', () => {
   });
 
   it.each(['forms', 'token-handler', 'platform-server'] as const)(
-    '%s is ready within 0.6 s, and writes nothing into the image',
+    '%s is ready within 0.7 s, and writes nothing into the image',
     async (name) => {
       const before = files().length;
       // An empty Node process takes 40 ms on an idle machine. If it takes longer here, the limit grows in proportion.
@@ -115,8 +115,8 @@ describe('a command of the image', () => {
       do {
         const bare = await image.timeOfNode();
         shares.push((await image.timeToReady(name, surroundings(name))) / Math.max(1, bare / 50));
-      } while (Math.min(...shares) > 600 && shares.length < 12);
-      expect(Math.min(...shares)).toBeLessThan(600);
+      } while (Math.min(...shares) > 700 && shares.length < 12);
+      expect(Math.min(...shares)).toBeLessThan(700);
       expect(files().length).toBe(before);
     },
   );
