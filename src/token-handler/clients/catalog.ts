@@ -33,6 +33,10 @@ export interface CatalogOptions {
 /** The clients of one document by id. The value is undefined for an invalid entry. */
 type Entries = ReadonlyMap<string, Client | undefined>;
 
+const none: Entries = new Map();
+const corePlace = { core: true } as const;
+const permission = { permission: true } as const;
+
 /** Throws Problem `not-found` if the tenant has no such client. */
 export async function requireClient(
   catalog: Pick<ClientCatalog, 'find'>,
@@ -50,17 +54,19 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
   // The platform's cache returns the same object for an unchanged document, so each document is parsed once.
   const parsedDocuments = new WeakMap<Revision, Entries>();
 
-  async function read(place: { core: true } | { tenantId: string }): Promise<Entries> {
-    const revision = await configuration.latest(clientsNamespace, clientsName, place, { permission: true });
-    if (!revision) return new Map();
+  const latest = (place: { core: true } | { tenantId: string }) =>
+    configuration.latest(clientsNamespace, clientsName, place, permission);
+
+  function entriesOf(revision: Revision | undefined, tenantId: string | undefined): Entries {
+    if (!revision) return none;
     const known = parsedDocuments.get(revision);
     if (known) return known;
     const entries = new Map<string, Client | undefined>();
+    const rules = { urnPrefix: urns.prefix, allowInsecureRedirectUris, core: tenantId === undefined };
     for (const [id, entry] of rawEntries(revision.configuration)) {
-      const rules = { urnPrefix: urns.prefix, allowInsecureRedirectUris, core: 'core' in place };
       const parsed = parseClient(id, entry, rules);
       entries.set(id, parsed.client);
-      report('core' in place ? undefined : place.tenantId, id, parsed);
+      report(tenantId, id, parsed);
     }
     parsedDocuments.set(revision, entries);
     return entries;
@@ -68,16 +74,16 @@ export function createClientCatalog(options: CatalogOptions): ClientCatalog {
 
   return {
     async list(tenant) {
-      const core = await read({ core: true });
-      const own = await read({ tenantId: tenant.id });
+      const core = entriesOf(await latest(corePlace), undefined);
+      const own = entriesOf(await latest({ tenantId: tenant.id }), tenant.id);
       const clients = [...new Map([...own, ...core]).values()].filter((client) => client !== undefined);
       return clients.sort((a, b) => (a.id < b.id ? -1 : 1));
     },
     async find(tenant, clientId) {
-      const core = await read({ core: true });
+      const core = entriesOf(await latest(corePlace), undefined);
       // A tenant cannot use an id of a core client, even if the core entry is invalid.
       if (core.has(clientId)) return core.get(clientId);
-      return (await read({ tenantId: tenant.id })).get(clientId);
+      return entriesOf(await latest({ tenantId: tenant.id }), tenant.id).get(clientId);
     },
   };
 }

@@ -1,6 +1,6 @@
 // Stores sessions in Redis. The key `{sess:<handle>}` holds the record of express-session, which connect-redis writes;
 // `{sess:<handle>}:tokens` holds the token set and its state. Both keys expire when the session does. The scripts
-// change a session atomically. Times are milliseconds of the caller's clock.
+// change a session atomically. Times are milliseconds of the caller's clock, except the age of a refresh intent.
 import { defineScript, type Redis } from '../../service/redis/redis.ts';
 import { recordKey } from './session.ts';
 import type { SessionIndex, SessionStore, StoredSession, TokenStore } from './store.ts';
