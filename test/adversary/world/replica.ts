@@ -35,7 +35,8 @@ export interface Replica {
   place: ReplicaPlace;
   /** Undefined while the replica is not running. */
   pid(): number | undefined;
-  ready(): Promise<boolean>;
+  /** True if it is ready and has written everything that it registers at the platform. */
+  prepared(): Promise<boolean>;
   footprint(): Promise<Footprint>;
   /** Sends SIGTERM, and SIGKILL after 8 s. */
   stop(): Promise<void>;
@@ -71,11 +72,12 @@ export function startReplica(options: ReplicaOptions): Replica {
   return {
     place,
     pid,
-    ready: () =>
-      fetch(`${metricsUrl}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
+    async prepared() {
+      const read = (path: string) => fetch(`${metricsUrl}${path}`, { signal: AbortSignal.timeout(2_000) });
+      const [ready, metrics] = await Promise.all([read('/readyz'), read('/metrics')]).catch(() => []);
+      if (!ready?.ok || !metrics?.ok) return false;
+      return !/^platform_registration_pending\{.*\} 1$/m.test(await metrics.text());
+    },
     async footprint() {
       const id = pid();
       if (id === undefined) throw new Error(`${place.name} does not run`);

@@ -94,7 +94,7 @@ async function startParts(
     }),
   );
   closing.push(() => Promise.all(replicas.map((replica) => replica.stop())));
-  await untilReady(replicas, exits);
+  await untilPrepared(replicas, exits);
 
   const fronts = Object.fromEntries(
     services.map((service) => [service, `http://127.0.0.1:${ports[service]}`]),
@@ -165,13 +165,13 @@ async function startEdge(places: ReplicaPlace[]): Promise<{ worker: Worker; port
   return { worker, ports };
 }
 
-async function untilReady(replicas: Replica[], exits: Exit[]): Promise<void> {
+async function untilPrepared(replicas: Replica[], exits: Exit[]): Promise<void> {
   for (const deadline = Date.now() + 60_000; ; await delay(100)) {
-    const ready = await Promise.all(replicas.map((replica) => replica.ready()));
+    const prepared = await Promise.all(replicas.map((replica) => replica.prepared()));
     // The fronts check readiness twice per second.
-    if (ready.every(Boolean)) return void (await delay(700));
+    if (prepared.every(Boolean)) return void (await delay(700));
     const [exit] = exits;
     if (exit) throw new Error(`${exit.replica} did not start (${exit.how}): ${exit.lastWords}`);
-    if (Date.now() > deadline) throw new Error('The replicas are not ready after 60 s.');
+    if (Date.now() > deadline) throw new Error('The replicas are not prepared after 60 s.');
   }
 }
