@@ -130,7 +130,7 @@ const isPerformed = (fault: Fault) => fault === 'half an answer' || fault === 'l
 /** Returns the numbers of the calls that a fault breaks. The first call has the number 1. */
 function chosenCalls(calls: number, nthFault: number): number[] {
   const all = Array.from({ length: calls }, (_, index) => index + 1);
-  return process.env.REGISTER_FAULTS === 'all' ? all : all.filter((at) => (at + nthFault) % 3 === 0);
+  return process.env.REGISTER_FAULTS === 'all' ? all : all.filter((at) => (at + nthFault) % calls === 0);
 }
 
 const stepOf = (call: string) =>
