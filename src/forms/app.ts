@@ -13,7 +13,8 @@ import {
   readFormRoute,
 } from './forms/routes.ts';
 import { listQuarantineRoute, type QuarantineRoutesOptions, releaseItemRoute } from './quarantine/routes.ts';
-import { type RegisterRoutesOptions, registerRoutes } from './registers/routes.ts';
+import type { RegisterRoutesOptions } from './registers/register-routes-options.ts';
+import { registerRoutes } from './registers/routes.ts';
 
 export interface FormsRoutesOptions {
   about: Pick<AboutOptions, 'checks' | 'clock'>;

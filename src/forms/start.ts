@@ -43,6 +43,7 @@ import { createOutboxStore } from './outbox/store.ts';
 import { createFormsQuarantine } from './quarantine/store.ts';
 import { createRegisterChanges } from './registers/changes.ts';
 import { createRegisterGuards } from './registers/policy.ts';
+import { createRegisterReferences } from './registers/references.ts';
 import { createRegisterLock, registerConnections, registerPoolName } from './registers/register-lock.ts';
 import { createRegisterStore } from './registers/store.ts';
 import { registered } from './registration.ts';
@@ -182,6 +183,7 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
     registers: {
       ...createRegisterGuards({ verifier, tenants, urns, anonymousReads }),
       ...{ store, urns, changes: createRegisterChanges({ store, hold }) },
+      references: createRegisterReferences({ configuration: platform.configuration, store, urns }),
     },
   };
 }

@@ -52,5 +52,9 @@ export const entryPage = z
   .object({ results: z.array(entry), page: z.object({ next: z.string().nullish() }) })
   .transform(({ results, page: { next } }): Page<ConfigurationEntry> => ({ results, next: next || undefined }));
 
+export const revisionPage = z
+  .object({ results: z.array(revisionSchema), page: z.object({ next: z.string().nullish() }) })
+  .transform(({ results, page: { next } }): Page<Revision> => ({ results, next: next || undefined }));
+
 export const activeAnswer = z.object({ active: z.int().nonnegative() }).transform(({ active }) => active);
 export const deletedAnswer = z.object({ deleted: z.boolean() }).transform(({ deleted }) => deleted);

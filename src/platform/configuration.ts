@@ -1,6 +1,7 @@
 // Reads and writes configuration at the configuration service. Every call names a tenant or core explicitly, so that
 // the two cannot be confused. Reads for editing bypass the cache, and a write of this process removes the cached
 // values. A missing configuration is undefined; a failing service is an error.
+import { z } from 'zod';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import { type CacheTimes, createCache, type ReadOptions } from './cache.ts';
@@ -13,6 +14,7 @@ import {
   latestAnswer,
   type Page,
   type Revision,
+  revisionPage,
   someRevision,
 } from './configuration-answers.ts';
 import type { CallOptions, PlatformClient, PlatformRequest } from './http-client.ts';
@@ -63,6 +65,16 @@ export interface Configuration {
   replace(namespace: string, name: string, configuration: unknown, owner: Owner): Promise<Revision>;
   /** Removes a key of the latest revision. `property` is the literal key if such a key exists, else a dotted path. */
   deleteProperty(namespace: string, name: string, property: string, owner: Owner): Promise<Revision>;
+  /** Returns one page of the revisions, newest first, with their configuration. Never cached. */
+  revisions(
+    namespace: string,
+    name: string,
+    options: Owner & Pick<ListOptions, 'top' | 'after'>,
+  ): Promise<Page<Revision>>;
+  /** Returns the configuration of a revision, or undefined if it does not exist. Never cached. */
+  revision(namespace: string, name: string, revision: number, owner: Owner): Promise<unknown>;
+  /** Copies the latest revision to a new one, which later writes change. Returns the new revision. */
+  createRevision(namespace: string, name: string, owner: Owner): Promise<Revision>;
   /** Pins a revision and returns its number. Requires the role configuration-admin for the service's own account. */
   setActiveRevision(namespace: string, name: string, revision: number, owner: Owner): Promise<number>;
   /**
@@ -117,12 +129,7 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
 
   return {
     read,
-    list: (namespace, { top, after, includeActive, criteria, ...owner }) =>
-      call([namespace], owner as Owner, {
-        operation: 'list configuration',
-        query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
-        answer: entryPage,
-      }),
+    ...createLists(call),
     activeOrLatest: (namespace, name, owner, options) =>
       cache.get(
         cacheKey('active', namespace, name, owner),
@@ -146,6 +153,31 @@ export function createConfiguration(options: ConfigurationOptions): Configuratio
   };
 }
 
+type Call = <T>(segments: string[], owner: Owner, operation: Operation<T>) => Promise<T>;
+
+function createLists(call: Call) {
+  return {
+    list: (namespace, { top, after, includeActive, criteria, ...owner }) =>
+      call([namespace], owner as Owner, {
+        operation: 'list configuration',
+        query: { top, after, includeActive, criteria: criteria && JSON.stringify(criteria) },
+        answer: entryPage,
+      }),
+    revisions: (namespace, name, { top, after, ...owner }) =>
+      call([namespace, name, 'revisions'], owner as Owner, {
+        operation: 'list configuration revisions',
+        query: { top, after },
+        answer: revisionPage,
+      }),
+    revision: (namespace, name, revision, owner) =>
+      call([namespace, name, 'revisions', String(revision)], owner, {
+        operation: 'read configuration revision',
+        answer: z.unknown(),
+        notFound: () => undefined,
+      }),
+  } satisfies Partial<Configuration>;
+}
+
 const patch = (operation: string, body: object, idempotent = true): Operation<Revision> => {
   return { operation, method: 'PATCH', body, idempotent, answer: latestAnswer };
 };
@@ -165,6 +197,13 @@ function createWrites(
       write(namespace, name, owner, patch('replace configuration', { operation: 'REPLACE', configuration })),
     deleteProperty: (namespace, name, property, owner) =>
       write(namespace, name, owner, patch('delete configuration property', { operation: 'DELETE', property })),
+    createRevision: (namespace, name, owner) =>
+      write(namespace, name, owner, {
+        operation: 'create configuration revision',
+        method: 'POST',
+        body: { operation: 'CREATE-REVISION' },
+        answer: latestAnswer,
+      }),
     setActiveRevision: (namespace, name, revision, owner) =>
       write(namespace, name, owner, {
         operation: 'pin configuration revision',

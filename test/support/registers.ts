@@ -17,6 +17,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createRegisterChanges } from '../../src/forms/registers/changes.ts';
 import { createRegisterGuards, type RegisterPolicyOptions } from '../../src/forms/registers/policy.ts';
+import { createRegisterReferences } from '../../src/forms/registers/references.ts';
 import { createRegisterLock, type RegisterLockOptions } from '../../src/forms/registers/register-lock.ts';
 import { registerRoutes } from '../../src/forms/registers/routes.ts';
 import { createRegisterStore } from '../../src/forms/registers/store.ts';
@@ -280,7 +281,8 @@ async function startReplica(
   const guards = createRegisterGuards({ verifier, tenants, urns, anonymousReads, ...rest });
   const store = createRegisterStore(configuration);
   const changes = createRegisterChanges({ store, hold: createRegisterLock({ pool, metrics, ...stepMs, ...rest }) });
-  const routes = registerRoutes({ ...guards, store, changes, urns });
+  const references = createRegisterReferences({ configuration, store, urns });
+  const routes = registerRoutes({ ...guards, store, changes, urns, references });
   const app = await startApp(routes, { trustedProxies, bodyLimit });
   const admin = await roleToken(access, { 'form-service': ['form-admin'] }, { realm: 'demo' });
   return {

@@ -6,6 +6,7 @@ import { anonymous, type Route, route } from '../../service/http/http-app.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
 import type { Urns } from '../../service/urn.ts';
 import { notFound } from './changes.ts';
+import { toCsv } from './csv.ts';
 import { isManager, type RegisterGuards, refuseRead, varyByCaller } from './policy.ts';
 import { registerOf } from './register.ts';
 import { entriesResponse, missing, nameParams, path, refusals, tenantQuery } from './schema.ts';
@@ -13,14 +14,17 @@ import type { RegisterStore } from './store.ts';
 
 export function entriesRoute(options: RegisterGuards & { store: RegisterStore; urns: Urns }): Route {
   const { bearer, tenant, anonymousReadLimit, namedTenant, store, urns } = options;
-  const render = createRenderer();
+  const render = createRenderer(JSON.stringify);
+  const renderCsv = createRenderer(toCsv);
   return route({
     method: 'get',
     path: `${path}/:name/entries`,
     summary: "Read a register's entries, without a token if the register is open",
     description:
       'A register is open if `anonymousRead` is set on its definition in the configuration service; a change takes effect ' +
-      'here within five minutes. Without a token, `tenantId` names the tenant, and reads are limited by client address.',
+      'here within five minutes. Without a token, `tenantId` names the tenant, and reads are limited by client address. ' +
+      'With `Accept: text/csv` the response is a table with a header. Text that a spreadsheet would take for a formula has ' +
+      'an apostrophe before it, which an import removes.',
     guards: [varyByCaller, ifBearer([bearer, tenant], [anonymous, anonymousReadLimit, namedTenant])],
     params: nameParams,
     query: tenantQuery,
@@ -29,6 +33,7 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
       200: {
         description: 'The entries',
         schema: entriesResponse,
+        textType: 'text/csv',
         headers: { ETag: 'Of the content', 'Cache-Control': 'max-age=60 without a token; no-store with one' },
       },
       304: { description: 'Nothing has changed' },
@@ -51,10 +56,12 @@ export function entriesRoute(options: RegisterGuards & { store: RegisterStore; u
         entries = await store.readOpen(name, context);
         if (!entries) throw refuseRead(caller);
       }
-      const { body, etag } = render(entries);
+      const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';
+      const { body, etag } = isCsv ? renderCsv(entries) : render(entries);
       response.set('ETag', etag);
       if (!caller) response.set('Cache-Control', 'max-age=60');
       if (isKnown(request.headers['if-none-match'], etag)) response.status(304).end();
+      else if (isCsv) response.attachment(`${name}.csv`).type('text/csv; charset=utf-8; header=present').send(body);
       else response.type('application/json').send(body);
     },
   });
@@ -74,13 +81,13 @@ interface Rendered {
   etag: string;
 }
 
-/** Caches the JSON text of entries for as long as the entries are cached. The strong ETag is the hash of the text. */
-function createRenderer(): (entries: readonly unknown[]) => Rendered {
+/** Caches the text of entries for as long as the entries are cached. The strong ETag is the hash of the text. */
+function createRenderer(textOf: (entries: readonly unknown[]) => string): (entries: readonly unknown[]) => Rendered {
   const known = new WeakMap<object, Rendered>();
   return (entries) => {
     const before = known.get(entries);
     if (before) return before;
-    const body = Buffer.from(JSON.stringify(entries));
+    const body = Buffer.from(textOf(entries));
     const rendered = { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
     known.set(entries, rendered);
     return rendered;

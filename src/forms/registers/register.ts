@@ -27,6 +27,10 @@ export interface Definition {
 
 export interface Revision {
   revision: number;
+  /** ISO 8601 */
+  created?: string | undefined;
+  /** ISO 8601 */
+  lastUpdated?: string | undefined;
   configuration: unknown;
 }
 

@@ -1,14 +1,15 @@
 // Routes of data registers. Checks run in this order: 401, 403, tenant, validation, then the configuration service.
 // Every failure of the configuration service becomes a 502.
-import type { Response } from 'express';
-import { type Answer, type Route, route } from '../../service/http/http-app.ts';
-import { tenantOf } from '../../service/http/request-context.ts';
-import type { Urns } from '../../service/urn.ts';
-import { notFound, type RegisterChanges } from './changes.ts';
+import { type Route, route } from '../../service/http/http-app.ts';
+import { notFound } from './changes.ts';
 import { entriesRoute } from './entries-routes.ts';
-import type { RegisterGuards } from './policy.ts';
+import { entryRoutes } from './entry-routes.ts';
+import { referenceRoutes } from './reference-routes.ts';
 import { registerOf } from './register.ts';
+import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
+import { revisionRoutes } from './revision-routes.ts';
 import {
+  busy,
   createBody,
   encodeCursor,
   listQuery,
@@ -21,18 +22,6 @@ import {
   registerResponse,
   tenantQuery,
 } from './schema.ts';
-import type { RegisterStore } from './store.ts';
-
-export interface RegisterRoutesOptions extends RegisterGuards {
-  store: RegisterStore;
-  changes: RegisterChanges;
-  urns: Urns;
-}
-
-const busy: Answer = {
-  description: 'Another change of the register is still running, or the database cannot be reached',
-  headers: { 'Retry-After': 'Seconds' },
-};
 
 export function registerRoutes(options: RegisterRoutesOptions): Route[] {
   return [
@@ -42,11 +31,10 @@ export function registerRoutes(options: RegisterRoutesOptions): Route[] {
     patchRoute(options),
     deleteRoute(options),
     entriesRoute(options),
+    ...entryRoutes(options),
+    ...revisionRoutes(options),
+    ...referenceRoutes(options),
   ];
-}
-
-function callOf(response: Response) {
-  return { tenantId: tenantOf(response).id, traceparent: response.locals.traceparent };
 }
 
 function listRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions): Route {
@@ -59,7 +47,7 @@ function listRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     query: listQuery,
     answers: { 200: { description: 'A page of registers', schema: listResponse }, ...refusals },
     async handle({ query: { top, after } }, _request, response) {
-      const { registers, next } = await store.list(callOf(response), { top, after });
+      const { registers, next } = await store.list(callContextOf(response), { top, after });
       const page = {
         after: after === undefined ? null : encodeCursor(after),
         next: next === undefined ? null : encodeCursor(next),
@@ -81,7 +69,7 @@ function readRoute({ bearer, mayManage, tenant, store }: RegisterRoutesOptions):
     query: tenantQuery,
     answers: { 200: { description: 'The register', schema: registerResponse }, ...refusals, 404: missing },
     async handle({ params }, _request, response) {
-      const register = registerOf(params.name, await store.read(params.name, callOf(response)));
+      const register = registerOf(params.name, await store.read(params.name, callContextOf(response)));
       if (!register) throw notFound();
       response.json(register);
     },
@@ -106,7 +94,7 @@ function createRoute({ bearer, mayManage, tenant, changes, urns }: RegisterRoute
       503: busy,
     },
     async handle({ body: { name, description, entries } }, _request, response) {
-      const register = await changes.create(name, { description, entries }, callOf(response));
+      const register = await changes.create(name, { description, entries }, callContextOf(response));
       response
         .status(201)
         .location(`${path}/${encodeURIComponent(name)}`)
@@ -134,7 +122,7 @@ function patchRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOption
       503: busy,
     },
     async handle({ params, body: { description, entries } }, _request, response) {
-      response.json(await changes.patch(params.name, { description, entries }, callOf(response)));
+      response.json(await changes.patch(params.name, { description, entries }, callContextOf(response)));
     },
   });
 }
@@ -152,7 +140,7 @@ function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptio
     query: tenantQuery,
     answers: { 204: { description: 'Deleted' }, ...refusals, 404: missing, 503: busy },
     async handle({ params }, _request, response) {
-      await changes.remove(params.name, callOf(response));
+      await changes.remove(params.name, callContextOf(response));
       response.status(204).end();
     },
   });

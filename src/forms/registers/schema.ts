@@ -13,6 +13,11 @@ export const refusals = {
   502: { description: 'The configuration service failed or denied access' },
 };
 
+export const busy = {
+  description: 'Another change of the register is still running, or the database cannot be reached',
+  headers: { 'Retry-After': 'Seconds' },
+};
+
 export const missing = { description: 'There is no such register, or it lacks its definition or its entries' };
 
 const example = {
@@ -74,6 +79,30 @@ export const patchBody = z
 
 export const nameParams = z.object({ name });
 
+const exampleEntry = example.entries[0];
+
+export const entryParams = z.object({
+  name,
+  key: z
+    .string()
+    .min(1)
+    .meta({ description: 'Key of the entry: a string itself, or an object\u2019s member `keyField`' }),
+});
+
+const keyField = z
+  .string()
+  .min(1)
+  .max(100)
+  .default('value')
+  .meta({ description: 'Member that is the key of an object; of no meaning for strings' });
+
+/** A string or an object; `entryProblems` checks it with the others. */
+export const entryBody = z.union([z.string(), z.record(z.string(), z.unknown())]).meta({ examples: [exampleEntry] });
+
+const revision = z.coerce.number().int().nonnegative();
+export const revisionParams = z.object({ name, revision });
+export const revisionBody = z.strictObject({ revision: z.number().int().nonnegative() });
+
 const tenantId = z
   .string()
   .optional()
@@ -83,6 +112,27 @@ const tenantId = z
   });
 
 export const tenantQuery = z.object({ tenantId });
+export const keyQuery = z.object({ tenantId, keyField });
+export const importQuery = z.object({
+  tenantId,
+  keyField,
+  mode: z.enum(['upsert', 'replace']).default('upsert').meta({
+    description: '`upsert` adds and changes entries; `replace` also removes the entries that the table lacks',
+  }),
+  dryRun: z
+    .stringbool({ truthy: ['true'], falsy: ['false'] })
+    .default(false)
+    .meta({ description: 'Only report the changes' }),
+});
+export const compareQuery = z.object({
+  tenantId,
+  keyField,
+  to: revision.optional().meta({ description: 'Default: the latest revision' }),
+});
+export const csvBody = z
+  .string('is required')
+  .min(1)
+  .meta({ examples: ['label,value\nBanff,banff\n'] });
 
 /** Encodes the last name of a page. The cursor stays valid while registers are created and deleted. */
 export function encodeCursor(lastName: string): string {
@@ -136,3 +186,61 @@ export const listResponse = z
   .meta({ examples: [{ results: [example], page: { after: null, next: null, size: 1 } }] });
 
 export const entriesResponse = entriesShape;
+
+const count = z.int().nonnegative();
+
+export const comparisonResponse = z.object({
+  added: count,
+  changed: count,
+  removed: count,
+  unchanged: count,
+  reordered: z.boolean().meta({ description: 'True if entries that are in both have another order' }),
+  changes: z.array(
+    z.object({
+      change: z.enum(['added', 'changed', 'removed']),
+      key: z.string().nullable(),
+      before: z.unknown().optional(),
+      after: z.unknown().optional(),
+    }),
+  ),
+  truncated: z.boolean().meta({ description: 'True if `changes` lacks some: it has at most 1,000' }),
+});
+
+export const importResponse = comparisonResponse.extend({ dryRun: z.boolean() });
+
+export const revisionsQuery = z.object({
+  tenantId,
+  top: z.coerce.number().int().min(1).max(25).default(10),
+  after: z.string().max(200).optional().meta({ description: '`page.next` of the page before' }),
+});
+
+const summary = z.object({
+  revision: count,
+  created: z.string().nullable(),
+  lastUpdated: z.string().nullable(),
+  entries: count.nullable().meta({ description: 'Number of entries; null if the revision is not a list' }),
+  latest: z.boolean().meta({ description: 'Changes of entries go to this revision' }),
+  active: z.boolean().meta({ description: 'Forms use this revision' }),
+});
+
+export const revisionsResponse = z.object({
+  results: z.array(summary),
+  page: z.object({ next: z.string().nullable(), size: z.int() }),
+});
+
+export const revisionResponse = z.object({ revision: count, entries: entriesShape });
+export const pinnedResponse = z.object({ active: count });
+export const keptResponse = z.object({ latest: count });
+
+const reference = z.object({
+  definitionId: z.string(),
+  definitionName: z.string(),
+  register: z.string(),
+  urn: z.string(),
+  pointer: z.string().meta({ description: 'JSON pointer into the uiSchema' }),
+});
+
+export const referencesResponse = z.object({
+  results: z.array(reference),
+  truncated: z.boolean().meta({ description: 'True if there are more than 1,000' }),
+});

@@ -7,6 +7,7 @@ import { createRegisterList, type ListOptions } from './list-store.ts';
 import {
   definitionIn,
   definitionKey,
+  definitionsIn,
   entriesOf,
   newDefinition,
   type Parts,
@@ -27,11 +28,12 @@ export interface CallContext {
 /** Throws every failure as a Problem: `invalid-request` if the service rejects the call, else `dependency-failed`. */
 export type RegisterStore = ReturnType<typeof createRegisterStore>;
 
+const concurrentReads = 8;
 /** Names the configuration that contains all definitions of a tenant. */
 const home = ['platform', 'configuration-service'] as const;
 
 export function createRegisterStore(configuration: Configuration) {
-  return { ...createReads(configuration), ...createWrites(configuration) };
+  return { asked, ...createReads(configuration), ...createWrites(configuration) };
 }
 
 function createReads(configuration: Configuration) {
@@ -51,6 +53,31 @@ function createReads(configuration: Configuration) {
       }),
 
     list: (context: CallContext, options: ListOptions): Promise<RegisterPage> => asked(() => list(context, options)),
+
+    /** Returns the names that are names of registers with both parts. */
+    existing: (names: Iterable<string>, context: CallContext): Promise<Set<string>> =>
+      asked(async () => {
+        const defined = definitionsIn(await readDefinitions(context));
+        const found = new Set<string>();
+        const candidates = [...new Set(names)].filter((name) => defined.has(name));
+        for (let start = 0; start < candidates.length; start += concurrentReads)
+          await Promise.all(
+            candidates.slice(start, start + concurrentReads).map(async (name) => {
+              if (entriesOf(await configuration.read(registerNamespace, name, context))) found.add(name);
+            }),
+          );
+        return found;
+      }),
+
+    revisions: (name: string, context: CallContext, page: { top: number; after?: string | undefined }) =>
+      asked(() => configuration.revisions(registerNamespace, name, { ...context, ...page })),
+
+    /** Returns the entries of a revision, or undefined if it does not exist or is not a list. */
+    revision: (name: string, revision: number, context: CallContext): Promise<readonly unknown[] | undefined> =>
+      asked(async () => {
+        const content = await configuration.revision(registerNamespace, name, revision, context);
+        return Array.isArray(content) ? content : undefined;
+      }),
 
     /**
      * Reads the entries for a caller without a role. Returns undefined unless the definition, which is at most 5
@@ -76,6 +103,10 @@ function createWrites(configuration: Configuration) {
     writeEntries: (name: string, entries: readonly unknown[], context: CallContext): Promise<Revision> =>
       asked(() => configuration.replace(registerNamespace, name, entries, context)),
 
+    /** Keeps the latest revision as it is; later changes go to its copy. */
+    createRevision: (name: string, context: CallContext): Promise<Revision> =>
+      asked(() => configuration.createRevision(registerNamespace, name, context)),
+
     pin: (name: string, revision: number, context: CallContext) =>
       asked(() => configuration.setActiveRevision(registerNamespace, name, revision, context)),
 
@@ -99,6 +130,7 @@ function createWrites(configuration: Configuration) {
 /** Statuses for an invalid request of the client. Any other 4xx is a fault between the two services. */
 const rejections = new Set([400, 409, 413, 422]);
 
+/** Turns failures of the configuration service into the Problems of this API. */
 async function asked<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls();

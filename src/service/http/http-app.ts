@@ -13,6 +13,7 @@ import { fieldErrors, invalidRequest, Problem } from './problem.ts';
 import { problemHandler } from './problem-handler.ts';
 import { beginRequest, type HttpResponse, queryOf, setPendingHeaders } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
+import { createTextBodyReader } from './text-body.ts';
 import { createTrust, type TrustedProxies } from './trusted-proxies.ts';
 
 export type Credential = 'bearer' | 'session' | 'none';
@@ -46,6 +47,8 @@ export function isGuarded(item: { guards: readonly Guard[] }): boolean {
 export interface Answer {
   description: string;
   schema?: z.ZodType;
+  /** Media type of a response that is text instead, if the client accepts it, such as `text/csv`. */
+  textType?: string;
   /** Descriptions by header name. */
   headers?: Record<string, string>;
 }
@@ -72,6 +75,8 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   params?: P;
   query?: Q;
   body?: B;
+  /** Media type of the body if it is text and not JSON, such as `text/csv`. `body` then validates a string. */
+  bodyType?: string;
   /** Largest body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
   /** Descriptions of request headers by name. */
@@ -132,8 +137,11 @@ export function createHttpApp(options: HttpAppOptions): Express {
     allow(request, response, next);
   });
   const readBody = createJsonBodyReader(options.bodyLimit);
-  const readerOf = ({ bodyLimit = options.bodyLimit }: Route) =>
-    bodyLimit < options.bodyLimit ? createJsonBodyReader(bodyLimit) : readBody;
+  const readerOf = ({ bodyType, bodyLimit = options.bodyLimit }: Route) => {
+    const limit = Math.min(bodyLimit, options.bodyLimit);
+    if (bodyType !== undefined) return createTextBodyReader(bodyType, limit);
+    return limit < options.bodyLimit ? createJsonBodyReader(limit) : readBody;
+  };
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
   for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
   // `route.all` adds one layer; `app.all` would add one for each of the 35 methods that Node knows.

@@ -36,7 +36,7 @@ export function createJsonBodyReader(limit: number): JsonBodyReader {
 export const noBody: JsonBody = { value: undefined, textOf: () => undefined };
 
 // RFC 9112 section 6: a request with a body has a Content-Length or a Transfer-Encoding header.
-function hasBody(request: Request): boolean {
+export function hasBody(request: Request): boolean {
   const length = request.headers['content-length'];
   return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
@@ -49,8 +49,13 @@ function requireJson(contentType: string | undefined): void {
   if (contentType === 'application/json') return;
   if (contentType === undefined || !jsonType.test(contentType))
     throw bodyProblem('unsupported-media-type', 'must be sent as application/json');
+  if (isOtherCharset(contentType)) throw bodyProblem('unsupported-media-type', 'must be JSON in UTF-8');
+}
+
+/** True if the Content-Type names a charset other than UTF-8. */
+export function isOtherCharset(contentType: string): boolean {
   const given = charset.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
-  if (given !== 'utf-8' && given !== 'utf8') throw bodyProblem('unsupported-media-type', 'must be JSON in UTF-8');
+  return given !== 'utf-8' && given !== 'utf8';
 }
 
 /** Throws Problems with status 400 that list the invalid values. */

@@ -66,7 +66,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
       ...(isObject(route.query) && { query: route.query }),
       ...(headers.length > 0 && { header: z.object(Object.fromEntries(headers)) }),
     },
-    ...(route.body && { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }),
+    ...(route.body && { requestBody: { required: true, content: { [bodyTypeOf(route)]: { schema: route.body } } } }),
     responses: {
       ...Object.fromEntries(
         Object.entries({ ...impliedAnswers(route), ...route.answers }).map(([status, answer]) => [
@@ -78,6 +78,8 @@ function operation(route: Route): ZodOpenApiOperationObject {
     },
   };
 }
+
+const bodyTypeOf = ({ bodyType = 'application/json' }: Route) => bodyType;
 
 /**
  * Returns the responses that follow from a route's guards and inputs. Responses that the route declares take
@@ -106,7 +108,7 @@ function impliedAnswers(route: Route): Record<number, Answer> {
     }),
     ...(body && {
       413: { description: 'The body is too large' },
-      415: { description: 'The body is not `application/json`' },
+      415: { description: `The body is not \`${bodyTypeOf(route)}\`` },
     }),
   };
 }
@@ -152,7 +154,9 @@ function response(status: number, answer: Answer) {
   return {
     description: answer.description,
     ...(headers.length > 0 && { headers: z.object(Object.fromEntries(headers)) }),
-    ...(schema && { content: { [type]: { schema } } }),
+    ...(schema && {
+      content: { [type]: { schema }, ...(answer.textType && { [answer.textType]: { schema: z.string() } }) },
+    }),
   };
 }
 

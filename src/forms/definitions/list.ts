@@ -1,0 +1,47 @@
+// Reads all form definitions of a tenant, page by page, from both places of decision 0016.
+import type { Configuration, Owner } from '../../platform/configuration.ts';
+import { PlatformError } from '../../platform/platform-error.ts';
+import { isObject } from '../../service/json-value.ts';
+
+export interface ListedDefinition {
+  id: string;
+  /** The id if the definition has no name. */
+  name: string;
+  /** As configured, so possibly not an object. */
+  uiSchema: unknown;
+}
+
+/** Definitions have up to a megabyte. A page that is too large for one response is read in smaller ones. */
+const largestPage = 32;
+
+/** Includes definitions that are not valid. A definition that is in both places is yielded once, as it is used. */
+export async function* listDefinitions(
+  configuration: Pick<Configuration, 'read' | 'list'>,
+  owner: Owner & { tenantId: string },
+): AsyncGenerator<ListedDefinition> {
+  const { latest, active } = await configuration.read('platform', 'form-service', owner);
+  const collection = (active ?? latest)?.configuration;
+  const yielded = new Set<string>();
+  for (const [id, configured] of isObject(collection) ? Object.entries(collection) : []) {
+    yielded.add(id);
+    yield toListed(id, configured);
+  }
+  let top = largestPage;
+  for (let after: string | undefined; ; ) {
+    try {
+      const page = await configuration.list('form-service', { ...owner, top, after, includeActive: true });
+      for (const entry of page.results)
+        if (!yielded.has(entry.name)) yield toListed(entry.name, (entry.active ?? entry.latest)?.configuration);
+      if (page.next === undefined || page.results.length === 0) return;
+      after = page.next;
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.reason !== 'oversized' || top === 1) throw error;
+      top = Math.ceil(top / 4);
+    }
+  }
+}
+
+function toListed(id: string, configured: unknown): ListedDefinition {
+  const { name, uiSchema } = isObject(configured) ? configured : {};
+  return { id, name: typeof name === 'string' ? name : id, uiSchema };
+}

@@ -1,0 +1,168 @@
+// Tests how entries become CSV and are read from it, without HTTP.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readTable, toCsv } from './csv.ts';
+import { importTable } from './import.ts';
+
+const problemOf = (text: string) =>
+  readTable(text).then(
+    () => 'a table',
+    (error: { detail?: string; message: string }) => error.detail ?? error.message,
+  );
+
+const load = async (
+  text: string,
+  existing: unknown[],
+  options: { keyField?: string; mode?: 'upsert' | 'replace' } = {},
+) => importTable(await readTable(text), existing, { keyField: 'value', mode: 'upsert', ...options });
+
+describe('a table', () => {
+  it.each([
+    ['commas', 'a,b\n1,2\n'],
+    ['semicolons', 'a;b\n1;2\n'],
+    ['tabs', 'a\tb\n1\t2\n'],
+    ['CRLF', 'a,b\r\n1,2\r\n'],
+    ['no line break at the end', 'a,b\n1,2'],
+    ['empty lines', 'a,b\n\n1,2\n\n'],
+  ])('may have %s', async (_what, text) => {
+    expect(await readTable(text)).toEqual({
+      columns: ['a', 'b'],
+      rows: [{ line: expect.any(Number), cells: ['1', '2'] }],
+    });
+  });
+
+  it('keeps delimiters, quotes, line breaks and characters of any length in quoted cells', async () => {
+    const { rows } = await readTable(`a,b\n"x, ""y""\nz","${'é😀'.repeat(20_000)}"\n`);
+    expect(rows.map(({ cells }) => cells)).toEqual([['x, "y"\nz', 'é😀'.repeat(20_000)]]);
+  });
+
+  it.each([
+    ['no text', '\n', /has no header/],
+    ['an empty column name', 'a,\n1,2\n', /an empty name/],
+    ['a repeated column name', 'a,a\n1,2\n', /repeats a name/],
+    ['a column named __proto__', '__proto__,a\n1,2\n', /a reserved name/],
+    [
+      'a hundred and one columns',
+      `${'c,'.repeat(100)}c\n`.replace(/c/g, () => `c${Math.random()}`),
+      /more than 100 columns/,
+    ],
+    ['a row that is too short', 'a,b\n1,2\n3\n', /line 3 has another number of cells/],
+    ['a quote that is not closed', 'a,b\n1,"2\n', /line \d begins a quoted cell that does not end/],
+    ['text after a closing quote', 'a,b\n1,"2"3\n', /line 2 has text after the closing quote/],
+    ['more than 10,000 rows', `a\n${'1\n'.repeat(10_001)}`, /more than 10000 rows/],
+  ])('of %s is rejected with the line, and without quoting a cell', async (_what, text, detail) => {
+    expect(await problemOf(text)).toMatch(detail);
+  });
+
+  it('of a megabyte does not block the event loop', async () => {
+    let longest = 0;
+    let last = performance.now();
+    const timer = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 1);
+    const cpu = process.cpuUsage();
+    await problemOf(','.repeat(1_048_576));
+    await readTable(`a,b\n${'"some ""text"", quoted",1\n'.repeat(9_900)}`);
+    clearInterval(timer);
+    const { user, system } = process.cpuUsage(cpu);
+    expect(longest).toBeLessThan(Math.max(100, (user + system) / 1_000 / 3));
+  });
+});
+
+describe('an import', () => {
+  const cities = [
+    { value: 'banff', label: 'Banff', order: 1, open: true, geo: { lat: 51 } },
+    { value: 'jasper', label: 'Jasper', order: 2, open: false, geo: { lat: 52 } },
+  ];
+
+  it('adds new keys at the end, changes the columns of known ones, and keeps everything else', async () => {
+    expect(await load('value,label\njasper,Jasper Park\nhinton,Hinton\n', cities)).toEqual([
+      cities[0],
+      { ...cities[1], label: 'Jasper Park' },
+      { value: 'hinton', label: 'Hinton' },
+    ]);
+  });
+
+  it('with mode=replace has the rows of the table in their order, and removes the others', async () => {
+    expect(await load('value,label\nhinton,Hinton\nbanff,Banff\n', cities, { mode: 'replace' })).toEqual([
+      { value: 'hinton', label: 'Hinton' },
+      cities[0],
+    ]);
+  });
+
+  it('reads numbers, booleans and JSON where all present entries have them, and an empty cell as no member', async () => {
+    const text = 'value,order,open,geo,label\njasper,-3.5,true,"{""lat"":1}",\n';
+    expect((await load(text, cities))[1]).toEqual({ value: 'jasper', order: -3.5, open: true, geo: { lat: 1 } });
+  });
+
+  it.each([
+    ['a number', 'value,order\njasper,two\n', /line 2 needs a number in the column order/],
+    ['a number that would change', 'value,order\njasper,00012\n', /line 2 needs a number/],
+    ['true or false', 'value,open\njasper,yes\n', /line 2 needs true or false/],
+    ['JSON', 'value,geo\njasper,{\n', /line 2 needs JSON/],
+    ['a key', 'value,label\n,Nowhere\n', /line 2 has no key/],
+    ['one row for each key', 'value,label\nx,1\nx,2\n', /line 3 repeats the key/],
+  ])('names the line that needs %s', async (_what, text, detail) => {
+    await expect(load(text, cities)).rejects.toMatchObject({ detail: expect.stringMatching(detail) });
+  });
+
+  it('needs the column of the key', async () => {
+    await expect(load('name,label\nx,y\n', cities)).rejects.toMatchObject({
+      errors: [{ pointer: '/query/keyField', detail: 'is not a column of the table' }],
+    });
+    expect(await load('code,label\nx,y\n', [], { keyField: 'code' })).toEqual([{ code: 'x', label: 'y' }]);
+  });
+
+  it('of a single column gives strings, and several columns do not fit a register of strings', async () => {
+    expect(await load('city\nBanff\nHinton\n', ['Banff', 'Jasper'])).toEqual(['Banff', 'Jasper', 'Hinton']);
+    await expect(load('value,label\na,b\n', ['Banff'])).rejects.toMatchObject({ slug: 'invalid-request' });
+  });
+
+  it('does not decide which of two entries with one key a row means', async () => {
+    const twice = [
+      { value: 'a', label: '1' },
+      { value: 'a', label: '2' },
+    ];
+    await expect(load('value,label\na,3\n', twice)).rejects.toMatchObject({ slug: 'conflict' });
+    expect(await load('value,label\nb,3\n', twice)).toHaveLength(3);
+  });
+});
+
+const text = fc.oneof(
+  fc.string(),
+  fc.constantFrom('', '=1+1', "'=1", "''@x", '-5', 'a,b', 'a"b', ' x ', 'é\n😀', 'true', '1e5'),
+);
+const json = fc.jsonValue({ maxDepth: 2 });
+const member = fc.constantFrom('label', 'note', 'a b', 'x,y', "it's");
+const key = fc.string({ minLength: 1, maxLength: 8 }).filter((value) => value.trim() === value);
+const entries = fc.oneof(
+  fc.uniqueArray(key, { maxLength: 20 }),
+  fc
+    .uniqueArray(key, { maxLength: 20, minLength: 1 })
+    .chain((keys) =>
+      fc.tuple(
+        ...keys.map((value) => fc.dictionary(member, fc.oneof(text, json)).map((fields) => ({ value, ...fields }))),
+      ),
+    ),
+);
+
+describe('an export', () => {
+  it('that is imported again changes nothing, whatever the entries are', async () => {
+    await fc.assert(
+      fc.asyncProperty(entries, fc.constantFrom('upsert', 'replace'), async (list, mode) => {
+        expect(await load(toCsv(list), list, { mode } as { mode: 'upsert' | 'replace' })).toEqual(list);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('never has a text cell that a spreadsheet would run as a formula', () => {
+    fc.assert(
+      fc.property(fc.constantFrom('=', '+', '-', '@', '\t', '\r'), fc.string(), (first, rest) => {
+        const [, cell = ''] = toCsv([{ value: `${first}${rest}` }]).split('\r\n');
+        expect(cell).toMatch(/^"?'/);
+      }),
+    );
+  });
+});

@@ -1,0 +1,118 @@
+// Entries as CSV (RFC 4180). Reads a table in short steps, because parsing a megabyte takes up to half a second, and
+// writes one.
+
+import { pipeline } from 'node:stream/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { CsvError, Parser } from 'csv-parse';
+import { bodyProblem } from '../../service/http/body-bytes.ts';
+import { isObject } from '../../service/json-value.ts';
+import { maxEntries } from './register.ts';
+
+export interface Table {
+  columns: string[];
+  rows: Row[];
+}
+
+export interface Row {
+  /** Line of the text on which the row ends; the header is on line 1. */
+  line: number;
+  cells: string[];
+}
+
+const maxColumns = 100;
+/** Bytes that are parsed before other work gets its turn; takes some milliseconds. */
+const stepBytes = 16_384;
+/** Names that reach a prototype; a JSON body may not have them either. */
+const reserved = new Set(['__proto__', 'constructor', 'prototype']);
+
+/**
+ * Parses a header and rows of the same length. The delimiter is a comma, semicolon or tab, as the header shows; empty
+ * lines are skipped. Throws Problem `invalid-request` that names the line.
+ */
+export async function readTable(text: string): Promise<Table> {
+  const parser = new Parser({ delimiter: delimiterOf(text), info: true, skipEmptyLines: true });
+  const rows: Row[] = [];
+  try {
+    await pipeline(stepsOf(text), parser, async (records: AsyncIterable<unknown>) => {
+      for await (const { record, info } of records as AsyncIterable<{ record: string[]; info: { lines: number } }>) {
+        if (rows.length > maxEntries) throw bodyProblem('invalid-request', `has more than ${maxEntries} rows`);
+        rows.push({ line: info.lines, cells: record });
+      }
+    });
+  } catch (error) {
+    throw error instanceof CsvError ? malformed(error) : error;
+  }
+  const [header] = rows.splice(0, 1);
+  return { columns: columnsOf(header), rows };
+}
+
+async function* stepsOf(text: string): AsyncGenerator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let start = 0; start < bytes.length; start += stepBytes) {
+    yield bytes.subarray(start, start + stepBytes);
+    await nextTurn();
+  }
+}
+
+function delimiterOf(text: string): string {
+  const header = text.slice(0, 10_000).split(/[\r\n]/, 1)[0] ?? '';
+  const unquoted = header.replace(/"[^"]*"/g, '');
+  const count = (delimiter: string) => unquoted.split(delimiter).length;
+  return [',', ';', '\t'].reduce((best, each) => (count(each) > count(best) ? each : best));
+}
+
+function columnsOf(header: Row | undefined): string[] {
+  const columns = header?.cells.map((cell) => cell.trim()) ?? [];
+  const fail = (detail: string) => bodyProblem('invalid-request', `has a header ${detail}`);
+  if (columns.length === 0) throw bodyProblem('invalid-request', 'has no header');
+  if (columns.length > maxColumns) throw fail(`of more than ${maxColumns} columns`);
+  if (columns.includes('')) throw fail('with an empty name');
+  if (columns.some((column) => reserved.has(column))) throw fail('with a reserved name');
+  if (new Set(columns).size < columns.length) throw fail('that repeats a name');
+  return columns;
+}
+
+const reasons: Record<string, string> = {
+  CSV_QUOTE_NOT_CLOSED: 'begins a quoted cell that does not end',
+  CSV_INVALID_CLOSING_QUOTE: 'has text after the closing quote of a cell',
+  INVALID_OPENING_QUOTE: 'has a quote inside an unquoted cell',
+  CSV_RECORD_INCONSISTENT_FIELDS_LENGTH: 'has another number of cells than the header',
+};
+
+// Leaves out the parser's message, which quotes cells.
+function malformed(error: CsvError & { lines?: number }) {
+  return bodyProblem(
+    'invalid-request',
+    `is not CSV: line ${error.lines ?? 1} ${reasons[error.code] ?? 'is malformed'}`,
+  );
+}
+
+/**
+ * Returns entries as CSV with a header. Strings become the column `value`. Nested values become JSON, null an empty
+ * cell.
+ */
+export function toCsv(entries: readonly unknown[]): string {
+  const rows = entries.map((entry) => (isObject(entry) ? entry : { value: entry }));
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const names = columns.length > 0 ? columns : ['value'];
+  const lines = rows.map((row) => names.map((name) => quoted(cellOf(row[name]))).join(','));
+  return `${[names.map(quoted).join(','), ...lines].join('\r\n')}\r\n`;
+}
+
+// RFC 4180 section 2, rules 6 and 7. An empty cell is quoted because a line with nothing else would be skipped.
+const quoted = (cell: string) => (/^$|[",;\t\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+
+/** Returns the text of a value in a cell. `textOf` reverses it for strings. */
+export function cellOf(value: unknown): string {
+  if (typeof value === 'string') return formula.test(value) ? `'${value}` : value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
+/**
+ * Text that a spreadsheet would run as a formula (OWASP, CSV Injection), with any apostrophes before it: one more
+ * apostrophe marks it as text.
+ */
+const formula = /^'*[=+\-@\t\r]/;
+const markedFormula = /^''*[=+\-@\t\r]/;
+
+export const textOf = (cell: string) => (markedFormula.test(cell) ? cell.slice(1) : cell);

@@ -1,0 +1,242 @@
+// The register API in daily work: single entries, CSV, revisions, and where registers are used.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { roleToken } from '../../../test/support/platform.ts';
+import { type RegisterBackend, type Replica, startRegisterBackend } from '../../../test/support/registers.ts';
+
+let backend: RegisterBackend;
+let replica: Replica;
+let tenantId: string;
+beforeAll(async () => {
+  backend = await startRegisterBackend();
+  replica = await backend.start();
+  tenantId = backend.tenant.id;
+});
+afterAll(() => backend.close());
+
+const cities = [
+  { value: 'banff', label: 'Banff', order: 1 },
+  { value: 'jasper', label: 'Jasper', order: 2 },
+];
+
+async function register(entries: unknown[] = cities): Promise<string> {
+  const name = backend.newName();
+  expect((await replica.request('POST', '', { body: { name, description: 'Cities', entries } })).status).toBe(201);
+  return name;
+}
+
+const ask = (method: string, name: string, rest: string, body?: unknown, headers?: Record<string, string>) =>
+  replica.request(method, `/${encodeURIComponent(name)}${rest}`, { body, ...(headers && { headers }) });
+const entriesOf = async (name: string) => (await ask('GET', name, '/entries')).body;
+const csv = (name: string, query: string, body: string) =>
+  ask('POST', name, `/entries${query}`, body, { 'content-type': 'text/csv' });
+
+describe('one entry', () => {
+  it('is added, replaced and deleted by its key, and the others stay as they are', async () => {
+    const name = await register();
+    const hinton = { value: 'hinton', label: 'Hinton' };
+    expect(await ask('PUT', name, '/entries/hinton', hinton)).toMatchObject({ status: 201, body: hinton });
+    const banff = { ...cities[0], label: 'Town of Banff' };
+    expect(await ask('PUT', name, '/entries/banff', banff)).toMatchObject({ status: 200, body: banff });
+    expect(await ask('DELETE', name, '/entries/jasper')).toMatchObject({ status: 204, text: '' });
+    expect(await entriesOf(name)).toEqual([banff, hinton]);
+    expect((await ask('DELETE', name, '/entries/jasper')).status).toBe(404);
+  });
+
+  it('of a register of strings is its own key, with any characters', async () => {
+    const name = await register(['a/b', 'Élan vital']);
+    expect((await ask('PUT', name, `/entries/${encodeURIComponent('a/b')}`, '"a/c"')).status).toBe(200);
+    expect((await ask('DELETE', name, `/entries/${encodeURIComponent('Élan vital')}`)).status).toBe(204);
+    expect(await entriesOf(name)).toEqual(['a/c']);
+  });
+
+  it('is found by another member with keyField', async () => {
+    const name = await register();
+    expect((await ask('DELETE', name, '/entries/2?keyField=order')).status).toBe(204);
+    expect(await entriesOf(name)).toEqual([cities[0]]);
+  });
+
+  it.each([
+    ['a number', 5, ''],
+    ['a string among objects', '"x"', ''],
+    ['an object with a reserved member', { value: 'x', META_id: 1 }, '/META_id'],
+  ])('that is %s is rejected with 400 that names it, and changes nothing', async (_what, body, pointer) => {
+    const name = await register();
+    const { status, body: problem } = await ask('PUT', name, '/entries/x', body);
+    expect([status, problem]).toMatchObject([400, { errors: [{ pointer }] }]);
+    expect(await entriesOf(name)).toEqual(cities);
+  });
+
+  it('that is written by 20 callers at once loses none of their entries', async () => {
+    const name = await register([]);
+    const second = await backend.start();
+    const put = (n: number) =>
+      (n % 2 === 0 ? replica : second).request('PUT', `/${encodeURIComponent(name)}/entries/k${n}`, {
+        body: { value: `k${n}` },
+      });
+    const responses = await Promise.all(Array.from({ length: 20 }, (_, n) => put(n)));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(await entriesOf(name)).toHaveLength(20);
+    await second.close();
+  });
+});
+
+describe('CSV', () => {
+  it('is imported by key, and reports what was added, changed and unchanged', async () => {
+    const name = await register();
+    const { status, body } = await csv(name, '', 'value,label\njasper,Jasper Park\nhinton,Hinton\n');
+    expect([status, body]).toEqual([
+      200,
+      {
+        ...{ dryRun: false, added: 1, changed: 1, removed: 0, unchanged: 1, reordered: false, truncated: false },
+        changes: [
+          { change: 'changed', key: 'jasper', before: cities[1], after: { ...cities[1], label: 'Jasper Park' } },
+          { change: 'added', key: 'hinton', after: { value: 'hinton', label: 'Hinton' } },
+        ],
+      },
+    ]);
+    expect(await entriesOf(name)).toHaveLength(3);
+  });
+
+  it('with mode=replace removes the entries that the table lacks, and with dryRun=true only reports', async () => {
+    const name = await register();
+    const table = '\ufeffvalue;label\r\njasper;Jasper\r\n';
+    const report = { added: 0, changed: 0, removed: 1, unchanged: 1 };
+    expect((await csv(name, '?mode=replace&dryRun=true', table)).body).toMatchObject({ dryRun: true, ...report });
+    expect(await entriesOf(name)).toEqual(cities);
+    expect((await csv(name, '?mode=replace', table)).body).toMatchObject({ dryRun: false, ...report });
+    expect(await entriesOf(name)).toEqual([cities[1]]);
+  });
+
+  it('is exported with Accept: text/csv, and an import of the export changes nothing', async () => {
+    const name = await register([...cities, { value: 'x', label: '=1+1' }]);
+    const exported = await ask('GET', name, '/entries', undefined, { accept: 'text/csv' });
+    expect(exported.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present');
+    expect(exported.headers.get('content-disposition')).toBe(`attachment; filename="${name}.csv"`);
+    expect(exported.text).toBe('value,label,order\r\nbanff,Banff,1\r\njasper,Jasper,2\r\nx,\'=1+1,""\r\n');
+    const { body } = await csv(name, '?mode=replace', exported.text);
+    expect(body).toMatchObject({ added: 0, changed: 0, removed: 0, unchanged: 3, reordered: false });
+    const json = await ask('GET', name, '/entries', undefined, { accept: '*/*' });
+    expect(json.headers.get('content-type')).toContain('application/json');
+    expect(json.headers.get('etag')).not.toBe(exported.headers.get('etag'));
+  });
+
+  it.each([
+    ['another content type', 'application/json', '[]', 415],
+    ['another charset', 'text/csv; charset=utf-16', 'value\n', 415],
+    ['a NUL character', 'text/csv', 'value\na\0\n', 400],
+    ['no content', 'text/csv', '', 400],
+    ['a malformed line', 'text/csv', 'value,label\na\n', 400],
+    ['a reserved column', 'text/csv', 'value,META_a\na,b\n', 400],
+  ])('with %s is rejected, and changes nothing', async (_what, type, body, status) => {
+    const name = await register();
+    const response = await ask('POST', name, '/entries', body, { 'content-type': type });
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      status,
+      'application/problem+json; charset=utf-8',
+    ]);
+    expect(await entriesOf(name)).toEqual(cities);
+  });
+});
+
+describe('revisions', () => {
+  it('are kept, listed, compared and pinned, and a change of entries is published again', async () => {
+    const name = await register();
+    expect(await ask('POST', name, '/revisions')).toMatchObject({ status: 201, body: { latest: 1 } });
+    await ask('PUT', name, '/entries/hinton', { value: 'hinton' });
+    const { body } = await ask('GET', name, '/revisions');
+    expect(body).toMatchObject({
+      results: [
+        { revision: 1, entries: 3, latest: true, active: true },
+        { revision: 0, entries: 2, latest: false, active: false },
+      ],
+    });
+    expect((await ask('GET', name, '/revisions/0')).body).toEqual({ revision: 0, entries: cities });
+    expect((await ask('GET', name, '/revisions/0/changes')).body).toMatchObject({
+      ...{ added: 1, changed: 0, removed: 0, unchanged: 2 },
+      changes: [{ change: 'added', key: 'hinton' }],
+    });
+    expect((await ask('GET', name, '/revisions/1/changes?to=0')).body).toMatchObject({ added: 0, removed: 1 });
+
+    expect(await ask('PUT', name, '/active-revision', { revision: 0 })).toMatchObject({
+      status: 200,
+      body: { active: 0 },
+    });
+    expect(await entriesOf(name)).toEqual(cities);
+    await ask('DELETE', name, '/entries/banff');
+    expect(await entriesOf(name)).toEqual([cities[1]]);
+    expect((await ask('GET', name, '/revisions')).body).toMatchObject({ results: [{ active: true }, { entries: 2 }] });
+  });
+
+  it('are listed in pages', async () => {
+    const name = await register();
+    await ask('POST', name, '/revisions');
+    const first = (await ask('GET', name, '/revisions?top=1')).body as { results: unknown[]; page: { next: string } };
+    expect(first.results).toMatchObject([{ revision: 1 }]);
+    const second = await ask('GET', name, `/revisions?top=1&after=${first.page.next}`);
+    expect(second.body).toMatchObject({ results: [{ revision: 0 }] });
+  });
+
+  it.each([
+    ['GET', '/revisions/7', undefined],
+    ['GET', '/revisions/0/changes?to=7', undefined],
+    ['PUT', '/active-revision', { revision: 7 }],
+  ])('%s %s is 404 if there is no such revision', async (method, path, body) => {
+    expect((await ask(method, await register(), path, body)).status).toBe(404);
+  });
+
+  it.each([
+    ['GET', '/revisions', undefined],
+    ['POST', '/revisions', undefined],
+    ['GET', '/revisions/0', undefined],
+    ['GET', '/revisions/0/changes', undefined],
+    ['PUT', '/active-revision', { revision: 0 }],
+    ['PUT', '/entries/a', { value: 'a' }],
+    ['DELETE', '/entries/a', undefined],
+  ])('%s %s is 404 without a register, and 403 without a role', async (method, path, body) => {
+    expect((await ask(method, 'no such register', path, body)).status).toBe(404);
+    const token = await roleToken(backend.access, { 'form-service': ['intake-application'] }, { realm: 'demo' });
+    expect((await replica.request(method, `/any${path}`, { body, token })).status).toBe(403);
+  });
+});
+
+describe('references', () => {
+  const urnOf = (name: string) => backend.access.urns.register(name);
+  const choice = (name: string) => ({ type: 'Control', options: { register: { urn: urnOf(name) } } });
+  const pointer = '/elements/0/options/register/urn';
+  const configure = async (namespace: string, name: string, value: object) => {
+    await backend.configuration.update(namespace, name, value as Record<string, unknown>, { tenantId });
+  };
+
+  it('tell which definitions of both places use a register, and which registers are missing', async () => {
+    const [used, gone] = [await register(), 'gone for ever'];
+    const uiSchema = { type: 'VerticalLayout', elements: [choice(used), choice(gone)] };
+    await configure('platform', 'form-service', {
+      licence: { id: 'licence', name: 'Licence', uiSchema },
+      broken: { id: 'broken', name: 'Broken', uiSchema: { elements: 5 } },
+    });
+    await configure('form-service', 'permit', { id: 'permit', name: 'Permit', uiSchema: { elements: [choice(used)] } });
+
+    const { status, body } = await ask('GET', used, '/references');
+    const found = (definitionId: string, definitionName: string) => ({
+      ...{ definitionId, definitionName, register: used, urn: urnOf(used), pointer },
+    });
+    expect([status, body]).toEqual([
+      200,
+      { results: [found('licence', 'Licence'), found('permit', 'Permit')], truncated: false },
+    ]);
+    const dead = await replica.request('GET', '/../register-references/dead');
+    expect(dead.body).toEqual({
+      results: [
+        { ...found('licence', 'Licence'), register: gone, urn: urnOf(gone), pointer: pointer.replace('0', '1') },
+      ],
+      truncated: false,
+    });
+  });
+
+  it('of a tenant are searched once at a time, and other tenants do not wait', async () => {
+    const searches = Array.from({ length: 8 }, () => replica.request('GET', '/any/references'));
+    const statuses = (await Promise.all(searches)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(5);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(3);
+  });
+});

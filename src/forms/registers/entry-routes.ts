@@ -1,0 +1,123 @@
+// Routes that change single entries of a register by their key, and import a CSV table.
+import { type Route, route } from '../../service/http/http-app.ts';
+import { notFound, requireValid } from './changes.ts';
+import { readTable } from './csv.ts';
+import { compareEntries, putEntry, removeEntry } from './entry-changes.ts';
+import { importTable } from './import.ts';
+import { registerOf } from './register.ts';
+import { callContextOf, type RegisterRoutesOptions } from './register-routes-options.ts';
+import {
+  busy,
+  csvBody,
+  entryBody,
+  entryParams,
+  importQuery,
+  importResponse,
+  keyQuery,
+  missing,
+  nameParams,
+  path,
+  refusals,
+} from './schema.ts';
+
+const one = `${path}/:name/entries/:key`;
+
+const conflicts = { description: 'Several entries have this key, or another entry has the new key' };
+
+export function entryRoutes(options: RegisterRoutesOptions): Route[] {
+  return [putRoute(options), deleteRoute(options), importRoute(options)];
+}
+
+function putRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
+  return route({
+    method: 'put',
+    path: one,
+    summary: 'Add or replace one entry',
+    description:
+      'A new entry is added at the end, and must have the key of the path. An entry that exists is replaced in its place, ' +
+      'and may get another key. The change is published as a PATCH of all entries is.',
+    guards: [bearer, mayManage, tenant],
+    params: entryParams,
+    query: keyQuery,
+    body: entryBody,
+    answers: {
+      200: { description: 'Replaced', schema: entryBody },
+      201: { description: 'Added', schema: entryBody },
+      ...refusals,
+      404: { description: 'There is no such register, or no entry has the key and the body has another one' },
+      409: conflicts,
+      503: busy,
+    },
+    async handle({ params: { name, key }, query: { keyField }, body }, _request, response) {
+      const edit = (entries: readonly unknown[]) => putEntry(entries, key, body, keyField);
+      const { added } = await changes.edit(name, callContextOf(response), edit);
+      response.status(added ? 201 : 200).json(body);
+    },
+  });
+}
+
+function deleteRoute({ bearer, mayManage, tenant, changes }: RegisterRoutesOptions): Route {
+  return route({
+    method: 'delete',
+    path: one,
+    summary: 'Delete one entry',
+    description: 'Form data that has the value is unchanged.',
+    guards: [bearer, mayManage, tenant],
+    params: entryParams,
+    query: keyQuery,
+    answers: {
+      204: { description: 'Deleted' },
+      ...refusals,
+      404: { description: 'There is no such register, or no entry has the key' },
+      409: conflicts,
+      503: busy,
+    },
+    async handle({ params: { name, key }, query: { keyField } }, _request, response) {
+      const edit = (entries: readonly unknown[]) => ({ entries: removeEntry(entries, key, keyField) });
+      await changes.edit(name, callContextOf(response), edit);
+      response.status(204).end();
+    },
+  });
+}
+
+function importRoute({ bearer, mayManage, tenant, changes, store }: RegisterRoutesOptions): Route {
+  return route({
+    method: 'post',
+    path: `${path}/:name/entries`,
+    summary: 'Import entries from CSV',
+    description:
+      'The table has a header and is separated by commas, semicolons or tabs. A single column gives strings; several give ' +
+      'objects, with the key in the column `keyField`. Members without a column are kept, and an empty cell removes a ' +
+      'member. A column has numbers, true and false, or JSON where all present entries have them, otherwise text. ' +
+      'Importing what `GET` returned as CSV changes nothing. With `dryRun=true` nothing is written.',
+    guards: [bearer, mayManage, tenant],
+    params: nameParams,
+    query: importQuery,
+    bodyType: 'text/csv',
+    body: csvBody,
+    answers: {
+      200: { description: 'What was changed, or would be', schema: importResponse },
+      ...refusals,
+      404: missing,
+      409: { description: 'Several entries have the key of a row' },
+      503: busy,
+    },
+    async handle({ params: { name }, query: { keyField, mode, dryRun }, body }, _request, response) {
+      const table = await readTable(body);
+      const edit = (before: readonly unknown[]) => {
+        const entries = importTable(table, before, { keyField, mode });
+        return { entries, comparison: compareEntries(before, entries, keyField) };
+      };
+      const context = callContextOf(response);
+      const preview = async () => {
+        const register = registerOf(name, await store.read(name, context));
+        if (!register) throw notFound();
+        const previewed = edit(register.entries);
+        requireValid(previewed.entries);
+        return previewed;
+      };
+      const { comparison } = dryRun ? await preview() : await changes.edit(name, context, edit);
+      response.json({ dryRun, ...comparison });
+    },
+  });
+}

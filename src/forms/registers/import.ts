@@ -1,0 +1,121 @@
+// Applies a CSV table to the entries of a register. A table that `toCsv` wrote changes nothing.
+import { bodyProblem } from '../../service/http/body-bytes.ts';
+import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
+import { cellOf, type Row, type Table, textOf } from './csv.ts';
+import { keyOf } from './entry-changes.ts';
+
+export interface ImportOptions {
+  /** The column of the key. Ignored for strings, which are their own keys. */
+  keyField: string;
+  /** `upsert` adds and changes entries; `replace` also removes entries that the table lacks, and takes its order. */
+  mode: 'upsert' | 'replace';
+}
+
+type Fields = Record<string, unknown>;
+
+/**
+ * Returns the new entries. A table of one column gives strings, unless the register has objects. Members without a column
+ * keep their values, and an empty cell removes a member. Throws Problems `invalid-request` that name the line, and
+ * `conflict` if several entries have the key of a row.
+ */
+export function importTable(table: Table, existing: readonly unknown[], options: ImportOptions): unknown[] {
+  const hasObjects = existing.some(isObject);
+  const isText = table.columns.length === 1 && !hasObjects;
+  if (!isText && !hasObjects && existing.length > 0 && options.mode === 'upsert')
+    throw bodyProblem('invalid-request', 'has several columns, but the entries of the register are strings');
+  const keyField = isText ? (table.columns[0] as string) : options.keyField;
+  const stored = storedByKey(existing, keyField);
+  const toEntry = isText
+    ? ({ cells }: Row) => textOf(cells[0] ?? '')
+    : createObjectReader(table, existing, stored, keyField);
+  const entries = imported(table, toEntry, keyField);
+  for (const key of entries.keys())
+    if (stored.get(key)?.length === 2) throw new Problem('conflict', `Several entries have the key of a row.`);
+  if (options.mode === 'replace') return [...entries.values()];
+  const kept = existing.map((entry) => {
+    const key = keyOf(entry, keyField) ?? '';
+    const changed = entries.get(key);
+    entries.delete(key);
+    return changed ?? entry;
+  });
+  return [...kept, ...entries.values()];
+}
+
+/** Returns the first two entries of each key. */
+function storedByKey(existing: readonly unknown[], keyField: string): Map<string, unknown[]> {
+  const byKey = new Map<string, unknown[]>();
+  for (const entry of existing) {
+    const key = keyOf(entry, keyField);
+    const known = key === undefined ? undefined : byKey.get(key);
+    if (known) known[1] = entry;
+    else if (key !== undefined) byKey.set(key, [entry]);
+  }
+  return byKey;
+}
+
+function imported(table: Table, toEntry: (row: Row) => unknown, keyField: string): Map<string, unknown> {
+  const entries = new Map<string, unknown>();
+  for (const row of table.rows) {
+    const entry = toEntry(row);
+    const key = keyOf(entry, keyField);
+    if (key === undefined) throw onLine(row, 'has no key');
+    if (entries.has(key)) throw onLine(row, 'repeats the key of an earlier line');
+    entries.set(key, entry);
+  }
+  return entries;
+}
+
+function createObjectReader(
+  { columns }: Table,
+  existing: readonly unknown[],
+  stored: Map<string, unknown[]>,
+  keyField: string,
+) {
+  const keyColumn = columns.indexOf(keyField);
+  if (keyColumn < 0) throw invalidRequest([{ pointer: '/query/keyField', detail: 'is not a column of the table' }]);
+  const readers = columns.map((column) => cellReader(existing, column));
+  return (row: Row): Fields => {
+    const [before] = stored.get(textOf(row.cells[keyColumn] ?? '')) ?? [];
+    const fields: Fields = isObject(before) ? { ...before } : {};
+    for (const [index, column] of columns.entries()) {
+      const cell = row.cells[index] ?? '';
+      if (cell === cellOf(fields[column])) continue;
+      const value = readers[index]?.(cell, row);
+      if (value === undefined) delete fields[column];
+      else fields[column] = value;
+    }
+    return fields;
+  };
+}
+
+/** Reads cells of a column as the kind of value that all entries have there: numbers, booleans, JSON, otherwise text. */
+function cellReader(existing: readonly unknown[], column: string): (cell: string, row: Row) => unknown {
+  const values = existing
+    .map((entry) => (isObject(entry) ? entry[column] : undefined))
+    .filter((value) => value != null);
+  const kinds = new Set(values.map((value) => typeof value));
+  const [kind] = kinds.size === 1 ? kinds : ['string'];
+  if (kind === undefined || kind === 'string') return (cell) => (cell === '' ? undefined : textOf(cell));
+  return (cell, row) => {
+    if (cell === '') return undefined;
+    const value = parseJson(cell);
+    // A number that JSON writes in another way would be stored as another number.
+    if (typeof value === kind && value !== null && (kind === 'object' || JSON.stringify(value) === cell)) return value;
+    throw onLine(row, `needs ${named[kind]} in the column ${column}`);
+  };
+}
+
+const named: Record<string, string> = { number: 'a number', boolean: 'true or false', object: 'JSON' };
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function onLine({ line }: Row, detail: string): Problem {
+  return bodyProblem('invalid-request', `is not valid: line ${line} ${detail}`);
+}

@@ -1,0 +1,25 @@
+// Reads a request body that is text of one media type, such as CSV. Rejects what Postgres cannot store, as json-body.ts
+// does: text that is not UTF-8, and NUL.
+import { isUtf8 } from 'node:buffer';
+import { bodyProblem, readBodyBytes } from './body-bytes.ts';
+import { hasBody, isOtherCharset, type JsonBodyReader, noBody } from './json-body.ts';
+
+const byteOrderMark = /^\uFEFF/;
+
+/**
+ * `mediaType` is in lower case, without parameters. `limit` is in bytes, and applies before and after decompression.
+ * The value of the body is its text, without a byte order mark.
+ */
+export function createTextBodyReader(mediaType: string, limit: number): JsonBodyReader {
+  return async (request) => {
+    if (!hasBody(request)) return noBody;
+    const contentType = request.headers['content-type'] ?? '';
+    if (contentType.split(';', 1)[0]?.trim().toLowerCase() !== mediaType)
+      throw bodyProblem('unsupported-media-type', `must be sent as ${mediaType}`);
+    if (isOtherCharset(contentType)) throw bodyProblem('unsupported-media-type', 'must be in UTF-8');
+    const bytes = await readBodyBytes(request, limit);
+    if (!isUtf8(bytes)) throw bodyProblem('invalid-request', 'is not UTF-8');
+    if (bytes.includes(0)) throw bodyProblem('invalid-request', 'contains a NUL character');
+    return { value: bytes.toString('utf8').replace(byteOrderMark, ''), textOf: () => undefined };
+  };
+}
