@@ -25,7 +25,9 @@ function save(formId: string) {
 }
 
 const hold = (formId: string) =>
-  createFormStore(unsharedPool(world.pool)).setHeld({ formId, tenantId: tenant, now: world.now(), held: true });
+  createFormStore(unsharedPool(world.pool)).setHeld({
+    ...{ formId, tenantId: tenant, now: world.now(), actor: { id: 'admin', name: 'Admin' }, hold: {} },
+  });
 const unlock = (formId: string) =>
   createFormStore(unsharedPool(world.pool)).move({
     formId,
@@ -130,7 +132,8 @@ describe('a release', () => {
       formId: id,
       tenantId: tenant,
       now: world.now(),
-      held: false,
+      actor: { id: 'admin', name: 'Admin' },
+      hold: undefined,
     });
     world.advance(15 * day);
     await world.run();

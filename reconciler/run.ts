@@ -141,6 +141,7 @@ async function finish(lease: Lease, work: Work, options: RunOptions): Promise<vo
       conditions: conditions ?? null,
       oldestOverdue: oldestOverdue ?? null,
       overdueDeletions: overdueDeletions ?? null,
+      retention: options.defaults,
     }),
   );
 }

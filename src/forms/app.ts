@@ -4,14 +4,9 @@ import type { Route } from '../service/http/http-app.ts';
 import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.ts';
 import { documentRoutes } from '../service/openapi/openapi.ts';
 import { readDataRoute, updateDataRoute } from './forms/data-routes.ts';
+import { listFormsRoute } from './forms/list-routes.ts';
 import { operateFormRoute } from './forms/operation-routes.ts';
-import {
-  createFormRoute,
-  deleteFormRoute,
-  type FormRoutesOptions,
-  listFormsRoute,
-  readFormRoute,
-} from './forms/routes.ts';
+import { createFormRoute, deleteFormRoute, type FormRoutesOptions, readFormRoute } from './forms/routes.ts';
 import { listQuarantineRoute, type QuarantineRoutesOptions, releaseItemRoute } from './quarantine/routes.ts';
 import type { RegisterRoutesOptions } from './registers/register-routes-options.ts';
 import { registerRoutes } from './registers/routes.ts';

@@ -25,6 +25,7 @@ import { createVerification } from './codes/verification.ts';
 import type { FormsConfig } from './config.ts';
 import { createSchemaValidator, type SchemaValidator } from './definitions/schema-validator.ts';
 import { createDefinitionSource, type DefinitionSource } from './definitions/source.ts';
+import { createExpiryDates } from './expiry/dates.ts';
 import { registerRunMetrics } from './expiry/metrics.ts';
 import { formMigrations } from './expiry/migrations.ts';
 import { createFormAccess } from './forms/access.ts';
@@ -212,6 +213,7 @@ function createFormServices(base: Base, pool: RequestPool) {
     formData: createDataStore(pool),
     creation: createCreationStore(pool, countSuppressedNotices(metrics)),
     list: createFormList(pool),
+    expiryDates: createExpiryDates({ db: base.pools.requests, definitions, clock }),
     access: createFormAccess({ forms, definitions, clock }),
     findResponse: createFindResponse(pool),
     verification: createVerification({ store: codes, hashes, notifications, urns, codeLifetime, clock }),

@@ -94,7 +94,7 @@ const operations: Record<string, (formId: string, address: string) => Promise<un
   'a right code': (formId, address) => attempt(formId, address, true),
   delete: (formId) => forms.remove({ tenantId, formId, actor, now, statuses: ['Draft', 'Locked', 'Submitted'] }),
   lock: (formId) => pool.query("UPDATE forms SET status = 'Locked', locked = $2 WHERE id = $1", [formId, now]),
-  hold: (formId) => forms.setHeld({ tenantId, formId, now, held: true }),
+  hold: (formId) => forms.setHeld({ tenantId, formId, now, actor, hold: {} }),
   create: (_formId, address) => draft(address),
 };
 

@@ -60,7 +60,7 @@ export function createRetentionReader({ configuration, defaults }: RetentionRead
 }
 
 /** Merges the definition's periods with the defaults. Returns undefined if a period is invalid. */
-function policyOf(
+export function policyOf(
   key: DefinitionKey,
   overrides: NonNullable<FormDefinition['retention']>,
   defaults: Retention,

@@ -1,6 +1,7 @@
 // The records of the reconciler's runs, which contain only counts and times. Runs write them, and the form service
 // reads them.
 import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { Retention } from './expiry.ts';
 
 export interface RunRecord {
   /** The generation of the run's lease; a bigint, as text. */
@@ -20,6 +21,8 @@ export interface RunRecord {
   oldestOverdue: Date | null;
   /** Number of locked forms whose deletion is more than a day overdue; null if the run did not count them. */
   overdueDeletions: number | null;
+  /** The default periods; null in records of older versions. */
+  retention: Retention | null;
 }
 
 /** A summary of all runs. */
@@ -38,11 +41,11 @@ export interface RunHistory {
 const writeSql = `
 INSERT INTO reconciler_runs
   (generation, started, finished, outcome, expiry_succeeded, clients_succeeded, counts, conditions, oldest_overdue,
-    overdue_deletions)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
+    overdue_deletions, retention)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
 
 const historySql = `
-SELECT generation, started, finished, outcome, counts,
+SELECT generation, started, finished, outcome, counts, retention,
   expiry_succeeded AS "expirySucceeded", clients_succeeded AS "clientsSucceeded",
   (SELECT max(finished) FROM reconciler_runs WHERE expiry_succeeded) AS "expirySuccess",
   (SELECT max(finished) FROM reconciler_runs WHERE clients_succeeded) AS "clientsSuccess",
@@ -67,7 +70,14 @@ export async function writeRun(db: Queryable, record: RunRecord): Promise<void> 
     record.conditions,
     record.oldestOverdue,
     record.overdueDeletions,
+    record.retention,
   ]);
+}
+
+/** Returns the default periods of the last run that recorded them. */
+export async function readRetention(db: Queryable): Promise<Retention | undefined> {
+  const sql = 'SELECT retention FROM reconciler_runs WHERE retention IS NOT NULL ORDER BY generation DESC LIMIT 1';
+  return (await db.query<{ retention: Retention }>(sql)).rows[0]?.retention;
 }
 
 /** Returns undefined before the first run. */

@@ -38,6 +38,10 @@ export interface Form {
   locked: Date | null;
   submitted: Date | null;
   held: boolean;
+  /** Why an administrator holds the form. Null if it is not held, or no reason was given. */
+  holdReason: string | null;
+  /** Null if it is not held. */
+  heldBy: Person | null;
   /** Counts changes of form data and status. A bigint, as text. */
   revision: string;
 }
@@ -111,14 +115,23 @@ export function createdView(
   };
 }
 
-/** The view for a caller who may read the form. An administrator also sees the masked channels. */
-export function formView(form: Form, { administrator }: { administrator: boolean }) {
+export interface ViewOptions {
+  /** Shows the masked channels and the hold. */
+  administrator: boolean;
+  dates: { lockOn: Date | null; deleteOn: Date | null } | undefined;
+}
+
+/** The view for a caller who may read the form. */
+export function formView(form: Form, { administrator, dates }: ViewOptions) {
   const { addressAs, channels } = form.applicant;
   return {
     ...createdView(form),
     locked: form.locked?.toISOString() ?? null,
+    lockOn: dates?.lockOn?.toISOString() ?? null,
+    deleteOn: dates?.deleteOn?.toISOString() ?? null,
     submitted: form.submitted?.toISOString() ?? null,
     held: form.held,
+    ...(administrator && { hold: form.heldBy && { reason: form.holdReason, by: form.heldBy } }),
     anonymousApplicant: form.anonymousApplicant,
     applicant: {
       ...(addressAs !== undefined && { addressAs }),

@@ -24,10 +24,15 @@ type FormCriteria = { [bound in `${Range}After` | `${Range}Before`]?: Date | und
 export interface FormListQuery {
   tenantId: string;
   criteria: FormCriteria;
+  /** Only forms that this person created, and not for an anonymous applicant. */
+  creator?: { issuer: string; subject: string } | undefined;
+  sortBy: 'created' | 'status';
+  sortDirection: 'asc' | 'desc';
   /** The last form of the previous page. */
-  after?: Pick<Form, 'created' | 'id'> | undefined;
+  after?: (Pick<Form, 'created' | 'id'> & { status?: FormStatus | undefined }) | undefined;
   top: number;
   includeData: boolean;
+  includeTotal: boolean;
 }
 
 export interface FormPage {
@@ -35,24 +40,36 @@ export interface FormPage {
   forms: (Form & { data: unknown; files: unknown })[];
   /** The last form of the page, if there are more forms. */
   last: Form | undefined;
+  /** The number of forms on all pages, at most `mostCounted` + 1; undefined unless the query has `includeTotal`. */
+  total: number | undefined;
 }
 
 const formDataLimit = 8 * 1_048_576;
+/** Counting more would take too long for a list. */
+export const mostCounted = 10_000;
 
-/** $1 tenant, $2 number of rows, $3 bytes of form data on a page, $4 whether to include form data. */
-function listSql(conditions: string[]): string {
+interface PageSql {
+  conditions: string[];
+  order: string;
+  /** Placeholders: the number of rows, bytes of form data on a page, and whether to include form data. */
+  top: string;
+  mostBytes: string;
+  includeData: string;
+}
+
+function listSql({ conditions, order, top, mostBytes, includeData }: PageSql): string {
   return `
 WITH page AS MATERIALIZED (
-  SELECT ${formColumns}, CASE WHEN $4 THEN data END AS data, CASE WHEN $4 THEN files END AS files
-  FROM forms WHERE ${['tenant_id = $1', ...conditions].join(' AND ')}
-  ORDER BY created DESC, id DESC LIMIT $2
+  SELECT ${formColumns}, CASE WHEN ${includeData} THEN data END AS data, CASE WHEN ${includeData} THEN files END AS files
+  FROM forms WHERE ${conditions.join(' AND ')}
+  ORDER BY ${order} LIMIT ${top}
 ), sized AS (
-  SELECT page.*, (count(*) OVER ())::int AS found, row_number() OVER newest AS rank,
-    sum(coalesce(octet_length(data::text) + octet_length(files::text), 0)) OVER newest AS bytes
-  FROM page WINDOW newest AS (ORDER BY created DESC, id DESC)
+  SELECT page.*, (count(*) OVER ())::int AS found, row_number() OVER listed AS rank,
+    sum(coalesce(octet_length(data::text) + octet_length(files::text), 0)) OVER listed AS bytes
+  FROM page WINDOW listed AS (ORDER BY ${order})
 )
-SELECT * FROM sized WHERE rank = 1 OR bytes <= $3
-ORDER BY created DESC, id DESC`;
+SELECT * FROM sized WHERE rank = 1 OR bytes <= ${mostBytes}
+ORDER BY rank`;
 }
 
 function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): string[] {
@@ -72,19 +89,38 @@ function criteriaSql(criteria: FormCriteria, bind: (value: unknown) => string): 
 
 export type FormList = ReturnType<typeof createFormList>;
 
-/** Lists forms, newest first. A page with form data ends early when it reaches 8 MiB. */
+/** Lists forms. A page with form data ends early when it reaches 8 MiB. */
 export function createFormList(pool: SharedPool) {
-  return async ({ tenantId, criteria, after, top, includeData }: FormListQuery): Promise<FormPage> => {
-    const values: unknown[] = [tenantId, top + 1, formDataLimit, includeData];
+  return async (query: FormListQuery): Promise<FormPage> => {
+    const { tenantId, criteria, creator, sortBy, sortDirection, after, top, includeData } = query;
+    const values: unknown[] = [];
     const bind = (value: unknown) => `$${values.push(value)}`;
-    const conditions = criteriaSql(criteria, bind);
-    if (after) conditions.push(`(created, id) < (${bind(after.created)}, ${bind(after.id)})`);
-    const { rows } = await pool.query<FormPage['forms'][number] & { found: number }>(
-      { tenant: tenantId, member: 'lists' },
-      listSql(conditions),
-      values,
-    );
+    const filter = [`tenant_id = ${bind(tenantId)}`, ...creatorSql(creator, bind), ...criteriaSql(criteria, bind)];
+    const total = query.includeTotal ? await count(tenantId, filter, [...values]) : undefined;
+    const keys = sortBy === 'status' ? (['status', 'created', 'id'] as const) : (['created', 'id'] as const);
+    const next = `(${keys.join(', ')}) ${sortDirection === 'asc' ? '>' : '<'}`;
+    const sql = listSql({
+      conditions: after ? [...filter, `${next} (${keys.map((key) => bind(after[key])).join(', ')})`] : filter,
+      order: keys.map((key) => `${key} ${sortDirection}`).join(', '),
+      ...{ top: bind(top + 1), mostBytes: bind(formDataLimit), includeData: bind(includeData) },
+    });
+    const { rows } = await pool.query<FormPage['forms'][number] & { found: number }>(claimOf(tenantId), sql, values);
     const forms = rows.slice(0, top);
-    return { forms, last: (rows[0]?.found ?? 0) > forms.length ? forms.at(-1) : undefined };
+    return { forms, last: (rows[0]?.found ?? 0) > forms.length ? forms.at(-1) : undefined, total };
   };
+
+  async function count(tenantId: string, filter: string[], values: unknown[]): Promise<number> {
+    const some = `SELECT FROM forms WHERE ${filter.join(' AND ')} LIMIT ${mostCounted + 1}`;
+    const sql = `SELECT count(*)::int AS total FROM (${some}) AS listed`;
+    return (await pool.query<{ total: number }>(claimOf(tenantId), sql, values)).rows[0]?.total ?? 0;
+  }
+}
+
+const claimOf = (tenantId: string) => ({ tenant: tenantId, member: 'lists' });
+
+/** The columns of the index `forms_of_creator`. */
+function creatorSql(creator: FormListQuery['creator'], bind: (value: unknown) => string): string[] {
+  if (!creator) return [];
+  const { issuer, subject } = creator;
+  return [`created_by_issuer = ${bind(issuer)}`, `created_by ->> 'id' = ${bind(subject)}`, 'NOT anonymous_applicant'];
 }

@@ -18,6 +18,7 @@ import { createClaim, type IdempotencyClaim } from './idempotency.ts';
 import { formFailures, operationResponse, sentCode } from './responses.ts';
 import type { FormRoutesOptions } from './routes.ts';
 import { formParams, operationBody, smallBody, tenantQuery } from './schema.ts';
+import type { Hold } from './store.ts';
 
 export function operateFormRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
@@ -50,15 +51,20 @@ export function operateFormRoute(options: FormRoutesOptions): Route {
         headers: { 'Retry-After': 'Seconds until another may be sent' },
       },
     },
-    async handle({ params, body: { operation } }, _request, response) {
-      const done = await handlers[operation](options, formRequestOf(response, params.formId), response);
+    async handle({ params, body: { operation, reason } }, _request, response) {
+      const done = await handlers[operation](options, formRequestOf(response, params.formId), response, reason);
       response.status(operation === 'send-code' ? 202 : 200).json(done);
     },
   });
 }
 
 /** Performs an operation. Returns the body of the response. */
-type Handler = (options: FormRoutesOptions, formRequest: FormRequest, response: Response) => Promise<object>;
+type Handler = (
+  options: FormRoutesOptions,
+  formRequest: FormRequest,
+  response: Response,
+  reason: string | undefined,
+) => Promise<object>;
 
 const handlers: Record<Operation, Handler> = {
   'send-code': sendCode,
@@ -66,8 +72,8 @@ const handlers: Record<Operation, Handler> = {
   unlock: (options, formRequest) => move('unlock', options, formRequest),
   archive: (options, formRequest) => move('archive', options, formRequest),
   'to-draft': (options, formRequest) => move('to-draft', options, formRequest),
-  hold: (options, formRequest) => setHeld('hold', options, formRequest),
-  release: (options, formRequest) => setHeld('release', options, formRequest),
+  hold: (options, formRequest, _response, reason) => setHeld('hold', options, formRequest, { reason }),
+  release: (options, formRequest) => setHeld('release', options, formRequest, undefined),
 };
 
 async function sendCode(
@@ -131,7 +137,7 @@ function isNotDraft(error: unknown): boolean {
 
 async function move(
   operation: Exclude<MoveOperation, 'submit'>,
-  { access, forms, clock, changed }: FormRoutesOptions,
+  { access, forms, expiryDates, clock, changed }: FormRoutesOptions,
   formRequest: FormRequest,
 ) {
   const { caller, tenantId, formId } = formRequest;
@@ -144,17 +150,21 @@ async function move(
     throw new Problem('conflict', detail, { members: { formStatus: status } });
   }
   changed();
-  return formView(moved, { administrator: role === 'admin' });
+  const [dates] = await expiryDates([moved]);
+  return formView(moved, { administrator: role === 'admin', dates });
 }
 
 async function setHeld(
   operation: 'hold' | 'release',
-  { access, forms, clock }: FormRoutesOptions,
+  { access, forms, expiryDates, clock }: FormRoutesOptions,
   formRequest: FormRequest,
+  hold: Hold | undefined,
 ) {
-  const { tenantId, formId } = formRequest;
+  const { tenantId, formId, caller } = formRequest;
   await access.authorize(operation, formRequest);
-  const form = await forms.setHeld({ tenantId, formId, now: clock(), held: operation === 'hold' });
+  const actor = { id: caller.subject, name: caller.name };
+  const form = await forms.setHeld({ tenantId, formId, actor, now: clock(), hold });
   if (!form) throw new Problem('gone', 'The form was deleted.');
-  return formView(form, { administrator: true });
+  const [dates] = await expiryDates([form]);
+  return formView(form, { administrator: true, dates });
 }

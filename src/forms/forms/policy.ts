@@ -6,7 +6,7 @@ import { Problem } from '../../service/http/problem.ts';
 import { type Action, actions, type FormRole, type FormStatus, formRoles } from './catalogue.ts';
 import type { Form, Tombstone } from './form.ts';
 
-const adminRole = 'form-admin';
+export const adminRole = 'form-admin';
 export const intakeRole = 'intake-application';
 
 /** The roles that a definition names for its callers. */

@@ -23,8 +23,15 @@ export const form = z
   .strictObject({
     ...createdForm.shape,
     locked: timestamp.nullable(),
+    lockOn: timestamp.nullable().meta({ description: 'When the expiry locks the draft, if nobody opens it before' }),
+    deleteOn: timestamp.nullable().meta({ description: 'When the expiry deletes the form, if nothing happens before' }),
     submitted: timestamp.nullable(),
     held: z.boolean().meta({ description: 'On hold: neither locked nor deleted' }),
+    hold: z
+      .strictObject({ reason: z.string().nullable(), by: z.strictObject({ id: z.string(), name: z.string() }) })
+      .nullable()
+      .optional()
+      .meta({ description: 'To form-admin only' }),
     anonymousApplicant: z.boolean(),
     applicant: z.strictObject({
       addressAs: z.string().optional(),
@@ -65,6 +72,11 @@ export const formList = z
       after: z.string().nullable().meta({ description: 'The cursor of this page' }),
       next: z.string().nullable().meta({ description: 'The cursor of the next page; null on the last page' }),
       size: z.int(),
+      total: z
+        .int()
+        .optional()
+        .meta({ description: 'With includeTotal=true: the number of forms on all pages, counted up to 10,000' }),
+      totalIsMinimum: z.literal(true).optional().meta({ description: 'There are more than `total`' }),
     }),
   })
   .meta({ id: 'FormList' });

@@ -1,6 +1,5 @@
 // The routes that create, list, read and delete forms.
 import { randomUUIDv7 } from 'node:crypto';
-import { role } from '../../service/auth/bearer-guards.ts';
 import type { Caller } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
@@ -11,6 +10,7 @@ import type { CodeStore } from '../codes/store.ts';
 import type { Verification } from '../codes/verification.ts';
 import type { SchemaValidator } from '../definitions/schema-validator.ts';
 import type { DefinitionSource } from '../definitions/source.ts';
+import type { ReadExpiryDates } from '../expiry/dates.ts';
 import { codeOf, type FormAccess, type FormRequest, formRequestOf, keepsChanging } from './access.ts';
 import { describeAction } from './catalogue.ts';
 import type { CreationStore, NewForm } from './creation-store.ts';
@@ -27,17 +27,8 @@ import {
 import { createClaim, type FindResponse, type IdempotencyClaim } from './idempotency.ts';
 import type { FormList } from './list-store.ts';
 import { type CreatingRole, decideCreate, statusesOf } from './policy.ts';
-import { createdForm, failures, formFailures, formList, form as formResponse } from './responses.ts';
-import {
-  codeQuery,
-  createBody,
-  type createDataBody,
-  cursorOf,
-  formParams,
-  listQuery,
-  smallBody,
-  tenantQuery,
-} from './schema.ts';
+import { createdForm, failures, formFailures, form as formResponse } from './responses.ts';
+import { codeQuery, createBody, type createDataBody, formParams, smallBody, tenantQuery } from './schema.ts';
 import type { FormStore } from './store.ts';
 
 /** The dependencies of the routes for forms, form data and operations. */
@@ -47,6 +38,7 @@ export interface FormRoutesOptions {
   tenant: Guard;
   forms: FormStore;
   list: FormList;
+  expiryDates: ReadExpiryDates;
   creation: CreationStore;
   formData: DataStore;
   access: FormAccess;
@@ -150,32 +142,7 @@ async function create(
   throw new Problem('conflict', 'The same form is being created by another request.');
 }
 
-export function listFormsRoute({ bearer, tenant, list }: FormRoutesOptions): Route {
-  return route({
-    method: 'get',
-    path: collection,
-    summary: 'List forms, newest first',
-    guards: [bearer, role('form-admin'), tenant],
-    query: listQuery,
-    answers: {
-      200: { description: 'A page of forms', schema: formList },
-      403: { description: 'The caller does not have the role form-admin' },
-      ...failures,
-    },
-    async handle({ query: { criteria, after, top, includeData } }, _request, response) {
-      const { forms, last } = await list({ tenantId: tenantOf(response).id, criteria, after, top, includeData });
-      response.json({
-        results: forms.map(({ data, files, ...form }) => ({
-          ...formView(form, { administrator: true }),
-          ...(includeData && { data, files }),
-        })),
-        page: { after: after?.text ?? null, next: last ? cursorOf(last) : null, size: forms.length },
-      });
-    },
-  });
-}
-
-export function readFormRoute({ bearer, tenant, access }: FormRoutesOptions): Route {
+export function readFormRoute({ bearer, tenant, access, expiryDates }: FormRoutesOptions): Route {
   return route({
     method: 'get',
     path: `${collection}/:formId`,
@@ -191,7 +158,8 @@ export function readFormRoute({ bearer, tenant, access }: FormRoutesOptions): Ro
     },
     async handle({ params }, _request, response) {
       const { form, role } = await access.authorize('read', formRequestOf(response, params.formId));
-      response.json(formView(form, { administrator: role === 'admin' }));
+      const [dates] = await expiryDates([form]);
+      response.json(formView(form, { administrator: role === 'admin', dates }));
     },
   });
 }

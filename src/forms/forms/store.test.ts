@@ -152,7 +152,7 @@ describe('remove', () => {
     const change = { tenantId, formId: id, actor, now, statuses: all };
     expect(await store.remove({ ...change, tenantId: 'another' })).toBe(false);
     expect(await store.remove({ ...change, statuses: ['Locked'] })).toBe(false);
-    await store.setHeld({ tenantId, formId: id, now, held: true });
+    await store.setHeld({ tenantId, formId: id, now, actor, hold: {} });
     expect(await store.remove(change)).toBe(false);
     expect((await outbox(id)).map(({ kind }) => kind)).toEqual(['subscribe', 'form-created']);
     expect((await pool.query('SELECT FROM tombstones WHERE form_id = $1', [id])).rowCount).toBe(0);

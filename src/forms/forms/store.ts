@@ -26,10 +26,15 @@ export interface Change extends FormKey {
   now: Date;
 }
 
+export interface Hold {
+  reason?: string | undefined;
+}
+
 /** The columns of a form without its form data, which is handled only as text. */
 export const formColumns = `id, tenant_id AS "tenantId", definition_id AS "definitionId", status, created,
   created_by AS "createdBy", created_by_issuer AS issuer, anonymous_applicant AS "anonymousApplicant", applicant,
-  subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, revision`;
+  subscriber_id AS "subscriberId", last_accessed AS "lastAccessed", locked, submitted, held, hold_reason AS "holdReason",
+  held_by AS "heldBy", revision`;
 
 /** Inserts the idempotency record in $1 to $9, or replaces an expired one. $5 is null if there is no record. */
 export const recordSql = (source: string) => `
@@ -66,7 +71,7 @@ const restartSql = (status: ExpiringStatus) => {
 };
 
 const holdSql = `
-UPDATE forms SET ${['held = $4', ...expiringStatuses.map(restartSql)].join(', ')}
+UPDATE forms SET ${['held = $4', 'hold_reason = $5', 'held_by = $6', ...expiringStatuses.map(restartSql)].join(', ')}
 WHERE id = $1 AND tenant_id = $2
 RETURNING ${formColumns}`;
 
@@ -122,9 +127,13 @@ export function createFormStore(pool: SharedPool) {
       return (await pool.query<Form>(claimOf(change), moveSql, values)).rows[0];
     },
 
-    /** Returns undefined if the form does not exist. Releasing it restarts the retention period of its status. */
-    async setHeld({ held, now, ...key }: Omit<Change, 'actor'> & { held: boolean }): Promise<Form | undefined> {
-      return (await pool.query<Form>(claimOf(key), holdSql, [key.formId, key.tenantId, now, held])).rows[0];
+    /**
+     * Holds a form for a reason or, without one, releases it, which restarts the retention period of its status. Returns
+     * undefined if the form does not exist.
+     */
+    async setHeld({ actor, now, hold, ...key }: Change & { hold: Hold | undefined }): Promise<Form | undefined> {
+      const values = [key.formId, key.tenantId, now, hold !== undefined, hold?.reason, hold && actor];
+      return (await pool.query<Form>(claimOf(key), holdSql, values)).rows[0];
     },
 
     /**

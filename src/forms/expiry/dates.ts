@@ -1,0 +1,73 @@
+// Tells when the expiry will lock and delete forms, if nobody opens them before.
+import type { Clock } from '../../service/clock.ts';
+import type { Queryable } from '../../service/postgres/postgres.ts';
+import type { DefinitionSource } from '../definitions/source.ts';
+import type { Form } from '../forms/form.ts';
+import type { Retention } from './expiry.ts';
+import { policyOf } from './retention.ts';
+import { readRetention } from './run-store.ts';
+
+export interface ExpiryDates {
+  lockOn: Date | null;
+  deleteOn: Date | null;
+}
+
+/** Returns the dates of each form, in order. A run of the expiry may be some hours later. */
+export type ReadExpiryDates = (forms: readonly Form[]) => Promise<ExpiryDates[]>;
+
+export interface ExpiryDatesOptions {
+  db: Queryable;
+  definitions: DefinitionSource;
+  clock: Clock;
+}
+
+const day = 86_400_000;
+/** Used before the first run, which records its own: the defaults of its settings. */
+const initial: Retention = { warnBefore: 3 * day, lockAfter: 15 * day, deleteAfter: 15 * day };
+/** Milliseconds for which the default periods are not read again. They change when an operator changes settings. */
+const freshFor = 60_000;
+const never: ExpiryDates = { lockOn: null, deleteOn: null };
+
+export function createExpiryDates({ db, definitions, clock }: ExpiryDatesOptions): ReadExpiryDates {
+  let defaults = { read: Number.NEGATIVE_INFINITY, retention: Promise.resolve(initial) };
+
+  function defaultRetention(): Promise<Retention> {
+    const now = clock().getTime();
+    if (Math.abs(now - defaults.read) < freshFor) return defaults.retention;
+    const retention = readRetention(db).then((found) => found ?? initial);
+    defaults = { read: now, retention };
+    retention.catch(() => {
+      defaults.read = Number.NEGATIVE_INFINITY;
+    });
+    return retention;
+  }
+
+  /** Undefined if the definition cannot be used: its forms do not expire. */
+  async function retentionOf({ tenantId, definitionId }: Form): Promise<Retention | undefined> {
+    const read = definitions.find(tenantId, definitionId, { permission: false });
+    const [own, definition] = await Promise.all([defaultRetention(), read.catch(() => 'unusable' as const)]);
+    if (definition === 'unusable') return undefined;
+    return policyOf({ tenantId, definitionId }, definition?.retention ?? {}, own)?.retention;
+  }
+
+  return async (forms) => {
+    const byDefinition = new Map<string, Promise<Retention | undefined>>();
+    for (const form of forms)
+      if (canExpire(form) && !byDefinition.has(form.definitionId))
+        byDefinition.set(form.definitionId, retentionOf(form));
+    return Promise.all(
+      forms.map(async (form) => {
+        const retention = canExpire(form) ? await byDefinition.get(form.definitionId) : undefined;
+        return retention ? datesOf(form, retention) : never;
+      }),
+    );
+  };
+}
+
+const canExpire = ({ held, status }: Form) => !held && (status === 'Draft' || status === 'Locked');
+
+function datesOf({ status, lastAccessed, locked }: Form, { lockAfter, deleteAfter }: Retention): ExpiryDates {
+  const lockOn = new Date(lastAccessed.getTime() + lockAfter);
+  if (status === 'Draft') return { lockOn, deleteOn: new Date(lockOn.getTime() + deleteAfter) };
+  return { lockOn: null, deleteOn: locked && new Date(locked.getTime() + deleteAfter) };
+}
