@@ -1,7 +1,10 @@
 // Turns failures at the identity provider into problems for the person who signs in. The problems contain no text, code
 // or token of the identity provider.
+import { errors } from 'jose';
 import * as oidc from 'openid-client';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
+import { isObject } from '../../service/json-value.ts';
+import { IdTokenFault } from './id-token.ts';
 
 /** Errors caused by the person or by the requested prompt (RFC 6749 section 4.1.2.1, OIDC Core 3.1.2.6). */
 const refusals = new Set([
@@ -31,7 +34,26 @@ const invalidResponses = new Set([
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
   'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
   'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+  'OAUTH_UNSUPPORTED_OPERATION',
+  'OAUTH_PARSE_ERROR',
 ]);
+
+/** True if the identity provider redeemed the code, but its response or ID token is invalid. */
+export function isInvalidTokenResponse(failure: unknown): boolean {
+  if (failure instanceof IdTokenFault) return true;
+  return failure instanceof oidc.ClientError && invalidResponses.has(failure.code ?? '') && !isOfAnotherSignIn(failure);
+}
+
+/**
+ * True if the callback is not the response to this sign-in: its `iss` or `state` differs, or its code gave an ID token
+ * with another `nonce`, as an injected code does (RFC 9700 section 4.5).
+ */
+function isOfAnotherSignIn(failure: unknown): boolean {
+  // openid-client wraps the error of oauth4webapi, whose cause contains what was compared.
+  const inner = failure instanceof oidc.ClientError && failure.cause instanceof Error ? failure.cause.cause : undefined;
+  if (!isObject(inner)) return false;
+  return 'parameters' in inner || inner.claim === 'nonce';
+}
 
 /** Returns the problem for a failure to start a sign-in or to redeem its code. */
 export function signInProblem(cause: unknown): unknown {
@@ -43,10 +65,9 @@ export function signInProblem(cause: unknown): unknown {
       'The identity provider no longer accepts this client. An administrator has to register the client again.';
     return new Problem('registration-required', detail, { cause });
   }
-  if (cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT')
+  if ((cause instanceof oidc.ClientError && cause.code === 'OAUTH_TIMEOUT') || cause instanceof errors.JWKSTimeout)
     return new Problem('dependency-timeout', 'The identity provider did not respond in time.', { cause });
-  // The `iss`, `state` or `nonce` is of another sign-in, a token is of another issuer, or a parameter is repeated.
-  if (cause instanceof oidc.ClientError && invalidResponses.has(cause.code ?? ''))
+  if (isOfAnotherSignIn(cause))
     return invalidRequest([{ pointer: '/query', detail: 'is not the response to this sign-in' }]);
   return new Problem('dependency-failed', 'The identity provider failed.', { cause });
 }

@@ -6,7 +6,8 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
-import { isUnknownClient } from './failures.ts';
+import { isInvalidTokenResponse, isUnknownClient } from './failures.ts';
+import { verifyIdToken } from './id-token.ts';
 import { createProviderCache } from './provider-cache.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
@@ -30,7 +31,10 @@ export interface AuthorizationRequest {
 export interface RelyingParty {
   /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
-  /** `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client. */
+  /**
+   * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client, and
+   * IdTokenFault.
+   */
   redeem(
     client: OidcClient,
     callback: URL,
@@ -82,14 +86,22 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
     },
     async redeem(client, callback, { state, nonce, codeVerifier }) {
       const configuration = await configure(client);
-      oidc.enableNonRepudiationChecks(configuration);
-      const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
-        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
-      });
-      providers.keepKeys(client.realm, configuration);
-      const claims = tokens.claims();
-      if (!claims) throw new Error('the token response has no ID token');
-      return { tokens, claims };
+      try {
+        const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
+          ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
+        });
+        const claims = await verifyIdToken(tokens.id_token ?? '', await providers.verifier(client.realm), {
+          issuer: configuration.serverMetadata().issuer,
+          clientId: client.oidcClientId,
+          accessToken: tokens.access_token,
+          code: callback.searchParams.get('code') ?? undefined,
+        });
+        return { tokens, claims };
+      } catch (error) {
+        if (isInvalidTokenResponse(error))
+          metrics.dependencyFailures.inc({ dependency: 'access', kind: 'invalid-token-response' });
+        throw error;
+      }
     },
     async refresh(client, refreshToken) {
       const exchange = createExchange(addresses, agent);
