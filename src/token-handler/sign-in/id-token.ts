@@ -27,7 +27,8 @@ export type IdTokenClaims = JWTPayload & { sub: string };
 /** Verifies a signature with the keys of the expected issuer, and checks the claims that the options name. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
-const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** Algorithms of ID tokens and logout tokens; all of them are asymmetric (RFC 8725 section 3.1). */
+export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Seconds by which the clocks may differ, for `exp` and `nbf`. */
 const leeway = 5;
 /** Greatest age of an ID token in seconds. It was issued in response to the request that just ended. */
@@ -55,7 +56,13 @@ export async function verifyIdToken(
 ): Promise<IdTokenClaims> {
   const { issuer, clientId } = expected;
   const requiredClaims = ['sub', 'iat', 'exp'];
-  const options = { issuer, audience: clientId, algorithms, clockTolerance: leeway, requiredClaims };
+  const options = {
+    issuer,
+    audience: clientId,
+    algorithms: signatureAlgorithms,
+    clockTolerance: leeway,
+    requiredClaims,
+  };
   const { payload, protectedHeader } = await verify(idToken, options).catch((error: unknown) => {
     throw isTokenFault(error) ? new IdTokenFault('the ID token is not valid', { cause: error }) : error;
   });
@@ -91,7 +98,8 @@ function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: Expecte
 
 /** Sections 3.1.3.6 and 3.3.2.11: the hashes bind the ID token to the access token and the code. */
 function hashProblem(claims: Claims, alg: string, { accessToken, code }: ExpectedIdToken): string | undefined {
-  if (claims.at_hash !== undefined && claims.at_hash !== leftHalf(accessToken, alg)) return 'is of another access token';
+  if (claims.at_hash !== undefined && claims.at_hash !== leftHalf(accessToken, alg))
+    return 'is of another access token';
   const { c_hash: codeHash } = claims;
   const isOfCode = codeHash === undefined || code === undefined || codeHash === leftHalf(code, alg);
   return isOfCode ? undefined : 'is of another code';
