@@ -1,6 +1,7 @@
 // Runs the token handler against a scripted provider: one test for each applicable module of the conformance suite's
 // plans for relying parties. docs/conformance.md lists the modules.
 import { randomUUID } from 'node:crypto';
+import { SignJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { signToken } from '../support/key-server.ts';
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
@@ -66,8 +67,7 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 
   it('oidcc-client-test-idtoken-sig-none', async () => {
-    // The module permits to reject unsigned tokens.
-    await rejects(await world.module({ claims: { at_hash: undefined, c_hash: undefined }, alter: unsignedCopy }));
+    await rejectsUnsigned();
   });
 
   it('oidcc-client-test-invalid-sig-rs256', async () => {
@@ -84,11 +84,13 @@ describe('oidcc-client-basic-certification-test-plan', () => {
   });
 });
 
-type Alteration = NonNullable<Script['alter']>;
+/** The modules permit to reject unsigned tokens. */
+async function rejectsUnsigned(): Promise<void> {
+  const claims = { at_hash: undefined, c_hash: undefined };
+  await rejects(await world.module({ claims, alter: (_token, altered) => unsigned(altered) }));
+}
 
-const unsignedCopy: Alteration = (_token, claims) => unsigned(claims);
-
-const spoilSignature: Alteration = (token) => {
+const spoilSignature = (token: string) => {
   const [head, body, signature = ''] = token.split('.');
   const bytes = Buffer.from(signature, 'base64url');
   bytes[5] = (bytes[5] ?? 0) ^ 0x5a;
@@ -115,6 +117,10 @@ describe('oidcc-client-config-certification-test-plan', () => {
     run.realm.script = { discovery: { issuer: 'https://other.example.org' } };
     const { status, location } = await run.begin(browser);
     expect([status, location]).toEqual([502, undefined]);
+  });
+
+  it('oidcc-client-test-idtoken-sig-none', async () => {
+    await rejectsUnsigned();
   });
 
   it('oidcc-client-test-signing-key-rotation-just-before-signing', async () => {
@@ -198,5 +204,33 @@ describe('oidcc-client-back-channel-logout-rp-basic', () => {
 
   it('oidcc-client-test-rp-backchannel-rpinitlogout-wrong-iss', async () => {
     await refuses({ logoutClaims: { iss: 'https://other.example.org' } });
+  });
+});
+
+describe('further modules', () => {
+  it('oidcc-client-test-missing-aud', async () => {
+    await rejectsClaims({ aud: undefined });
+  });
+
+  it('oidcc-client-test-ignores-unparseable-key-in-jwks', async () => {
+    const run = await world.module();
+    const [key] = run.realm.published;
+    const unusable = [{ kty: 'AKP', alg: 'ML-DSA-1', pub: 'AA' }, { kty: 'unknown' }, { kty: 'RSA' }];
+    run.realm.published = [...unusable.map((jwk) => ({ ...jwk, kid: randomUUID() })), ...(key ? [key] : [])];
+    await accepts(run);
+  });
+
+  it('oidcc-client-test-invalid-sig-es256', async () => {
+    const run = await world.module({ alter: spoilSignature });
+    run.realm.key = await makeKey('ES256');
+    await run.realm.publish([run.realm.key]);
+    await rejects(run);
+  });
+
+  it('oidcc-client-test-invalid-sig-hs256', async () => {
+    const run = await world.module({ discovery: { id_token_signing_alg_values_supported: ['HS256'] } });
+    run.realm.script.alter = (_token, claims) =>
+      new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(Buffer.from('x'.repeat(32)));
+    await rejects(run);
   });
 });
