@@ -14,6 +14,7 @@ export interface ExpectedIdToken {
   issuer: string;
   /** Id of the OAuth client that requested the token. */
   clientId: string;
+  now: Date;
   /** The access token of the same response, for `at_hash`. */
   accessToken: string;
   /** The code that was redeemed, for `c_hash`. */
@@ -31,7 +32,7 @@ export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JW
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Seconds by which the clocks may differ, for `exp` and `nbf`. */
 const leeway = 5;
-/** Greatest age of an ID token in seconds. It was issued in response to the request that just ended. */
+/** Greatest age in seconds. The token was issued for the request that just ended, but may be dated back by minutes. */
 const oldest = 600;
 /** Seconds by which the clock of the identity provider may be ahead. */
 const ahead = 60;
@@ -54,17 +55,12 @@ export async function verifyIdToken(
   verify: VerifyJwt,
   expected: ExpectedIdToken,
 ): Promise<IdTokenClaims> {
-  const { issuer, clientId } = expected;
+  const { issuer, clientId, now: currentDate } = expected;
   const requiredClaims = ['sub', 'iat', 'exp'];
-  const options = {
-    issuer,
-    audience: clientId,
-    algorithms: signatureAlgorithms,
-    clockTolerance: leeway,
-    requiredClaims,
-  };
-  const { payload, protectedHeader } = await verify(idToken, options).catch((error: unknown) => {
-    throw isTokenFault(error) ? new IdTokenFault('the ID token is not valid', { cause: error }) : error;
+  const settings = { algorithms: signatureAlgorithms, clockTolerance: leeway, requiredClaims, currentDate };
+  const verified = verify(idToken, { ...settings, issuer, audience: clientId });
+  const { payload, protectedHeader } = await verified.catch((cause: unknown) => {
+    throw isTokenFault(cause) ? new IdTokenFault('the ID token is not valid', { cause }) : cause;
   });
   const { data: claims } = claimsSchema.safeParse(payload);
   const problem = claims
@@ -87,7 +83,7 @@ function kindProblem(type: string | undefined, payload: JWTPayload): string | un
 type Claims = z.infer<typeof claimsSchema>;
 
 function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
-  const now = Date.now() / 1_000;
+  const now = expected.now.getTime() / 1_000;
   if (iat < now - oldest || iat > now + ahead) return 'was issued too long ago or in the future';
   // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` says which of them the token was issued to.
   if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId)

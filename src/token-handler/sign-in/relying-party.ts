@@ -2,12 +2,13 @@
 // It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
+import { systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isInvalidTokenResponse, isUnknownClient } from './failures.ts';
-import { verifyIdToken } from './id-token.ts';
+import { type VerifyJwt, verifyIdToken } from './id-token.ts';
 import { createProviderCache } from './provider-cache.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
@@ -28,6 +29,8 @@ export interface AuthorizationRequest {
   idpHint?: string | undefined;
 }
 
+type RedeemChecks = Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>;
+
 export interface RelyingParty {
   /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
@@ -35,11 +38,7 @@ export interface RelyingParty {
    * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client, and
    * IdTokenFault.
    */
-  redeem(
-    client: OidcClient,
-    callback: URL,
-    checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>,
-  ): Promise<Redeemed>;
+  redeem(client: OidcClient, callback: URL, checks: RedeemChecks): Promise<Redeemed>;
   refresh(client: OidcClient, refreshToken: string): Promise<RefreshOutcome>;
   /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
   endSessionUrl(
@@ -84,24 +83,13 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       });
       return providers.publicUrl(client.realm, url);
     },
-    async redeem(client, callback, { state, nonce, codeVerifier }) {
-      const configuration = await configure(client);
-      try {
-        const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
-          ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
-        });
-        const claims = await verifyIdToken(tokens.id_token ?? '', await providers.verifier(client.realm), {
-          issuer: configuration.serverMetadata().issuer,
-          clientId: client.oidcClientId,
-          accessToken: tokens.access_token,
-          code: callback.searchParams.get('code') ?? undefined,
-        });
-        return { tokens, claims };
-      } catch (error) {
+    async redeem(client, callback, checks) {
+      const [configuration, verify] = [await configure(client), await providers.verifier(client.realm)];
+      return redeemCode(configuration, verify, callback, checks).catch((error: unknown) => {
         if (isInvalidTokenResponse(error))
           metrics.dependencyFailures.inc({ dependency: 'access', kind: 'invalid-token-response' });
         throw error;
-      }
+      });
     },
     async refresh(client, refreshToken) {
       const exchange = createExchange(addresses, agent);
@@ -127,6 +115,26 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
     },
     close: () => agent.destroy(),
   };
+}
+
+async function redeemCode(
+  configuration: oidc.Configuration,
+  verify: VerifyJwt,
+  callback: URL,
+  { state, nonce, codeVerifier }: RedeemChecks,
+): Promise<Redeemed> {
+  const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
+    ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
+  });
+  const claims = await verifyIdToken(tokens.id_token ?? '', verify, {
+    issuer: configuration.serverMetadata().issuer,
+    clientId: configuration.clientMetadata().client_id,
+    // openid-client uses the same clock.
+    now: systemClock(),
+    accessToken: tokens.access_token,
+    code: callback.searchParams.get('code') ?? undefined,
+  });
+  return { tokens, claims };
 }
 
 type ExchangeState = 'unsent' | 'sent' | { status: number };
