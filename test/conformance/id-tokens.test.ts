@@ -15,11 +15,12 @@ beforeEach(() => {
   browser = createSiteBrowser();
 });
 
-/** Returns how many token responses were counted as failures of the identity provider. */
-async function failures(): Promise<number> {
+/** Returns how many failures of the identity provider were counted. */
+async function failures(kind = 'invalid-token-response'): Promise<number> {
   const text = await (await fetch(`${world.handler.metricsUrl}/metrics`)).text();
-  const line = /^dependency_failures_total\{dependency="access",kind="invalid-token-response"\} (\d+)$/m.exec(text);
-  return Number(line?.[1] ?? 0);
+  const series = `dependency_failures_total{dependency="access",kind="${kind}"} `;
+  const line = text.split('\n').find((one) => one.startsWith(series));
+  return Number(line?.slice(series.length) ?? 0);
 }
 
 describe('an ID token is rejected, and counted as a failure of the identity provider, if', () => {
@@ -60,6 +61,24 @@ describe('an ID token is accepted', () => {
     const claims = { at_hash: undefined, c_hash: undefined };
     await expectAccepted(await world.module({ claims, header: { typ: undefined } }), browser);
   });
+});
+
+it('the log line of a sign-in names the rule that the ID token breaks', async () => {
+  await expectRejected(await world.module({ claims: { azp: 'another client' } }), browser);
+  await expect.poll(() => world.handler.log.text()).toContain('the ID token is not valid: azp');
+});
+
+it('an ID token without a nonce is rejected with 400, because its code may be that of another sign-in', async () => {
+  await expectRejected(await world.module({ claims: { nonce: undefined } }), browser, 400);
+});
+
+it('a sign-in is 502 while the keys cannot be fetched, is counted, and succeeds afterwards', async () => {
+  const run = await world.module({ keysStatus: 500 });
+  const before = await failures('sign-in');
+  await expectRejected(run, browser);
+  expect(await failures('sign-in')).toBe(before + 1);
+  run.realm.script = {};
+  await expectAccepted(run, browser);
 });
 
 describe('a callback is 400, costs no attempt and is not counted as a failure, if', () => {

@@ -72,7 +72,7 @@ async function answerTo(path: string, call: Call): Promise<Answer> {
   const endpoint = path.replace('protocol/openid-connect/', '');
   realm.calls.push(endpoint);
   if (endpoint === '.well-known/openid-configuration') return { json: realm.discovery() };
-  if (endpoint === realm.jwksPath) return { json: { keys: realm.published } };
+  if (endpoint === realm.jwksPath) return { status: realm.script.keysStatus ?? 200, json: { keys: realm.published } };
   if (endpoint === 'clients-registrations/openid-connect')
     return { status: 201, json: realm.register(JSON.parse(call.body)) };
   if (endpoint === 'auth') return authorize(call);

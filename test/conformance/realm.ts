@@ -14,6 +14,8 @@ export interface Script {
   header?: Record<string, unknown>;
   /** Changes the finished ID token. */
   alter?: (token: string, claims: JWTPayload) => string | Promise<string>;
+  /** Status of the response that should contain the keys. */
+  keysStatus?: number;
   /** Runs before an ID token is signed. */
   beforeSigning?: () => Promise<void>;
   /** Claims that replace those of a logout token. */

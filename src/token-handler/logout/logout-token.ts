@@ -2,12 +2,11 @@
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
-import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
+import { isTokenFault, type SigningKeys, signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
-import { signatureAlgorithms } from '../sign-in/id-token.ts';
 import type { ProviderLogout } from './provider-logouts.ts';
 
 /** Throws LogoutRefusal for an invalid token, and Problem `unavailable` if the signing keys cannot be fetched. */

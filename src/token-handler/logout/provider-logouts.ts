@@ -1,10 +1,10 @@
 // Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Remembers each logout
 // for ten minutes, so that a sign-in that is still running opens no session. Does not verify logout tokens.
 import { hash } from 'node:crypto';
+import { signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { FoundSession, Session } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import { signatureAlgorithms } from '../sign-in/id-token.ts';
 
 export interface ProviderLogout {
   jti: string;

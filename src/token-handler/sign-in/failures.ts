@@ -38,21 +38,28 @@ const invalidResponses = new Set([
   'OAUTH_PARSE_ERROR',
 ]);
 
-/** True if the identity provider redeemed the code, but its response or ID token is invalid. */
-export function isInvalidTokenResponse(failure: unknown): boolean {
-  if (failure instanceof IdTokenFault) return true;
-  return failure instanceof oidc.ClientError && invalidResponses.has(failure.code ?? '') && !isOfAnotherSignIn(failure);
+/**
+ * Returns how to count a failure to redeem a code: `invalid-token-response` if the identity provider redeemed it, but its
+ * response or ID token is invalid, and `sign-in` if it failed otherwise. Undefined if it did not fail.
+ */
+export function failureKind(failure: unknown): 'invalid-token-response' | 'sign-in' | undefined {
+  if (isOfAnotherSignIn(failure) || authorizationError(failure) !== undefined) return undefined;
+  if (failure instanceof IdTokenFault) return 'invalid-token-response';
+  if (failure instanceof oidc.ClientError && invalidResponses.has(failure.code ?? '')) return 'invalid-token-response';
+  const problem = signInProblem(failure);
+  return problem instanceof Problem && problem.status >= 500 ? 'sign-in' : undefined;
 }
 
 /**
  * True if the callback is not the response to this sign-in: its `iss` or `state` differs, or its code gave an ID token
- * with another `nonce`, as an injected code does (RFC 9700 section 4.5).
+ * with another `nonce`, as an injected code does (RFC 9700 section 4.5), or without the `auth_time` that was requested.
  */
 function isOfAnotherSignIn(failure: unknown): boolean {
   // openid-client wraps the error of oauth4webapi, whose cause contains what was compared.
-  const inner = failure instanceof oidc.ClientError && failure.cause instanceof Error ? failure.cause.cause : undefined;
-  if (!isObject(inner)) return false;
-  return 'parameters' in inner || inner.claim === 'nonce';
+  if (!(failure instanceof oidc.ClientError && failure.cause instanceof Error)) return false;
+  const { message, cause } = failure.cause;
+  if (/"(?:nonce|auth_time)" .*claim missing$/.test(message)) return true;
+  return isObject(cause) && ('parameters' in cause || cause.claim === 'nonce' || cause.claim === 'auth_time');
 }
 
 /** Returns the problem for a failure to start a sign-in or to redeem its code. */

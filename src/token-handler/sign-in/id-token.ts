@@ -1,13 +1,19 @@
 // Verifies ID tokens from the token endpoint, at sign-in (OpenID Connect Core 1.0, section 3.1.3.7) and after a refresh
 // (section 12.2). Accepts no other JWT of the same issuer in the place of an ID token.
 import { hash } from 'node:crypto';
-import type { JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose';
+import { errors, type JWTPayload, type JWTVerifyOptions, type JWTVerifyResult } from 'jose';
 import { z } from 'zod';
-import { isTokenFault } from '../../service/auth/signing-keys.ts';
 
-/** The identity provider sent an ID token that must not be used. The message names the rule, and no value. */
+/** The identity provider sent an ID token that must not be used. */
 export class IdTokenFault extends Error {
   override name = 'IdTokenFault';
+  /** The claim or header parameter that breaks a rule, or a code of jose such as `ERR_JWKS_NO_MATCHING_KEY`. */
+  readonly rule: string;
+
+  constructor(rule: string) {
+    super(`the ID token is not valid: ${rule}`);
+    this.rule = rule;
+  }
 }
 
 export interface ExpectedIdToken {
@@ -28,8 +34,9 @@ export type IdTokenClaims = JWTPayload & { sub: string };
 /** Verifies a signature with the keys of the expected issuer, and checks the claims that the options name. */
 export type VerifyJwt = (token: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult>;
 
-/** Algorithms of ID tokens and logout tokens; all of them are asymmetric (RFC 8725 section 3.1). */
-export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+/** All of them are asymmetric: everyone who knows a client's secret could forge an HMAC. */
+const algorithms = ['RS', 'PS', 'ES'].flatMap((family) => ['256', '384', '512'].map((size) => family + size));
+algorithms.push('EdDSA', 'Ed25519');
 /** Seconds by which the clocks may differ, for `exp` and `nbf`. */
 const leeway = 5;
 /** Greatest age in seconds. The token was issued for the request that just ended, but may be dated back by minutes. */
@@ -56,52 +63,56 @@ export async function verifyIdToken(
   expected: ExpectedIdToken,
 ): Promise<IdTokenClaims> {
   const { issuer, clientId, now: currentDate } = expected;
-  const requiredClaims = ['sub', 'iat', 'exp'];
-  const settings = { algorithms: signatureAlgorithms, clockTolerance: leeway, requiredClaims, currentDate };
+  const settings = { algorithms, clockTolerance: leeway, requiredClaims: ['sub', 'iat', 'exp'], currentDate };
   const verified = verify(idToken, { ...settings, issuer, audience: clientId });
-  const { payload, protectedHeader } = await verified.catch((cause: unknown) => {
-    throw isTokenFault(cause) ? new IdTokenFault('the ID token is not valid', { cause }) : cause;
+  const { payload, protectedHeader } = await verified.catch((error: unknown) => {
+    throw isTokenFault(error) ? new IdTokenFault('claim' in error ? String(error.claim) : error.code) : error;
   });
-  const { data: claims } = claimsSchema.safeParse(payload);
-  const problem = claims
-    ? (kindProblem(protectedHeader.typ, payload) ??
-      claimProblem(claims, payload.aud, expected) ??
-      hashProblem(claims, protectedHeader.alg, expected))
-    : 'has a claim that is missing, empty or of another type';
-  if (problem !== undefined) throw new IdTokenFault(`the ID token ${problem}`);
+  const { data: claims, error: malformed } = claimsSchema.safeParse(payload);
+  if (malformed) throw new IdTokenFault(String(malformed.issues[0]?.path[0]));
+  const rule =
+    kindProblem(protectedHeader.typ, payload) ??
+    claimProblem(claims, payload.aud, expected) ??
+    hashProblem(claims, protectedHeader.alg, expected);
+  if (rule !== undefined) throw new IdTokenFault(rule);
   return payload as IdTokenClaims;
+}
+
+/** False if the keys could not be fetched. jose throws its base class for a response that is not a 200 with JSON. */
+function isTokenFault(error: unknown): error is errors.JOSEError {
+  const { JOSEError, JWKSTimeout, JWKSInvalid } = errors;
+  if (!(error instanceof JOSEError) || error instanceof JWKSTimeout || error instanceof JWKSInvalid) return false;
+  return error.code !== JOSEError.code;
 }
 
 /** RFC 8725 section 3.11: rejects other kinds of JWT, such as access tokens (`at+jwt`) and logout tokens. */
 function kindProblem(type: string | undefined, payload: JWTPayload): string | undefined {
   const kind = type?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
-  if (kind !== 'jwt') return 'has another type';
+  if (kind !== 'jwt') return 'typ';
   // Only security events have this claim (RFC 8417 section 2.2), such as logout tokens.
-  return 'events' in payload ? 'is a security event' : undefined;
+  return 'events' in payload ? 'events' : undefined;
 }
 
 type Claims = z.infer<typeof claimsSchema>;
 
 function claimProblem({ sub, iat, azp }: Claims, aud: unknown, expected: ExpectedIdToken): string | undefined {
   const now = expected.now.getTime() / 1_000;
-  if (iat < now - oldest || iat > now + ahead) return 'was issued too long ago or in the future';
+  if (iat < now - oldest || iat > now + ahead) return 'iat';
   // Section 3.1.3.7, rules 4 and 5: with several audiences, `azp` says which of them the token was issued to.
-  if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId)
-    return 'was issued to another client';
+  if (azp === undefined ? Array.isArray(aud) && aud.length > 1 : azp !== expected.clientId) return 'azp';
   // Section 12.2 for refreshed tokens.
-  return expected.sub !== undefined && sub !== expected.sub ? 'is of another person' : undefined;
+  return expected.sub !== undefined && sub !== expected.sub ? 'sub' : undefined;
 }
 
 /** Sections 3.1.3.6 and 3.3.2.11: the hashes bind the ID token to the access token and the code. */
 function hashProblem(claims: Claims, alg: string, { accessToken, code }: ExpectedIdToken): string | undefined {
-  if (claims.at_hash !== undefined && claims.at_hash !== leftHalf(accessToken, alg))
-    return 'is of another access token';
-  const { c_hash: codeHash } = claims;
-  const isOfCode = codeHash === undefined || code === undefined || codeHash === leftHalf(code, alg);
-  return isOfCode ? undefined : 'is of another code';
+  const { at_hash: accessHash, c_hash: codeHash } = claims;
+  if (accessHash !== undefined && accessHash !== leftHalf(accessToken, alg)) return 'at_hash';
+  return codeHash !== undefined && code !== undefined && codeHash !== leftHalf(code, alg) ? 'c_hash' : undefined;
 }
 
 function leftHalf(text: string, alg: string): string {
-  const digest = hash(alg === 'EdDSA' ? 'sha512' : 'sha256', text, 'buffer');
+  const size = /[RPE]S(\d+)$/.exec(alg)?.[1] ?? '512';
+  const digest = hash(`sha${size}`, text, 'buffer');
   return digest.subarray(0, digest.length / 2).toString('base64url');
 }

@@ -7,7 +7,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
-import { isInvalidTokenResponse, isUnknownClient } from './failures.ts';
+import { failureKind, isUnknownClient } from './failures.ts';
 import { type VerifyJwt, verifyIdToken } from './id-token.ts';
 import { createProviderCache } from './provider-cache.ts';
 
@@ -84,10 +84,11 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       return providers.publicUrl(client.realm, url);
     },
     async redeem(client, callback, checks) {
-      const [configuration, verify] = [await configure(client), await providers.verifier(client.realm)];
+      const configuration = await configure(client);
+      const verify = await providers.verifier(client.realm);
       return redeemCode(configuration, verify, callback, checks).catch((error: unknown) => {
-        if (isInvalidTokenResponse(error))
-          metrics.dependencyFailures.inc({ dependency: 'access', kind: 'invalid-token-response' });
+        const kind = failureKind(error);
+        if (kind !== undefined) metrics.dependencyFailures.inc({ dependency: 'access', kind });
         throw error;
       });
     },
