@@ -2,14 +2,13 @@
 // It stores no token, and never sends a code or a refresh token a second time.
 import * as oidc from 'openid-client';
 import { Agent, fetch as undiciFetch } from 'undici';
-import { systemClock } from '../../service/clock.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
-import { failureKind, isUnknownClient } from './failures.ts';
-import { type VerifyJwt, verifyIdToken } from './id-token.ts';
+import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
+import { redeemCode } from './redeem-code.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
 
@@ -29,16 +28,15 @@ export interface AuthorizationRequest {
   idpHint?: string | undefined;
 }
 
-type RedeemChecks = Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>;
-
 export interface RelyingParty {
   /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
-  /**
-   * `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client, and
-   * IdTokenFault.
-   */
-  redeem(client: OidcClient, callback: URL, checks: RedeemChecks): Promise<Redeemed>;
+  /** `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client. */
+  redeem(
+    client: OidcClient,
+    callback: URL,
+    checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>,
+  ): Promise<Redeemed>;
   refresh(client: OidcClient, refreshToken: string): Promise<RefreshOutcome>;
   /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
   endSessionUrl(
@@ -86,11 +84,7 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
     async redeem(client, callback, checks) {
       const configuration = await configure(client);
       const verify = await providers.verifier(client.realm);
-      return redeemCode(configuration, verify, callback, checks).catch((error: unknown) => {
-        const kind = failureKind(error);
-        if (kind !== undefined) metrics.dependencyFailures.inc({ dependency: 'access', kind });
-        throw error;
-      });
+      return redeemCode({ configuration, verify, metrics }, callback, checks);
     },
     async refresh(client, refreshToken) {
       const exchange = createExchange(addresses, agent);
@@ -116,26 +110,6 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
     },
     close: () => agent.destroy(),
   };
-}
-
-async function redeemCode(
-  configuration: oidc.Configuration,
-  verify: VerifyJwt,
-  callback: URL,
-  { state, nonce, codeVerifier }: RedeemChecks,
-): Promise<Redeemed> {
-  const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
-    ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
-  });
-  const claims = await verifyIdToken(tokens.id_token ?? '', verify, {
-    issuer: configuration.serverMetadata().issuer,
-    clientId: configuration.clientMetadata().client_id,
-    // openid-client uses the same clock.
-    now: systemClock(),
-    accessToken: tokens.access_token,
-    code: callback.searchParams.get('code') ?? undefined,
-  });
-  return { tokens, claims };
 }
 
 type ExchangeState = 'unsent' | 'sent' | { status: number };
