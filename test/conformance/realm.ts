@@ -1,8 +1,20 @@
 // A realm of the scripted OpenID provider. By itself it behaves correctly; a script makes it misbehave as one module of
 // the conformance suite does. It records which rules a relying party breaks.
 import { createHash, randomUUID } from 'node:crypto';
-import { exportJWK, generateKeyPair, type JWK, type JWTPayload, UnsecuredJWT } from 'jose';
-import { type RealmKey, signToken } from '../support/key-server.ts';
+import {
+  exportJWK,
+  type GenerateKeyPairResult,
+  generateKeyPair,
+  type JWK,
+  type JWTPayload,
+  SignJWT,
+  UnsecuredJWT,
+} from 'jose';
+
+interface RealmKey extends GenerateKeyPairResult {
+  kid: string;
+  alg: string;
+}
 
 /** How the realm differs from a correct one. */
 export interface Script {
@@ -149,6 +161,11 @@ export async function makeKey(alg: string): Promise<RealmKey> {
 
 async function publicJwk({ publicKey, kid, alg }: RealmKey): Promise<JWK> {
   return { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' };
+}
+
+/** Signs claims without checking them. */
+export function signToken({ kid, alg, privateKey }: RealmKey, claims: JWTPayload, header = {}): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader({ alg, kid, typ: 'JWT', ...header }).sign(privateKey);
 }
 
 export function unsigned(claims: JWTPayload): string {

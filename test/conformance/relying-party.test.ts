@@ -3,9 +3,8 @@
 import { randomUUID } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { signToken } from '../support/key-server.ts';
 import { createSiteBrowser, type SiteBrowser } from '../support/site-browser.ts';
-import { makeKey, type Script, unsigned } from './realm.ts';
+import { makeKey, type Script, signToken, unsigned } from './realm.ts';
 import {
   type ConformanceWorld,
   expectAccepted,
