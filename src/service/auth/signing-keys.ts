@@ -3,6 +3,9 @@
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
 
+/** Algorithms that a token may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
+export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+
 export interface SigningKeys {
   /**
    * Returns the keys of a realm. They are fetched on first use, every 10 hours, and for an unknown `kid` at most every

@@ -2,7 +2,7 @@
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
-import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
+import { isTokenFault, type SigningKeys, signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
@@ -26,7 +26,6 @@ export interface LogoutTokenOptions {
 }
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Seconds by which clocks may differ. */
 const leeway = 5;
 /** Greatest age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
@@ -51,10 +50,11 @@ export function createLogoutVerifier(options: LogoutTokenOptions): VerifyLogoutT
     const tenant = await tenantOf(token, options);
     const registration = await options.registrations.find(tenant.id, clientId);
     if (!registration) throw new LogoutRefusal('the client is not registered');
-    const payload = await checkSignature(token, tenant, registration.oidcClientId, options);
+    const { payload, protectedHeader } = await checkSignature(token, tenant, registration.oidcClientId, options);
     const { data: claims } = claimsSchema.safeParse(payload);
     if (!claims) throw new LogoutRefusal('the claims of a logout token are missing or invalid');
-    return { tenantId: tenant.id, clientId, jti: claims.jti, sub: claims.sub, sid: claims.sid };
+    const { jti, sub, sid } = claims;
+    return { tenantId: tenant.id, clientId, jti, sub, sid, algorithm: protectedHeader.alg };
   };
 }
 
@@ -80,10 +80,10 @@ function unverifiedIssuer(token: string): string {
 async function checkSignature(token: string, tenant: Tenant, audience: string, options: LogoutTokenOptions) {
   const { addresses, keys, clock } = options;
   try {
-    const { payload, protectedHeader } = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
+    const verified = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer: addresses.issuer(tenant.realm).href,
       audience,
-      algorithms,
+      algorithms: signatureAlgorithms,
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,
@@ -91,9 +91,9 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
       requiredClaims: ['iat', 'exp', 'jti', 'events'],
     });
     // Section 2.4 recommends logout+jwt, which Keycloak sends. Other identity providers send JWT or no type.
-    const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
+    const type = verified.protectedHeader.typ?.toLowerCase().replace(/^application\//, '') ?? 'jwt';
     if (!['logout+jwt', 'jwt'].includes(type)) throw new LogoutRefusal('the token has another type');
-    return payload;
+    return verified;
   } catch (error) {
     if (error instanceof LogoutRefusal) throw error;
     if (isTokenFault(error)) throw new LogoutRefusal('the token is not valid', { cause: error });

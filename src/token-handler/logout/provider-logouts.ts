@@ -1,6 +1,7 @@
 // Ends sessions that the identity provider has ended (OpenID Connect Back-Channel Logout 1.0). Remembers each logout
 // for ten minutes, so that a sign-in that is still running opens no session. Does not verify logout tokens.
 import { hash } from 'node:crypto';
+import { signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import type { FoundSession, Session } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -14,6 +15,8 @@ export interface ProviderLogout {
   sid?: string | undefined;
   /** Subject of the person; without it, `sid` is set. */
   sub?: string | undefined;
+  /** Algorithm of the logout token's signature. */
+  algorithm: string;
 }
 
 export type ProviderLogouts = ReturnType<typeof createProviderLogouts>;
@@ -24,11 +27,25 @@ const memory = 600_000;
 export function createProviderLogouts(options: { sessions: Sessions; clock: Clock }) {
   const { sessions, clock } = options;
   const { marks } = sessions;
+  /**
+   * Section 2.4: logout tokens are signed with the algorithm of the client's ID tokens. True if no algorithm is known.
+   * If the identity provider changes the algorithm, logouts are refused until the next sign-in, but the sessions end at
+   * their next token refresh.
+   */
+  const isUsual = async (logout: ProviderLogout) => {
+    const times = await Promise.all(signatureAlgorithms.map((name) => marks.value(algorithmMark(logout, name))));
+    const known = signatureAlgorithms.filter((_, index) => times[index] !== undefined);
+    return known.length === 0 || known.includes(logout.algorithm);
+  };
   return {
-    /** Ends the sessions that the logout names. Returns how many were live, or `used` if the token was used before. */
-    async end(logout: ProviderLogout): Promise<number | 'used'> {
+    /**
+     * Ends the sessions that the logout names. Returns how many were live, `used` if the token was used before, or
+     * `other algorithm` if the identity provider signs the ID tokens of this client with another algorithm.
+     */
+    async end(logout: ProviderLogout): Promise<number | 'used' | 'other algorithm'> {
       // Section 2.6, step 9: a token with a recently used `jti` is rejected.
       if ((await marks.value(tokenMark(logout))) !== undefined) return 'used';
+      if (!(await isUsual(logout))) return 'other algorithm';
       // Set before the search, so that a concurrent sign-in sees the mark or has stored its session already.
       await marks.raise(endMark(logout), clock().getTime(), memory);
       const found = await findSessions(sessions, logout);
@@ -37,6 +54,9 @@ export function createProviderLogouts(options: { sessions: Sessions; clock: Cloc
       await marks.raise(tokenMark(logout), 1, memory);
       return ended.filter((wasLive) => wasLive).length;
     },
+    /** Records the algorithm of an ID token for as long as the session may last. */
+    keepAlgorithm: (session: Session, algorithm: string) =>
+      marks.raise(algorithmMark(session, algorithm), clock().getTime(), sessions.limits.maxAge),
     /**
      * True if a logout named this session after `since` (milliseconds since 1970), when redeeming its code began.
      * Earlier logouts named other sessions: the identity provider redeems no code of a session that it has ended.
@@ -60,9 +80,12 @@ async function findSessions(sessions: Sessions, logout: ProviderLogout): Promise
 }
 
 /** A logout with `sid` ends only that session, even if it also has `sub` (section 2.4). */
-function endMark({ tenantId, clientId, sid, sub = '' }: Omit<ProviderLogout, 'jti'>): string {
+function endMark({ tenantId, clientId, sid, sub = '' }: Omit<ProviderLogout, 'jti' | 'algorithm'>): string {
   return `ended:${digest(tenantId, clientId, ...(sid === undefined ? ['sub', sub] : ['sid', sid]))}`;
 }
+
+const algorithmMark = ({ tenantId, clientId }: Pick<Session, 'tenantId' | 'clientId'>, algorithm: string) =>
+  `algorithm:${digest(tenantId, clientId, algorithm)}`;
 
 const tokenMark = ({ tenantId, jti }: ProviderLogout) => `jti:${digest(tenantId, jti)}`;
 

@@ -105,6 +105,7 @@ export function backchannelRoute(options: LogoutOptions): Route {
         const logout = await options.verifyLogoutToken(await readLogoutToken(request), params.clientId);
         const ended = await options.providerLogouts.end(logout);
         if (ended === 'used') throw new LogoutRefusal('the token was used before');
+        if (ended === 'other algorithm') throw new LogoutRefusal('ID tokens are signed with another algorithm');
         options.log.info(
           { tenant: logout.tenantId, client: params.clientId, ended },
           'logout by the identity provider',

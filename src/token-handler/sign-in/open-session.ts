@@ -2,6 +2,7 @@
 // logged the person out in the meantime.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
+import { decodeProtectedHeader } from 'jose';
 import type { Tenant } from '../../service/auth/identity.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
@@ -43,7 +44,10 @@ export function createSessionOpener(options: SessionOpenerOptions) {
     if (attempts !== undefined) request.session.attempts = attempts;
     request.session.signedIn = session;
     await saveSession(request);
-    await sessions.start(session, tokenSetOf(signedIn.redeemed.tokens, now));
+    const { tokens } = signedIn.redeemed;
+    const { alg = '' } = decodeProtectedHeader(tokens.id_token ?? '');
+    await providerLogouts.keepAlgorithm(session, alg);
+    await sessions.start(session, tokenSetOf(tokens, now));
     if (await providerLogouts.hasEnded(session, signedIn.begun)) {
       await sessions.end(session);
       throw new Problem('unauthenticated', 'The identity provider has ended this sign-in. Sign in again.');

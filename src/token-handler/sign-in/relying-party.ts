@@ -8,6 +8,7 @@ import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
+import { redeemCode } from './redeem-code.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'>;
 
@@ -80,16 +81,10 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
       });
       return providers.publicUrl(client.realm, url);
     },
-    async redeem(client, callback, { state, nonce, codeVerifier }) {
+    async redeem(client, callback, checks) {
       const configuration = await configure(client);
-      oidc.enableNonRepudiationChecks(configuration);
-      const tokens = await oidc.authorizationCodeGrant(configuration, callback, {
-        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true },
-      });
-      providers.keepKeys(client.realm, configuration);
-      const claims = tokens.claims();
-      if (!claims) throw new Error('the token response has no ID token');
-      return { tokens, claims };
+      const verify = await providers.verifier(client.realm);
+      return redeemCode({ configuration, verify, metrics }, callback, checks);
     },
     async refresh(client, refreshToken) {
       const exchange = createExchange(addresses, agent);

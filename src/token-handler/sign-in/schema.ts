@@ -20,12 +20,27 @@ export const authQuery = z.object({
   returnTo,
 });
 
-/** Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and RFC 9207 section 2. openid-client checks their meaning. */
-export const callbackQuery = z.object({
-  state: z.string('must be given once').min(1).max(200),
-  code: z.string('must be given once').optional(),
-  error: z.string('must be given once').optional(),
-  iss: z.string('must be given once').optional(),
-});
+const once = 'must be given once';
+
+/** Response parameters of other flows: implicit and hybrid (OpenID Connect Core, section 3), and JARM. */
+const otherFlows = ['access_token', 'token', 'id_token', 'response'];
+
+/**
+ * Parameters of RFC 6749 sections 4.1.2 and 4.1.2.1 and RFC 9207 section 2: either a code or an error. Others are
+ * ignored, as section 4.1.2 requires, unless they belong to another flow.
+ */
+export const callbackQuery = z
+  .looseObject({
+    state: z.string(once).min(1).max(200),
+    code: z.string(once).min(1).optional(),
+    error: z.string(once).min(1).optional(),
+    iss: z.string(once).min(1).optional(),
+  })
+  .superRefine((query, { addIssue }) => {
+    const reject = (name: string, message: string) => addIssue({ code: 'custom', path: [name], message });
+    for (const name of otherFlows) if (name in query) reject(name, 'does not belong to this sign-in');
+    if (query.code === undefined && query.error === undefined) reject('code', 'is required');
+    if (query.code !== undefined && query.error !== undefined) reject('error', 'must not be given beside a code');
+  });
 
 export const logoutQuery = z.object({ returnTo });
