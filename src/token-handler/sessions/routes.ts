@@ -51,8 +51,7 @@ const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
 
 const deletion = z.object({ deleted: z.boolean() });
 
-export interface SessionRouteOptions extends SessionGuards {
-  /** Like `liveSession`, but does not extend the session. */
+export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
   seenSession: PlainGuard;
   /** Requires a bearer token that was issued to this service. */
   bearer: Guard;
@@ -104,12 +103,12 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, liveSession, sessionTenant, sessions } = options;
+  const { bearer, tenant, seenSession, sessionTenant, sessions } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
     summary: 'Ends a session of the person; or of the tenant, for an administrator',
-    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [seenSession, sessionTenant, csrf])],
     params: sessionParams,
     query: sessionQuery,
     answers: {

@@ -114,6 +114,8 @@ export function callbackRoute(options: SignInOptions): Route {
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
     summary: 'Receives the response of the identity provider and opens the session',
+    description:
+      'Lands at `returnTo`, the successRedirectUrl of the client or the root of the site. If the person cancels, it lands at the failureRedirectUrl or the root, with `error=access_denied` in the query. After `prompt=none` it lands at `returnTo`, the failureRedirectUrl or the root, with `error=login_required`, `interaction_required`, `consent_required` or `account_selection_required`.',
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
