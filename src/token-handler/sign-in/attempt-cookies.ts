@@ -8,7 +8,7 @@ import { type Attempt, type Attempts, attemptId, type Begun, memory, type SignIn
 /** Most open attempts of a browser. */
 const mostOpen = 20;
 /** Most characters of all of them in a Cookie header. Common proxies accept 8 KB in a line, with all other cookies. */
-const mostCharacters = 6_600;
+const mostCharacters = 7_000;
 /** Values of one cookie name that are opened. Another host of the domain can set any number of them. */
 const mostValues = 4;
 

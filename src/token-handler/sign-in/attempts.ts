@@ -32,7 +32,7 @@ export interface SignInRequest {
   clientId: string;
   callbackUrl: string;
   returnTo?: string | undefined;
-  asked?: AskedParameters;
+  asked?: AskedParameters | undefined;
   /** True if this attempt replaces an earlier one that took too long or failed temporarily. */
   restarted?: boolean;
 }
@@ -68,16 +68,10 @@ export interface AttemptsOptions {
   marks: Pick<Marks, 'claim'>;
 }
 
-/** What a cookie holds. An array, because the names of members would lengthen every cookie. */
-type Content = [
-  begun: number,
-  tenantId: string,
-  clientId: string,
-  callbackUrl: string,
-  returnTo: string | 0,
-  restarted: 0 | 1,
-  asked?: AskedParameters,
-];
+/** What a cookie holds. An array without the usual ending of callbackUrls, because a browser may send 20 cookies. */
+type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
+
+type Rest = Pick<SignInRequest, 'restarted' | 'asked'>;
 
 export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
   return {
@@ -85,10 +79,11 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
     begin(signIn: SignInRequest): Begun {
       const state = oidc.randomState();
       const id = attemptId(state);
-      const { tenantId, clientId, callbackUrl, returnTo, restarted, asked } = signIn;
-      const begun = clock().getTime();
-      const content: Content = [begun, tenantId, clientId, callbackUrl, returnTo ?? 0, restarted ? 1 : 0];
-      if (asked && Object.keys(asked).length > 0) content.push(asked);
+      const { tenantId, clientId, callbackUrl, returnTo, ...rest } = signIn;
+      const content: Content = [clock().getTime(), tenantId, clientId, shorten(callbackUrl, clientId)];
+      const hasRest = Object.values(rest).some((value) => value !== undefined);
+      if (returnTo !== undefined || hasRest) content.push(returnTo ?? '');
+      if (hasRest) content.push(rest);
       const sealed = keys.seal(JSON.stringify(content), contextOf(id));
       if (sealed.length > mostOfCookie) throw tooLong(signIn);
       return { state, id, signIn, sealed, ...secretsOf(sealed) };
@@ -97,15 +92,22 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
     open(id: string, sealed: string): Attempt | undefined {
       const content = openContent(keys, id, sealed);
       if (!content) return undefined;
-      const [begun, tenantId, clientId, callbackUrl, returnTo, restarted, asked] = content;
+      const [begun, tenantId, clientId, callback, returnTo, rest] = content;
       const age = clock().getTime() - begun;
       if (age > memory) return undefined;
-      const signIn: SignInRequest = {
-        ...{ tenantId, clientId, callbackUrl, restarted: restarted === 1 },
-        ...(returnTo !== 0 && { returnTo }),
-        ...(asked && { asked }),
+      return {
+        id,
+        signIn: {
+          tenantId,
+          clientId,
+          callbackUrl: lengthen(callback, clientId),
+          ...(returnTo && { returnTo }),
+          ...rest,
+        },
+        begun,
+        isLate: age > lifetime,
+        ...secretsOf(sealed),
       };
-      return { id, signIn, begun, isLate: age > lifetime, ...secretsOf(sealed) };
     },
     /** True for the first caller. The mark is kept until the attempt is late. */
     claim({ id, begun }: Attempt): Promise<boolean> {
@@ -117,6 +119,18 @@ export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
 /** Returns the id of the attempt with this state: 96 bits of a digest, so that a cookie does not reveal the state. */
 export function attemptId(state: string): string {
   return hash('sha256', `formgate state ${state}`, 'base64url').slice(0, 16);
+}
+
+const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
+
+/** Replaces the usual ending by a backslash, which no callbackUrl contains. */
+function shorten(callbackUrl: string, clientId: string): string {
+  const ending = endingOf(clientId);
+  return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;
+}
+
+function lengthen(callback: string, clientId: string): string {
+  return callback.endsWith('\\') ? `${callback.slice(0, -1)}${endingOf(clientId)}` : callback;
 }
 
 const contextOf = (id: string) => `attempt ${id}`;

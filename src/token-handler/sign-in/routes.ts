@@ -12,7 +12,7 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { AttemptCookies } from './attempt-cookies.ts';
-import { type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
+import { type AskedParameters, type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
 import { authorizationError, judgeError, signInProblem } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
@@ -70,11 +70,14 @@ export function authRoute(options: SignInOptions): Route {
         query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
       if (problem !== undefined) throw invalidRequest([{ pointer: '/query/callbackUrl', detail: problem }]);
       const registration = await requireRegistration(options, tenant, client);
-      const signIn = { tenantId: tenant.id, clientId: client.id, callbackUrl, returnTo, asked };
+      const signIn = { tenantId: tenant.id, clientId: client.id, callbackUrl, returnTo, ...askedOf(asked) };
       response.redirect(302, await begin(options, { request, response, client, registration }, signIn));
     },
   });
 }
+
+/** Omits an empty object, which would lengthen the cookie. */
+const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
 /** Deprecated: returns the callbackUrl for a client with `authCallbackUrl` if the request has none. */
 function fallbackOf(client: Client, request: Request): string {
