@@ -1,5 +1,6 @@
 // Tests attempts to sign in over HTTP: many at a time, in any order, on any replica, and each only once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { launchChromium } from '../../../test/support/chromium.ts';
 import { startTestPlatform, type TestPlatform } from '../../../test/support/platform.ts';
 import { cookieName, type SessionWorld, startSessionWorld } from '../../../test/support/sessions.ts';
 import { createSiteBrowser, type SiteBrowser, type Visit } from '../../../test/support/site-browser.ts';
@@ -73,6 +74,34 @@ describe('sign-ins that a browser starts concurrently', () => {
     const landed = await Promise.all(callbacks.map(({ url }) => browser.request(url)));
     expect(landed.map(({ location }) => location?.pathname)).toEqual(callbacks.map(({ returnTo }) => returnTo));
     expect((await world.sessions(browser)).status).toBe(200);
+  });
+
+  it('all succeed in the tabs of a real browser', async () => {
+    const chromium = await launchChromium();
+    onTestFinished(() => chromium.close());
+    const context = await chromium.newContext();
+    const tabs = await Promise.all(
+      [0, 1, 2].map(async (nth) => {
+        const page = await context.newPage();
+        const shown = await page.goto(world.authUrl({ returnTo: `/tab-${nth}` }));
+        let request = shown?.request();
+        while (request && !request.url().includes('code_challenge=')) request = request.redirectedFrom() ?? undefined;
+        return { page, landing: `${world.site}/tab-${nth}`, authorization: request?.url() ?? '' };
+      }),
+    );
+    const cookies = await context.cookies(callbackUrl());
+    expect(cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite])).toEqual(tabs.map(() => [true, 'Lax']));
+    for (const { page, landing, authorization } of tabs.reverse()) {
+      // The identity provider of the tests confuses concurrent forms of a new browser, so its page is loaded again.
+      await page.goto(authorization);
+      if (page.url() === landing) continue;
+      await page.locator('[name=username]').fill('alice@example.com');
+      await page.locator('[name=password]').fill('alice');
+      await page.locator('[name=password]').press('Enter');
+      await page.waitForURL(landing, { timeout: 60_000 });
+    }
+    const names = (await context.cookies(callbackUrl())).map(({ name }) => name);
+    expect(names.sort()).toEqual(['XSRF-TOKEN', cookieName]);
   });
 
   it('do not break each other if one of them is refused', async () => {
