@@ -39,7 +39,7 @@ export function createSessionCookie(name: string, keys: KeyRing): SessionCookie 
     return handle;
   };
   const valueIn = (header = '') => {
-    const values = [...new Set(cookieValues(header, name))];
+    const values = cookieValues(header, name);
     if (values.length > mostValues) return undefined;
     const [own, second] = values.filter((value) => handleIn(value) !== undefined);
     return second === undefined ? own : undefined;
@@ -87,9 +87,11 @@ export function cookiePairs(header: string): [name: string, value: string][] {
   return pairs;
 }
 
-/** Returns all values of a cookie: a browser sends several if hosts or paths of the domain share the name. */
+/** Returns the different values of a cookie: a browser sends several if hosts or paths of the domain share the name. */
 export function cookieValues(header: string, name: string): string[] {
-  return cookiePairs(header).flatMap(([other, value]) => (other === name ? [value] : []));
+  const values: string[] = [];
+  for (const [other, value] of cookiePairs(header)) if (other === name && !values.includes(value)) values.push(value);
+  return values;
 }
 
 // Reads the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.

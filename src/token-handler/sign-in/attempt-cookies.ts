@@ -3,7 +3,15 @@
 import type { CookieOptions, Request, Response } from 'express';
 import { clientPath } from '../clients/client-path.ts';
 import { cookiePairs, cookieValues } from '../sessions/cookies.ts';
-import { type Attempt, type Attempts, attemptId, type Begun, memory, type SignInRequest } from './attempts.ts';
+import {
+  type Attempt,
+  type Attempts,
+  attemptId,
+  attemptIdPattern,
+  type Begun,
+  memory,
+  type SignInRequest,
+} from './attempts.ts';
 
 /** Most open attempts of a browser. */
 const mostOpen = 20;
@@ -23,13 +31,15 @@ export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attem
     ...{ httpOnly: true, sameSite: 'lax', secure: request.secure, path: pathOf(signIn) },
   });
 
-  /** Returns the attempts of a Cookie header, latest first, and the names of cookies that are none. */
+  /** Returns the attempts of a Cookie header, latest first, and the names of cookies that look like attempts. */
   function read(header = '') {
     const found = new Map<string, { attempt: Attempt; size: number }>();
     const foreign = new Set<string>();
     for (const [name, value] of cookiePairs(header)) {
-      if (!name.startsWith(`${sessionCookie}.`)) continue;
-      const attempt = attempts.open(name.slice(sessionCookie.length + 1), value);
+      const id = name.slice(sessionCookie.length + 1);
+      // Another host of the domain may have set a name that this service cannot send, even to remove it.
+      if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
+      const attempt = attempts.open(id, value);
       if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });
       else foreign.add(name);
     }

@@ -121,6 +121,8 @@ export function attemptId(state: string): string {
   return hash('sha256', `formgate state ${state}`, 'base64url').slice(0, 16);
 }
 
+export const attemptIdPattern = /^[\w-]{16}$/;
+
 const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
 
 /** Replaces the usual ending by a backslash, which no callbackUrl contains. */

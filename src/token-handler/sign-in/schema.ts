@@ -50,6 +50,7 @@ const askedFields = {
 export const authQuery = z.object({
   tenant: documentedAsRequired(
     'Name of the tenant, in any case or in kebab-case, or its URN. May be omitted if a proxy sets the tenant header, which takes precedence',
+    500,
   ),
   callbackUrl: documentedAsRequired(
     "Address of the callback on the frontend's site, ending in `/clients/{clientId}/callback`. May be omitted for clients with the deprecated `authCallbackUrl`",
@@ -60,7 +61,7 @@ export const authQuery = z.object({
 });
 
 /** The tenant header and a deprecated field of the client are exceptions, which OpenAPI cannot express. */
-function documentedAsRequired(description: string, most = Number.MAX_SAFE_INTEGER) {
+function documentedAsRequired(description: string, most: number) {
   return z
     .string()
     .max(most)
