@@ -98,9 +98,10 @@ interface Beginning {
 async function begin(options: SignInOptions, beginning: Beginning, signIn: SignInRequest): Promise<string> {
   const { request, response, client, registration } = beginning;
   const begun = options.attempts.begin(signIn);
+  const { state, nonce, codeVerifier } = begun;
   const { scope, idpHint } = client;
   const asked = { ...signIn.asked, prompt: promptOf(client, signIn) };
-  const authorization = { redirectUri: signIn.callbackUrl, scope, idpHint, asked, ...begun };
+  const authorization = { redirectUri: signIn.callbackUrl, scope, idpHint, asked, state, nonce, codeVerifier };
   const url = await options.relyingParty.authorizationUrl(registration, authorization).catch((error: unknown) => {
     throw signInProblem(error);
   });
