@@ -12,9 +12,15 @@ beforeAll(async () => {
 });
 afterAll(() => handler.close());
 
+interface Operation {
+  summary?: string;
+  parameters?: { in: string; name: string; required?: boolean; description?: string }[];
+  responses: Record<string, unknown>;
+}
+
 interface OpenApi {
   openapi: string;
-  paths: Record<string, Record<string, { summary?: string; responses: Record<string, unknown> }>>;
+  paths: Record<string, Record<string, Operation>>;
 }
 const document = async () => (await call(`${handler.url}/openapi.json`)).body as OpenApi;
 
@@ -60,6 +66,15 @@ describe('the API documentation', () => {
       expect.arrayContaining(['/', '/health', '/token-handler/v1/clients', '/token-handler/v1/clients/{clientId}']),
     );
     expect(Object.keys(paths).filter((path) => /^\/token-handler\/(?!v1)/.test(path))).toEqual([]);
+  });
+
+  it('requires the tenant and the callbackUrl of a sign-in, and says which clients may omit them', async () => {
+    const { paths } = await document();
+    const auth = paths['/token-handler/v1/clients/{clientId}/auth']?.get;
+    const required = auth?.parameters?.filter((one) => one.in === 'query' && one.required) ?? [];
+    expect(required.map(({ name }) => name)).toEqual(['tenant', 'callbackUrl']);
+    expect(required[0]?.description).toContain('tenant header');
+    expect(required[1]?.description).toContain('authCallbackUrl');
   });
 
   it('is available at the address of the older platform, and as a page', async () => {

@@ -15,6 +15,7 @@ import type { Clients } from './clients/clients.ts';
 import { type ClientRouteOptions, listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
 import type { Foundation } from './foundation.ts';
 import { backchannelRoute, type LogoutOptions, logoutRoute } from './logout/routes.ts';
+import { seenSession } from './sessions/guards.ts';
 import { deleteSessionRoute, listSessionsRoute, type SessionRouteOptions } from './sessions/routes.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import { redisProblem } from './sessions/store.ts';
@@ -87,7 +88,7 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
     clients: { ...administrator, ...clients, allowInsecureRedirectUris },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, log },
-    sessions: { ...administrator, ...targets.guards, sessions },
+    sessions: { ...administrator, ...targets.guards, seenSession: seenSession(sessions), sessions },
     targets: targets.guards,
   };
 }

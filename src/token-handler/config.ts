@@ -49,7 +49,7 @@ const sessionFields = {
     'Longest duration of a session, counted from the sign-in',
   ),
   SESSION_IDLE: isoDuration('PT60M', { max: 'P30D' }).describe(
-    'Longest time between two requests of a session; GET /sessions counts as a request. A session also ends when its refresh token expires, which with Keycloak’s defaults is 30 minutes after the last refresh',
+    'Longest time between two requests of a session to targets; GET /sessions does not count. A session also ends when its refresh token expires, which with Keycloak’s defaults is 30 minutes after the last refresh',
   ),
   SIGN_IN_LIMIT: integer(100, { min: 1 }).describe(
     'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW',

@@ -97,7 +97,7 @@ async function registerAnew(): Promise<void> {
 async function signIn(browser: SiteBrowser): Promise<string> {
   const begun = await browser.request(world.authUrl());
   for (const name of ['state', 'nonce', 'code_challenge']) note(name, begun.location?.searchParams.get(name));
-  note('cookie of an attempt', idOf(browser));
+  note('cookie of an attempt', browser.cookies(world.clientUrl('callback'))[0]?.value);
   const callback = await world.toCallback(browser);
   note('code', callback.searchParams.get('code'));
   expect((await browser.request(callback)).status).toBe(302);

@@ -58,8 +58,9 @@ async function enter(): Promise<Person> {
   const form = await browser.follow(begun, isCallback);
   const sent = await browser.submit(form, { username: 'alice@example.com', password: 'alice' });
   const { location } = await browser.follow(sent, isCallback);
-  const open = `${cookieName}=${browser.cookie(begun.url.origin, cookieName)}`;
   const landed = at(location ?? '');
+  const sentCookies = browser.cookies(new URL(landed.pathname, begun.url.origin));
+  const open = sentCookies.map(({ name, value }) => `${name}=${value}`).join('; ');
   const ended = await createSiteBrowser().request(landed, { headers: { cookie: open } });
   expect(ended.status).toBe(302);
   const cookies = Object.fromEntries(ended.setCookies.map((line) => line.split(';', 1)[0]?.split('=', 2) ?? []));

@@ -11,7 +11,8 @@ import type { Route } from '../../src/service/http/http-app.ts';
 import { addressLimit, type RateLimiter, rateLimit } from '../../src/service/limits/rate-limit.ts';
 import { createUrns } from '../../src/service/urn.ts';
 import { type TokenHandlerRoutesOptions, tokenHandlerRoutes } from '../../src/token-handler/app.ts';
-import { csrf, liveSession, sessionTenant } from '../../src/token-handler/sessions/guards.ts';
+import { cookieScheme } from '../../src/token-handler/sessions/cookies.ts';
+import { csrf, liveSession, seenSession, sessionTenant } from '../../src/token-handler/sessions/guards.ts';
 import type { Sessions } from '../../src/token-handler/sessions/sessions.ts';
 import { browserSession } from '../../src/token-handler/sign-in/browser-session.ts';
 
@@ -46,9 +47,13 @@ export function tokenHandlerApiRoutes(): Route[] {
   return tokenHandlerRoutes({
     about: {},
     clients: signedIn('token-handler'),
-    signIn: { browserSession: browser, signInLimit: addressLimit(limiter('sign-in')) },
+    signIn: {
+      browserSession: browser,
+      cookieScheme: cookieScheme('session'),
+      signInLimit: addressLimit(limiter('sign-in')),
+    },
     logout: { browserSession: browser, backchannelLimit: addressLimit(limiter('backchannel-logout')) },
-    sessions: { ...signedIn('token-handler'), ...sessionGuards },
+    sessions: { ...signedIn('token-handler'), ...sessionGuards, seenSession: seenSession({} as Sessions) },
     targets: {
       addressLimit: addressLimit(limiter('targets-address')),
       ...sessionGuards,

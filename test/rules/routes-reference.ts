@@ -26,6 +26,8 @@ export const guardMeanings: Record<string, string> = {
   rateLimit: 'A rate limit per session. Over the limit 429.',
   browserSession: 'Reads the session cookie. 503 if the session store cannot be reached.',
   liveSession: 'A live session of the cookie. Otherwise 401.',
+  seenSession: 'A live session of the cookie, which this request does not extend. Otherwise 401.',
+  cookieScheme: 'https, if the name of the session cookie begins with `__Host-` or `__Secure-`. Otherwise 400.',
   sessionTenant:
     'The session belongs to the tenant that the proxy’s tenant header names, if it names one. Otherwise 401.',
   csrf: 'The request comes from the session’s own site, proven by `X-XSRF-TOKEN` except on GET. Otherwise 403.',

@@ -21,6 +21,8 @@ export interface SiteBrowser {
   /** Submits the page's form with these fields and its hidden ones. */
   submit(visit: Visit, fields: Record<string, string>): Promise<Visit>;
   cookie(url: string | URL, name: string): string | undefined;
+  /** Returns the cookies that a request for this address has, oldest first. */
+  cookies(url: string | URL): { name: string; value: string }[];
   /** Sets a cookie, or removes it if `value` is undefined. */
   setCookie(url: string | URL, name: string, value: string | undefined): void;
   /** Returns another browser with the same cookies. */
@@ -100,6 +102,7 @@ export function createSiteBrowser(initial: Cookie[] = []): SiteBrowser {
       return browser.request(new URL(action, visit.url), { method: 'POST', body });
     },
     cookie: (address, name) => matching(new URL(address)).find((cookie) => cookie.name === name)?.value,
+    cookies: (address) => matching(new URL(address)).map(({ name, value }) => ({ name, value })),
     setCookie(address, name, value) {
       const { host } = new URL(address);
       put({ host, path: '/', name, value: value ?? '' }, value === undefined);

@@ -4,6 +4,8 @@
 import { createHmac, hash } from 'node:crypto';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
+import type { Guard } from '../../service/http/http-app.ts';
+import { invalidRequest } from '../../service/http/problem.ts';
 import { isSameText } from '../../service/same-text.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { Session } from './session.ts';
@@ -12,28 +14,57 @@ export interface SessionCookie {
   name: string;
   /** Secrets for express-session, which signs with the first and accepts all. */
   secrets: string[];
-  /** Returns the handle of the session in a Cookie header; undefined without a validly signed session cookie. */
+  /**
+   * Returns the value of the session cookie in a Cookie header. Undefined if no value is validly signed, or if several
+   * are: another host of the domain set one of them, and the header does not show which (RFC 6265 section 8.6).
+   */
+  valueIn(cookieHeader: string | undefined): string | undefined;
+  /** Returns the handle of the session whose cookie `valueIn` returns. */
   handleOf(cookieHeader: string | undefined): string | undefined;
 }
+
+/** Values of one cookie name that are verified. Another host of the domain can set any number of them. */
+const mostValues = 4;
 
 export function createSessionCookie(name: string, keys: KeyRing): SessionCookie {
   const secrets = keys.hmacs(name, 'session cookie');
   const verified = new LRUCache<string, string>({ max: 10_000 });
+  const handleIn = (value: string) => {
+    const found = verified.get(value);
+    if (found !== undefined) return found;
+    const id = unsign(value, secrets);
+    if (id === undefined) return undefined;
+    const handle = handleOf(id);
+    verified.set(value, handle);
+    return handle;
+  };
+  const valueIn = (header = '') => {
+    const values = cookieValues(header, name);
+    if (values.length > mostValues) return undefined;
+    const [own, second] = values.filter((value) => handleIn(value) !== undefined);
+    return second === undefined ? own : undefined;
+  };
   return {
     name,
     secrets,
+    valueIn,
     handleOf(header) {
-      const value = header === undefined ? undefined : cookieValue(header, name);
-      if (value === undefined) return undefined;
-      const found = verified.get(value);
-      if (found !== undefined) return found;
-      const id = unsign(value, secrets);
-      if (id === undefined) return undefined;
-      const handle = handleOf(id);
-      verified.set(value, handle);
-      return handle;
+      const value = valueIn(header);
+      return value === undefined ? undefined : handleIn(value);
     },
   };
+}
+
+const requiresHttps = (name: string) => /^__(?:Host|Secure)-/.test(name);
+
+/** Throws Problem `invalid-request` if the browser would refuse the session cookie because the request came by http. */
+export function checkCookieScheme(name: string, request: { secure: boolean }): void {
+  if (!requiresHttps(name) || request.secure) return;
+  throw invalidRequest([{ pointer: '', detail: 'requires https: the session cookie is sent over https only' }]);
+}
+
+export function cookieScheme(name: string): Guard {
+  return { name: 'cookieScheme', check: (request) => checkCookieScheme(name, request) };
 }
 
 /** Returns the public handle of the session whose cookie holds `id`. */
@@ -46,20 +77,21 @@ export function clearSessionCookie(response: Response, name: string, secure: boo
   response.clearCookie(name, { httpOnly: true, sameSite: 'lax', path: '/', secure });
 }
 
-/**
- * Returns the value of a cookie. Undefined also if the name occurs twice with different values: another host of the
- * domain set one of the two cookies, and the header does not show which one (RFC 6265 section 8.6).
- */
-export function cookieValue(header: string, name: string): string | undefined {
-  let value: string | undefined;
+/** Returns names and values of the cookies in a Cookie header, in its order. */
+export function cookiePairs(header: string): [name: string, value: string][] {
+  const pairs: [string, string][] = [];
   for (const pair of header.split(';')) {
     const equals = pair.indexOf('=');
-    if (equals < 0 || pair.slice(0, equals).trim() !== name) continue;
-    const next = pair.slice(equals + 1).trim();
-    if (value !== undefined && value !== next) return undefined;
-    value = next;
+    if (equals >= 0) pairs.push([pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()]);
   }
-  return value;
+  return pairs;
+}
+
+/** Returns the different values of a cookie: a browser sends several if hosts or paths of the domain share the name. */
+export function cookieValues(header: string, name: string): string[] {
+  const values: string[] = [];
+  for (const [other, value] of cookiePairs(header)) if (other === name && !values.includes(value)) values.push(value);
+  return values;
 }
 
 // Reads the format of cookie-signature: `s:<id>.<HMAC-SHA-256 in base64 without padding>`, percent-encoded.

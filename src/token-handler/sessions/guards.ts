@@ -30,11 +30,22 @@ export type TenantLookup = Pick<Tenants, 'byId' | 'byName'>;
  * `unavailable` if the session store cannot be reached.
  */
 export function liveSession(sessions: Pick<Sessions, 'ofRequest'>): PlainGuard {
+  return sessionGuard('liveSession', (request) => sessions.ofRequest(request));
+}
+
+/** Like `liveSession`, but does not extend the session. */
+export function seenSession(sessions: Pick<Sessions, 'see'>): PlainGuard {
+  return sessionGuard('seenSession', (request) => sessions.see(request));
+}
+
+type Finding = LiveSession | undefined | Promise<LiveSession | undefined>;
+
+function sessionGuard(name: string, find: (request: IncomingMessage) => Finding): PlainGuard {
   return {
-    name: 'liveSession',
+    name,
     admits: ['session'],
     async check(request, response) {
-      const live = await sessions.ofRequest(request);
+      const live = await find(request);
       if (!live) throw new Problem('unauthenticated', 'There is no session: sign in first.');
       response.locals.session = live;
       response.locals.signedIn = { tenantId: live.session.tenantId, subject: live.session.user.id };

@@ -126,5 +126,10 @@ function createMarks(now: () => number): Marks {
       if ((marks.get(name) ?? Number.NEGATIVE_INFINITY) < value) marks.keep(name, value, now() + milliseconds);
     },
     value: async (name) => marks.get(name),
+    async claim(name, milliseconds) {
+      if (marks.has(name)) return false;
+      marks.keep(name, 1, now() + milliseconds);
+      return true;
+    },
   };
 }

@@ -9,17 +9,21 @@ import type { RecordClient } from './store.ts';
 
 declare module 'express-session' {
   interface SessionData {
-    /** The name under which the browser's sign-in attempts are stored. */
-    attempts?: string;
     /** Set by a sign-in. The session is live only while its tokens exist in the store. */
     signedIn?: SignedInSession;
+    /** The last sign-ins of this browser, for callbacks that it loads again. */
+    landings?: Landing[];
   }
 }
 
-/** Seconds that a record is kept before sign-in. Longer than an attempt to sign in is remembered. */
-const visitLifetime = 3_660;
+export interface Landing {
+  /** Id of the attempt to sign in. */
+  attempt: string;
+  /** Where its callback redirected to. */
+  url: string;
+}
 
-/** `maxAge` is in milliseconds. After sign-in, the record expires with the token set, which is usually earlier. */
+/** `maxAge` is in milliseconds. The record expires with the token set, which is usually earlier. */
 export function createRecords(client: RecordClient, keys: KeyRing, maxAge: number): Store {
   const encrypted: RecordClient = {
     async get(id) {
@@ -41,8 +45,8 @@ export function createRecords(client: RecordClient, keys: KeyRing, maxAge: numbe
   return new RedisStore({
     client: encrypted,
     prefix: '',
-    ttl: ({ signedIn }) => (signedIn ? Math.ceil(maxAge / 1_000) : visitLifetime),
-    // Only the token set extends a session. Before sign-in, each attempt saves the record and so extends it.
+    ttl: Math.ceil(maxAge / 1_000),
+    // Only the token set extends a session.
     disableTouch: true,
   });
 }

@@ -20,6 +20,7 @@ export function createRedisStore(redis: Redis, { idle }: { idle: number }): Sess
         const text = await redis.commands.get(markKey(name));
         return text === null ? undefined : Number(text);
       },
+      claim: async (name, milliseconds) => (await redis.run(markScript, [markKey(name)], [milliseconds])) === 1,
     },
   };
 }
@@ -178,3 +179,7 @@ const raiseScript = defineScript(`
 local value = redis.call('GET', KEYS[1])
 if not value or tonumber(value) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return 1`);
+
+/** KEYS: mark. ARGV: milliseconds. Returns 0 if the mark exists. */
+const markScript = defineScript(`
+return redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') and 1 or 0`);

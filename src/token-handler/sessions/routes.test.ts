@@ -174,16 +174,42 @@ describe.each(['memory', 'redis'] as const)('sessions in %s', (store) => {
 });
 
 describe('the end of a session', () => {
-  it('comes SESSION_IDLE after the last request', async () => {
-    const world = await startSessionWorld({ platform, env: { SESSION_IDLE: 'PT2S' } });
+  it('comes SESSION_IDLE after the last request to a target, however often the list of sessions is read', async () => {
+    let offset = 0;
+    const clock = () => new Date(Date.now() + offset);
+    const client = { targets: [{ id: 'directory', upstream: 'urn:example:platform:directory-service:v2' }] };
+    const world = await startSessionWorld({ platform, clock, client, env: { SESSION_IDLE: 'PT4M' } });
     onTestFinished(() => world.close());
     const { browser } = await world.signIn();
-    for (let round = 0; round < 4; round += 1) {
-      await delay(900);
-      expect((await world.sessions(browser)).status).toBe(200);
-    }
-    await delay(2_100);
+    const idleExpiry = async () => Date.parse(JSON.parse((await world.sessions(browser)).text)[0].idleExpiry);
+    const first = await idleExpiry();
+    offset = 120_000;
+    expect(await idleExpiry()).toBe(first);
+    const target = `${world.site}/token-handler/targets/directory/namespaces/platform/entries`;
+    expect((await browser.request(target)).status).toBe(200);
+    await expect.poll(idleExpiry).toBeGreaterThanOrEqual(first + 120_000);
+    const later = await idleExpiry();
+    offset = 330_000;
+    expect(await idleExpiry()).toBe(later);
+    offset = 380_000;
     expect((await world.sessions(browser)).status).toBe(401);
+  });
+
+  it('is in the list: when it comes without requests, and when at the latest', async () => {
+    const world = await startSessionWorld({ platform });
+    onTestFinished(() => world.close());
+    const { browser } = await world.signIn();
+    await world.signIn();
+    const [own, other] = JSON.parse((await world.sessions(browser)).text);
+    const since = (instant: string) => Date.parse(instant) - Date.parse(own.created);
+    expect(since(own.absoluteExpiry)).toBe(12 * 3_600_000);
+    expect(since(own.idleExpiry)).toBeGreaterThanOrEqual(3_600_000);
+    expect(since(own.idleExpiry)).toBeLessThan(3_660_000);
+    expect(since(own.expiry)).toBeLessThanOrEqual(since(own.idleExpiry));
+    expect(own.logoutUrl).toBe(world.clientUrl('logout'));
+    expect(other.logoutUrl).toBeNull();
+    const { location } = await browser.request(own.logoutUrl);
+    expect([location?.href, (await world.sessions(browser)).status]).toEqual([`${world.site}/`, 401]);
   });
 
   it('comes SESSION_MAX_AGE after the sign-in, regardless of requests', async () => {

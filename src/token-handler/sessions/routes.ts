@@ -3,9 +3,10 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ifBearer, role } from '../../service/auth/bearer-guards.ts';
-import { type Guard, type Route, route } from '../../service/http/http-app.ts';
+import { type Guard, type PlainGuard, type Route, route } from '../../service/http/http-app.ts';
 import { Problem } from '../../service/http/problem.ts';
 import { tenantOf } from '../../service/http/request-context.ts';
+import { logoutUrl } from '../clients/client-path.ts';
 import { clearCsrfCookie, clearSessionCookie, issueCsrfCookie } from './cookies.ts';
 import { csrf, type SessionGuards, sessionOf } from './guards.ts';
 import type { FoundSession } from './session.ts';
@@ -21,10 +22,18 @@ const sessionList = z.array(
     name: z.string(),
     email: z.string().nullable(),
     roles: z.array(z.string()),
-    expiry: time.describe('When the session ends if no further request comes'),
+    expiry: time.describe(
+      'When the session ends if no further request comes: idleExpiry, absoluteExpiry or the end of the refresh token, whichever is first',
+    ),
+    idleExpiry: time.describe('Each request to a target postpones this time; reading this list does not'),
+    absoluteExpiry: time.describe('The session ends then at the latest, regardless of requests'),
     authenticatedBy: z.string().nullable(),
     created: time,
     core: z.boolean().describe('Whether the client is a core client'),
+    logoutUrl: z
+      .string()
+      .nullable()
+      .describe('URL that the browser opens to log out. Null for a session other than that of the cookie'),
   }),
 );
 
@@ -42,7 +51,8 @@ const sessionQuery = z.strictObject({ tenantId: z.string().optional() });
 
 const deletion = z.object({ deleted: z.boolean() });
 
-export interface SessionRouteOptions extends SessionGuards {
+export interface SessionRouteOptions extends Pick<SessionGuards, 'sessionTenant'> {
+  seenSession: PlainGuard;
   /** Requires a bearer token that was issued to this service. */
   bearer: Guard;
   tenant: Guard;
@@ -56,15 +66,21 @@ const refusals = {
 };
 
 export function listSessionsRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, liveSession, sessionTenant, sessions } = options;
+  const { bearer, tenant, seenSession, sessionTenant, sessions } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
-    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
+    description:
+      'Reading the list does not extend a session, so a frontend may poll it. Only requests to targets extend the session of the cookie.',
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [seenSession, sessionTenant, csrf])],
     query: sessionListQuery,
     answers: {
-      200: { description: 'Sessions, latest first; that of the cookie before all others', schema: sessionList },
+      200: {
+        description:
+          "The cookie's session, then the person's others, latest first. For an administrator: the tenant's, latest first",
+        schema: sessionList,
+      },
       ...refusals,
     },
     async handle({ query }, request, response) {
@@ -80,18 +96,19 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
       // Restores the CSRF cookie, which scripts need, in case the browser has lost it.
       issueCsrfCookie(response, session, request.secure);
       const others = all.filter((one) => one.session.handle !== session.handle);
-      response.json([own, ...others].map((one) => present(one, sessions)));
+      const first = { ...present(own, sessions), logoutUrl: logoutUrl(session) };
+      response.json([first, ...others.map((one) => present(one, sessions))]);
     },
   });
 }
 
 export function deleteSessionRoute(options: SessionRouteOptions): Route {
-  const { bearer, tenant, liveSession, sessionTenant, sessions } = options;
+  const { bearer, tenant, seenSession, sessionTenant, sessions } = options;
   return route({
     method: 'delete',
     path: '/token-handler/v1/sessions/:sessionId',
     summary: 'Ends a session of the person; or of the tenant, for an administrator',
-    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
+    guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [seenSession, sessionTenant, csrf])],
     params: sessionParams,
     query: sessionQuery,
     answers: {
@@ -119,7 +136,7 @@ function mayEnd({ session }: FoundSession, response: Response): boolean {
 }
 
 function present(found: FoundSession, sessions: Sessions) {
-  const { tenantId, clientId, handle, user, created, core } = found.session;
+  const { tenantId, clientId, handle, user, created, absoluteExpiry, core } = found.session;
   return {
     tenantId,
     clientId,
@@ -127,9 +144,14 @@ function present(found: FoundSession, sessions: Sessions) {
     name: user.name,
     email: user.email ?? null,
     roles: user.roles,
-    expiry: new Date(sessions.expiryOf(found)).toISOString(),
+    expiry: instant(sessions.expiryOf(found)),
+    idleExpiry: instant(found.state.touched + sessions.limits.idle),
+    absoluteExpiry: instant(absoluteExpiry),
     authenticatedBy: user.authenticatedBy ?? null,
-    created: new Date(created).toISOString(),
+    created: instant(created),
     core,
+    logoutUrl: null,
   };
 }
+
+const instant = (milliseconds: number) => new Date(milliseconds).toISOString();

@@ -80,15 +80,19 @@ export class Sessions {
    * Returns the live session of the request's cookie, if any. Throws Problem `unavailable` if the store cannot be
    * reached. Records at most one request a minute, and starts a refresh before the access token expires.
    */
-  async ofRequest({ headers }: IncomingMessage): Promise<LiveSession | undefined> {
-    const handle = this.cookie.handleOf(headers.cookie);
-    if (handle === undefined) return undefined;
-    const found = this.cached(handle) ?? (await this.read(handle));
+  async ofRequest(request: IncomingMessage): Promise<LiveSession | undefined> {
+    const found = await this.see(request);
     if (!found) return undefined;
     const now = this.#now();
     if (now - found.state.touched >= this.#touchInterval) this.#touch(found, now);
     if (isRefreshDue(found.tokens, now)) this.#refresher.begin(found);
     return found;
+  }
+
+  /** Like `ofRequest`, but does not extend the session: records no request, and starts no refresh. */
+  see({ headers }: IncomingMessage): FoundSession | undefined | Promise<FoundSession | undefined> {
+    const handle = this.cookie.handleOf(headers.cookie);
+    return handle === undefined ? undefined : (this.cached(handle) ?? this.read(handle));
   }
 
   /** Returns a live session from the cache, if the store has not reported a change since it was read. */

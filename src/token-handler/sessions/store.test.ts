@@ -254,5 +254,13 @@ describe.each(['redis', 'memory'] as const)('a store in %s', (kind) => {
       await delay(300);
       expect(await store.marks.value(name)).toBeUndefined();
     });
+
+    it('gives a mark to one of many callers, until it expires', async () => {
+      const name = `claimed mark ${serial}`;
+      const claims = await Promise.all(Array.from({ length: 5 }, () => store.marks.claim(name, 200)));
+      expect(claims.filter((isFirst) => isFirst)).toHaveLength(1);
+      await expect.poll(() => store.marks.claim(name, 60_000), { interval: 50 }).toBe(true);
+      expect(await store.marks.claim(name, 60_000)).toBe(false);
+    });
   });
 });

@@ -73,6 +73,8 @@ export interface Marks {
   /** Stores the value if no greater value is stored. */
   raise(name: string, value: number, milliseconds: number): Promise<void>;
   value(name: string): Promise<number | undefined>;
+  /** Stores a value if there is none. True for the caller that stored it. */
+  claim(name: string, milliseconds: number): Promise<boolean>;
 }
 
 export interface SessionStore {

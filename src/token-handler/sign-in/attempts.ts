@@ -1,18 +1,29 @@
-// Stores attempts to sign in, encrypted, in Redis or in memory. Each attempt has a state, a nonce and a PKCE verifier,
-// belongs to the browser that started it, and can be used once. Of the state, only a digest is stored.
-import { hash, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+// Attempts to sign in. Each attempt has its own cookie, which holds all that the callback needs, encrypted. The session
+// store keeps nothing for a browser that has not signed in, except that an attempt was used.
+import { hash } from 'node:crypto';
 import * as oidc from 'openid-client';
 import type { Clock } from '../../service/clock.ts';
-import { defineScript, type Redis } from '../../service/redis/redis.ts';
+import { invalidRequest } from '../../service/http/problem.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
+import type { Marks } from '../sessions/store.ts';
 
 /** Milliseconds that an attempt to sign in may take. */
 const lifetime = 600_000;
 /** Milliseconds that an attempt is remembered. If it is completed later than `lifetime`, the sign-in starts again. */
-const memory = 3_600_000;
-/** Greatest number of attempts that are kept for one browser. */
-const most = 20;
+export const memory = 3_600_000;
+/** Milliseconds by which the clocks of two replicas may differ. */
+const clockSkew = 60_000;
+/** Most characters of a cookie's name and value. Browsers refuse more than 4,096 (RFC 6265bis section 5.6). */
+const mostOfCookie = 4_000;
+
+/** Parameters of the authorization request that a frontend may set (OpenID Connect Core 1.0, section 3.1.2.1). */
+export interface AskedParameters {
+  prompt?: string | undefined;
+  max_age?: string | undefined;
+  acr_values?: string | undefined;
+  ui_locales?: string | undefined;
+  login_hint?: string | undefined;
+}
 
 /** The request with which the sign-in was started. */
 export interface SignInRequest {
@@ -21,138 +32,130 @@ export interface SignInRequest {
   clientId: string;
   callbackUrl: string;
   returnTo?: string | undefined;
+  asked?: AskedParameters | undefined;
   /** True if this attempt replaces an earlier one that took too long or failed temporarily. */
   restarted?: boolean;
 }
 
-export interface Begun {
-  state: string;
+export interface AttemptSecrets {
   nonce: string;
   codeVerifier: string;
 }
 
-export type TakenAttempt =
-  /** The attempt is taken for the first time, and in time. */
-  | { kind: 'open'; signIn: SignInRequest; secrets: Omit<Begun, 'state'> }
-  | { kind: 'late'; signIn: SignInRequest }
-  | { kind: 'used'; signIn: SignInRequest };
+export interface Attempt extends AttemptSecrets {
+  /** Names the attempt in its cookie, in the store and in the record of the session. A digest of its state. */
+  id: string;
+  signIn: SignInRequest;
+  /** Milliseconds since 1970 */
+  begun: number;
+  /** True if the person took too long. Nonce and verifier are then of no use. */
+  isLate: boolean;
+}
+
+export interface Begun extends AttemptSecrets {
+  state: string;
+  id: string;
+  signIn: SignInRequest;
+  /** The value of the attempt's cookie. */
+  sealed: string;
+}
 
 export type Attempts = ReturnType<typeof createAttempts>;
 
 export interface AttemptsOptions {
-  /** Undefined if attempts are kept in memory. */
-  redis: Redis | undefined;
   keys: KeyRing;
   clock: Clock;
+  marks: Pick<Marks, 'claim'>;
 }
 
-interface StoredSignIn extends SignInRequest {
-  /** Milliseconds since 1970 */
-  begun: number;
-}
+/** What a cookie holds. An array without the usual ending of callbackUrls, because a browser may send 20 cookies. */
+type Content = [begun: number, tenantId: string, clientId: string, callback: string, returnTo?: string, rest?: Rest];
 
-export function createAttempts({ redis, keys, clock }: AttemptsOptions) {
-  const store = redis ? redisStore(redis, clock) : memoryStore(clock);
-  const context = (what: string, browser: string, id: string) => `${what} of attempt ${id} of browser ${browser}`;
+type Rest = Pick<SignInRequest, 'restarted' | 'asked'>;
+
+export function createAttempts({ keys, clock, marks }: AttemptsOptions) {
   return {
-    /** Returns a new random name under which the attempts of a browser are stored. */
-    nameBrowser: () => randomBytes(16).toString('base64url'),
-    async begin(browser: string, signIn: SignInRequest): Promise<Begun> {
+    /** Throws Problem `invalid-request` if the request does not fit into a cookie. */
+    begin(signIn: SignInRequest): Begun {
       const state = oidc.randomState();
-      const secrets = { nonce: oidc.randomNonce(), codeVerifier: oidc.randomPKCECodeVerifier() };
-      const id = idOf(state);
-      const stored: StoredSignIn = { ...signIn, begun: clock().getTime() };
-      const secret = keys.seal(JSON.stringify(secrets), context('secret', browser, id));
-      const place = keys.seal(JSON.stringify(stored), context('place', browser, id));
-      await store.add(browser, id, { secret, place });
-      return { state, ...secrets };
+      const id = attemptId(state);
+      const { tenantId, clientId, callbackUrl, returnTo, ...rest } = signIn;
+      const content: Content = [clock().getTime(), tenantId, clientId, shorten(callbackUrl, clientId)];
+      const hasRest = Object.values(rest).some((value) => value !== undefined);
+      if (returnTo !== undefined || hasRest) content.push(returnTo ?? '');
+      if (hasRest) content.push(rest);
+      const sealed = keys.seal(JSON.stringify(content), contextOf(id));
+      if (sealed.length > mostOfCookie) throw tooLong(signIn);
+      return { state, id, signIn, sealed, ...secretsOf(sealed) };
     },
-    /** Returns undefined for a state that this browser did not receive, or received more than an hour ago. */
-    async take(browser: string, state: string): Promise<TakenAttempt | undefined> {
-      const id = idOf(state);
-      const taken = await store.take(browser, id);
-      if (!taken) return undefined;
-      const { begun, ...signIn }: StoredSignIn = JSON.parse(keys.open(taken.place, context('place', browser, id)));
+    /** Returns the attempt in the value of a cookie; undefined if it was changed, is of another id, or is an hour old. */
+    open(id: string, sealed: string): Attempt | undefined {
+      const content = openContent(keys, id, sealed);
+      if (!content) return undefined;
+      const [begun, tenantId, clientId, callback, returnTo, rest] = content;
       const age = clock().getTime() - begun;
       if (age > memory) return undefined;
-      if (taken.secret === undefined) return { kind: 'used', signIn };
-      if (age > lifetime) return { kind: 'late', signIn };
-      return { kind: 'open', signIn, secrets: JSON.parse(keys.open(taken.secret, context('secret', browser, id))) };
+      return {
+        id,
+        signIn: {
+          tenantId,
+          clientId,
+          callbackUrl: lengthen(callback, clientId),
+          ...(returnTo && { returnTo }),
+          ...rest,
+        },
+        begun,
+        isLate: age > lifetime,
+        ...secretsOf(sealed),
+      };
+    },
+    /** True for the first caller. The mark is kept until the attempt is late. */
+    claim({ id, begun }: Attempt): Promise<boolean> {
+      return marks.claim(`attempt:${id}`, begun + lifetime - clock().getTime() + clockSkew);
     },
   };
 }
 
-function idOf(state: string): string {
-  return hash('sha256', `formgate state ${state}`, 'base64url');
+/** Returns the id of the attempt with this state: 96 bits of a digest, so that a cookie does not reveal the state. */
+export function attemptId(state: string): string {
+  return hash('sha256', `formgate state ${state}`, 'base64url').slice(0, 16);
 }
 
-interface SealedAttempt {
-  /** Nonce and PKCE verifier; removed when the attempt is taken. */
-  secret?: string;
-  /** The sealed StoredSignIn. */
-  place: string;
+export const attemptIdPattern = /^[\w-]{16}$/;
+
+const endingOf = (clientId: string) => `clients/${encodeURIComponent(clientId)}/callback`;
+
+/** Replaces the usual ending by a backslash, which no callbackUrl contains. */
+function shorten(callbackUrl: string, clientId: string): string {
+  const ending = endingOf(clientId);
+  return callbackUrl.endsWith(ending) ? `${callbackUrl.slice(0, -ending.length)}\\` : callbackUrl;
 }
 
-interface AttemptStore {
-  /** Stores an attempt, and removes the browser's oldest attempts beyond the limit. */
-  add(browser: string, id: string, attempt: Required<SealedAttempt>): Promise<void>;
-  /** Returns an attempt and removes its secret, so that only the first caller receives the secret. */
-  take(browser: string, id: string): Promise<SealedAttempt | undefined>;
+function lengthen(callback: string, clientId: string): string {
+  return callback.endsWith('\\') ? `${callback.slice(0, -1)}${endingOf(clientId)}` : callback;
 }
 
-// KEYS: attempts. ARGV: id, secret, place, now, most, memory
-const addScript = defineScript(`
-redis.call('HSET', KEYS[1], ARGV[1] .. ':secret', ARGV[2], ARGV[1] .. ':place', ARGV[3], ARGV[1] .. ':at', ARGV[4])
-local fields = redis.call('HGETALL', KEYS[1])
-local attempts = {}
-for i = 1, #fields, 2 do
-  local id = string.match(fields[i], '^(.*):at$')
-  if id then table.insert(attempts, { id, tonumber(fields[i + 1]) }) end
-end
-table.sort(attempts, function(one, other) return one[2] > other[2] end)
-for i, attempt in ipairs(attempts) do
-  if i > tonumber(ARGV[5]) or attempt[2] <= ARGV[4] - ARGV[6] then
-    redis.call('HDEL', KEYS[1], attempt[1] .. ':secret', attempt[1] .. ':place', attempt[1] .. ':at')
-  end
-end
-redis.call('PEXPIRE', KEYS[1], ARGV[6])
-return 1`);
+const contextOf = (id: string) => `attempt ${id}`;
 
-// KEYS: attempts. ARGV: id
-const takeScript = defineScript(`
-local found = redis.call('HMGET', KEYS[1], ARGV[1] .. ':place', ARGV[1] .. ':secret')
-redis.call('HDEL', KEYS[1], ARGV[1] .. ':secret')
-return found`);
-
-function redisStore(redis: Redis, clock: Clock): AttemptStore {
-  const key = (browser: string) => `{attempts:${browser}}`;
-  return {
-    async add(browser, id, { secret, place }) {
-      await redis.run(addScript, [key(browser)], [id, secret, place, clock().getTime(), most, memory]);
-    },
-    async take(browser, id) {
-      const reply = await redis.run(takeScript, [key(browser)], [id]);
-      const [place, secret] = Array.isArray(reply) ? reply : [];
-      if (typeof place !== 'string') return undefined;
-      return { place, ...(typeof secret === 'string' && { secret }) };
-    },
-  };
+function openContent(keys: KeyRing, id: string, sealed: string): Content | undefined {
+  try {
+    return JSON.parse(keys.open(sealed, contextOf(id)));
+  } catch {
+    return undefined;
+  }
 }
 
-function memoryStore(clock: Clock): AttemptStore {
-  const expiry = { ttl: memory, ttlResolution: 0, perf: { now: () => clock().getTime() } };
-  const browsers = new LRUCache<string, LRUCache<string, SealedAttempt>>({ ...expiry, max: 10_000 });
-  return {
-    async add(browser, id, attempt) {
-      const attempts = browsers.get(browser) ?? new LRUCache({ ...expiry, max: most });
-      browsers.set(browser, attempts.set(id, { ...attempt }));
-    },
-    async take(browser, id) {
-      const attempt = browsers.get(browser)?.peek(id);
-      if (!attempt) return undefined;
-      const taken = { ...attempt };
-      delete attempt.secret;
-      return taken;
-    },
-  };
+/**
+ * Returns digests of the cookie's value, which only this browser has. The value contains 28 random bytes. Members of
+ * their own would lengthen the cookie, and a browser may send 20 of them in one header.
+ */
+function secretsOf(sealed: string): AttemptSecrets {
+  const digest = (use: string) => hash('sha256', `formgate ${use} of ${sealed}`, 'base64url');
+  return { nonce: digest('nonce'), codeVerifier: digest('code verifier') };
+}
+
+function tooLong({ callbackUrl, returnTo = '' }: SignInRequest) {
+  const longest = returnTo.length >= callbackUrl.length ? 'returnTo' : 'callbackUrl';
+  const detail = 'is too long: a cookie must hold it together with the other parameters';
+  return invalidRequest([{ pointer: `/query/${longest}`, detail }]);
 }

@@ -1,16 +1,15 @@
-// Applies express-session to the routes of sign-in and logout: the cookie, its record, and a new id at sign-in. Keeps
-// the cookie if the store is unavailable.
+// Applies express-session to the callback and to logout: the cookie, its record, and a new id at sign-in. Keeps the
+// cookie if the store is unavailable.
 import { randomBytes } from 'node:crypto';
 import type { Request, Response } from 'express';
 import session, { type Store } from 'express-session';
 import type { Guard } from '../../service/http/http-app.ts';
-import { invalidRequest, Problem } from '../../service/http/problem.ts';
-import { clearSessionCookie, cookieValue, type SessionCookie } from '../sessions/cookies.ts';
+import { Problem } from '../../service/http/problem.ts';
+import { checkCookieScheme, clearSessionCookie, cookiePairs, type SessionCookie } from '../sessions/cookies.ts';
 
 /** Sets `request.session`. Throws Problem `unavailable` if the store cannot be reached. */
 export function browserSession(cookie: SessionCookie, records: Store): Guard {
   const { name, secrets } = cookie;
-  const needsHttps = /^__(?:Host|Secure)-/.test(name);
   const middleware = session({
     name,
     secret: secrets,
@@ -23,22 +22,22 @@ export function browserSession(cookie: SessionCookie, records: Store): Guard {
   return {
     name: 'browserSession',
     check: (request, response) => {
-      if (needsHttps && !request.secure)
-        throw invalidRequest([{ pointer: '', detail: 'requires https: the session cookie is sent over https only' }]);
-      dropAmbiguousCookie(request, name);
+      checkCookieScheme(name, request);
+      keepOwnCookie(request, cookie);
       return completion((done) => middleware(request, response, done));
     },
   };
 }
 
-/** Removes a session cookie that occurs twice with different values. express-session would use the first. */
-function dropAmbiguousCookie(request: Request, name: string): void {
-  const { cookie } = request.headers;
-  if (cookie === undefined || cookieValue(cookie, name) !== undefined) return;
-  request.headers.cookie = cookie
-    .split(';')
-    .filter((pair) => pair.split('=', 1)[0]?.trim() !== name)
-    .join(';');
+/** Removes session cookies that another host of the domain has set. express-session would read the first of them. */
+function keepOwnCookie({ headers }: Request, sessionCookie: SessionCookie): void {
+  if (headers.cookie === undefined) return;
+  const { name } = sessionCookie;
+  const own = sessionCookie.valueIn(headers.cookie);
+  headers.cookie = cookiePairs(headers.cookie)
+    .filter(([other, value]) => other !== name || value === own)
+    .map((pair) => pair.join('='))
+    .join('; ');
 }
 
 /** Deletes the record and assigns a new random id, which prevents session fixation. */

@@ -21,42 +21,79 @@ const attributesOf = (lines: string[], name: string) => {
   return line?.split('; ').slice(1).sort();
 };
 
+const attemptOf = (lines: string[], name = cookieName) => {
+  const line = lines.find((one) => one.startsWith(`${name}.`));
+  const attributes = line?.split('; ').slice(1) ?? [];
+  return attributes.filter((one) => !one.startsWith('Expires=')).sort();
+};
+/** Signs in up to the callback, whose response it returns. */
+async function land(headers: Record<string, string> = {}, { authUrl, toCallback }: SessionWorld = world) {
+  const browser = createSiteBrowser();
+  const begun = await browser.request(authUrl(), { headers });
+  return browser.request(await toCallback(browser, begun.location?.href), { headers });
+}
+
 describe('the session cookie', () => {
   it('is HttpOnly, SameSite=Lax and Path=/, without Domain and expiry', async () => {
-    const browser = createSiteBrowser();
-    const begun = await browser.request(world.authUrl());
-    expect(attributesOf(begun.setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
-    const landed = await browser.request(await world.toCallback(browser));
+    const landed = await land();
     expect(attributesOf(landed.setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
   });
 
   it('is Secure if a trusted proxy reports https', async () => {
-    const browser = createSiteBrowser();
-    const { setCookies } = await browser.request(world.authUrl(), { headers: https });
+    const { setCookies } = await land(https);
     expect(attributesOf(setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']);
   });
 
   it('is not Secure if an untrusted peer reports https', async () => {
     const distrusting = await startSessionWorld({ platform, env: { TRUSTED_PROXIES: '10.0.0.0/8' } });
     onTestFinished(() => distrusting.close());
-    const { setCookies } = await createSiteBrowser().request(distrusting.authUrl(), { headers: https });
+    const { setCookies } = await land(https, distrusting);
     expect(attributesOf(setCookies, cookieName)).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax']);
+    const begun = await createSiteBrowser().request(distrusting.authUrl(), { headers: https });
+    expect(attemptOf(begun.setCookies)).not.toContain('Secure');
   });
 
   it('is not set by a request that needs no session', async () => {
     const browser = createSiteBrowser();
     expect((await browser.request(`${world.site}/token-handler/sessions`)).setCookies).toEqual([]);
     expect((await browser.request(world.authUrl({ tenant: 'Nowhere' }))).setCookies).toEqual([]);
+    expect(attributesOf((await browser.request(world.authUrl())).setCookies, cookieName)).toBeUndefined();
   });
 
   it('may have a name that begins with __Host-, and is then set over https only', async () => {
     const strict = await startSessionWorld({ platform, env: { SESSION_COOKIE: '__Host-session' } });
     onTestFinished(() => strict.close());
-    const browser = createSiteBrowser();
-    expect((await browser.request(strict.authUrl())).status).toBe(400);
-    const { status, setCookies } = await browser.request(strict.authUrl(), { headers: https });
+    expect((await createSiteBrowser().request(strict.authUrl())).status).toBe(400);
+    const { status, setCookies } = await land(https, strict);
     expect(status).toBe(302);
     expect(attributesOf(setCookies, '__Host-session')).toEqual(['HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure']);
+    const begun = await createSiteBrowser().request(strict.authUrl(), { headers: https });
+    const attempt = ['HttpOnly', 'Max-Age=3600', 'Path=/', 'SameSite=Lax', 'Secure'];
+    expect(attemptOf(begun.setCookies, '__Host-session')).toEqual(attempt);
+  });
+});
+
+describe('the cookie of an attempt to sign in', () => {
+  const path = '/token-handler/clients/web';
+
+  it('is HttpOnly, SameSite=Lax, lasts an hour, and goes to the endpoints of the client only', async () => {
+    const { setCookies } = await createSiteBrowser().request(world.authUrl());
+    expect(attemptOf(setCookies)).toEqual(['HttpOnly', 'Max-Age=3600', `Path=${path}`, 'SameSite=Lax']);
+    const secure = await createSiteBrowser().request(world.authUrl(), { headers: https });
+    expect(attemptOf(secure.setCookies)).toContain('Secure');
+  });
+
+  it('has the path of the callbackUrl, which a proxy may have given this service differently', async () => {
+    const callbackUrl = `${world.site}/app/token-handler/clients/web/callback`;
+    const { setCookies } = await createSiteBrowser().request(world.authUrl({ callbackUrl }));
+    expect(attemptOf(setCookies)).toContain(`Path=/app${path}`);
+    const odd = await createSiteBrowser().request(world.authUrl({ callbackUrl: callbackUrl.replace('/app', '/a;b') }));
+    expect(attemptOf(odd.setCookies)).toContain('Path=/');
+  });
+
+  it('is removed by the callback, with the same path', async () => {
+    const { setCookies } = await land();
+    expect(attemptOf(setCookies)).toEqual(['HttpOnly', `Path=${path}`, 'SameSite=Lax']);
   });
 });
 

@@ -10,6 +10,7 @@ import type { Logger } from '../../service/operations/log.ts';
 import type { Client } from '../clients/client.ts';
 import type { ProviderLogouts } from '../logout/provider-logouts.ts';
 import { handleOf, issueCsrfCookie } from '../sessions/cookies.ts';
+import type { Landing } from '../sessions/records.ts';
 import { claimsOf, type Session, type SessionLimits, type SessionUser, tokenSetOf } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { renewSession, saveSession } from './browser-session.ts';
@@ -30,19 +31,23 @@ export interface SignedIn {
   redeemed: Redeemed;
   /** Time at which redeeming the code began, in milliseconds since 1970. */
   begun: number;
+  /** Where the callback will redirect to. */
+  landing: Landing;
 }
+
+/** Most landings in the record of a session. */
+const mostLandings = 5;
 
 export function createSessionOpener(options: SessionOpenerOptions) {
   const { sessions, providerLogouts, clock, log } = options;
   return async (signedIn: SignedIn, request: Request, response: Response): Promise<void> => {
     const before = request.session.signedIn;
-    const { attempts } = request.session;
+    const { landings = [] } = request.session;
     await renewSession(request);
     const now = clock().getTime();
     const session = describeSession(signedIn, handleOf(request.sessionID), now, sessions.limits);
-    // Other tabs of this browser may still be signing in.
-    if (attempts !== undefined) request.session.attempts = attempts;
     request.session.signedIn = session;
+    request.session.landings = [...landings, signedIn.landing].slice(-mostLandings);
     await saveSession(request);
     const { tokens } = signedIn.redeemed;
     const { alg = '' } = decodeProtectedHeader(tokens.id_token ?? '');

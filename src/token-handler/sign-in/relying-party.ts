@@ -6,6 +6,7 @@ import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
+import type { AskedParameters } from './attempts.ts';
 import { isUnknownClient } from './failures.ts';
 import { createProviderCache } from './provider-cache.ts';
 import { redeemCode } from './redeem-code.ts';
@@ -24,18 +25,21 @@ export interface AuthorizationRequest {
   state: string;
   nonce: string;
   codeVerifier: string;
-  prompt?: string | undefined;
+  asked: AskedParameters;
   idpHint?: string | undefined;
 }
 
 export interface RelyingParty {
   /** Returns the address to which the browser is redirected. Throws errors of openid-client. */
   authorizationUrl(client: OidcClient, request: AuthorizationRequest): Promise<URL>;
-  /** `callback` is the callbackUrl with the query of the authorization response. Throws errors of openid-client. */
+  /**
+   * `callback` is the callbackUrl with the query of the authorization response. `maxAge` is the requested `max_age`: the
+   * seconds for which the person may have been signed in. Throws errors of openid-client.
+   */
   redeem(
     client: OidcClient,
     callback: URL,
-    checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'>,
+    checks: Pick<AuthorizationRequest, 'state' | 'nonce' | 'codeVerifier'> & { maxAge?: number | undefined },
   ): Promise<Redeemed>;
   refresh(client: OidcClient, refreshToken: string): Promise<RefreshOutcome>;
   /** Returns the URL for RP-Initiated Logout 1.0; undefined if the identity provider has no such endpoint. */
@@ -76,7 +80,7 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
         nonce: request.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(request.codeVerifier),
         code_challenge_method: 'S256',
-        ...(request.prompt !== undefined && { prompt: request.prompt }),
+        ...definedOf(request.asked),
         ...(request.idpHint !== undefined && { kc_idp_hint: request.idpHint }),
       });
       return providers.publicUrl(client.realm, url);
@@ -110,6 +114,10 @@ export function createRelyingParty({ addresses, metrics, timeout }: RelyingParty
     },
     close: () => agent.destroy(),
   };
+}
+
+function definedOf(asked: AskedParameters): Record<string, string> {
+  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
 }
 
 type ExchangeState = 'unsent' | 'sent' | { status: number };

@@ -11,8 +11,8 @@ import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
-import type { Attempts, SignInRequest, TakenAttempt } from './attempts.ts';
-import { saveSession } from './browser-session.ts';
+import type { AttemptCookies } from './attempt-cookies.ts';
+import { type AskedParameters, type Attempt, type Attempts, attemptId, type SignInRequest } from './attempts.ts';
 import { authorizationError, judgeError, signInProblem } from './failures.ts';
 import type { createSessionOpener } from './open-session.ts';
 import type { RelyingParty } from './relying-party.ts';
@@ -26,12 +26,15 @@ export interface SignInOptions {
   catalog: Pick<ClientCatalog, 'find'>;
   registrations: Pick<RegistrationStore, 'find'>;
   attempts: Attempts;
+  attemptCookies: AttemptCookies;
   relyingParty: RelyingParty;
   sessions: Pick<Sessions, 'read'>;
   openSession: ReturnType<typeof createSessionOpener>;
   /** Sets `request.session`. */
   browserSession: Guard;
   signInLimit: Guard;
+  /** Rejects http if the cookies require https. */
+  cookieScheme: Guard;
   clock: Clock;
 }
 
@@ -46,12 +49,14 @@ const answers = {
 };
 
 export function authRoute(options: SignInOptions): Route {
-  const { signInLimit, browserSession } = options;
+  const { signInLimit, cookieScheme } = options;
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
     summary: 'Starts a sign-in at the identity provider',
-    guards: [anonymous, signInLimit, browserSession],
+    description:
+      'Sets a cookie for this attempt, for an hour. The person has ten minutes; after that, the sign-in starts again once. A browser may have 20 attempts at a time.',
+    guards: [anonymous, signInLimit, cookieScheme],
     params: clientParams,
     query: authQuery,
     answers,
@@ -60,16 +65,19 @@ export function authRoute(options: SignInOptions): Route {
       if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
       const tenant = requireTenant(await findTenant(options.tenants, named));
       const client = await requireClient(options.catalog, tenant, params.clientId);
-      const { callbackUrl = fallbackOf(client, request), returnTo } = query;
+      const { tenant: _, callbackUrl = fallbackOf(client, request), returnTo, ...asked } = query;
       const problem =
         query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
       if (problem !== undefined) throw invalidRequest([{ pointer: '/query/callbackUrl', detail: problem }]);
       const registration = await requireRegistration(options, tenant, client);
-      const signIn = { tenantId: tenant.id, clientId: client.id, callbackUrl, returnTo };
-      response.redirect(302, await begin(options, { request, client, registration }, signIn));
+      const signIn = { tenantId: tenant.id, clientId: client.id, callbackUrl, returnTo, ...askedOf(asked) };
+      response.redirect(302, await begin(options, { request, response, client, registration }, signIn));
     },
   });
 }
+
+/** Omits an empty object, which would lengthen the cookie. */
+const askedOf = (asked: AskedParameters) => (Object.keys(asked).length > 0 ? { asked } : {});
 
 /** Deprecated: returns the callbackUrl for a client with `authCallbackUrl` if the request has none. */
 function fallbackOf(client: Client, request: Request): string {
@@ -81,27 +89,28 @@ function fallbackOf(client: Client, request: Request): string {
 
 interface Beginning {
   request: Request;
+  response: Response;
   client: Client;
   registration: Registration;
 }
 
 /** Returns the address to redirect the browser to. */
-async function begin(
-  options: SignInOptions,
-  { request, client, registration }: Beginning,
-  signIn: SignInRequest,
-): Promise<string> {
-  const browser = request.session.attempts ?? options.attempts.nameBrowser();
-  const begun = await options.attempts.begin(browser, signIn);
-  const { scope, prompt, idpHint } = client;
-  const asked = { redirectUri: signIn.callbackUrl, scope, prompt, idpHint, ...begun };
-  const url = await options.relyingParty.authorizationUrl(registration, asked).catch((error: unknown) => {
+async function begin(options: SignInOptions, beginning: Beginning, signIn: SignInRequest): Promise<string> {
+  const { request, response, client, registration } = beginning;
+  const begun = options.attempts.begin(signIn);
+  const { state, nonce, codeVerifier } = begun;
+  const { scope, idpHint } = client;
+  const asked = { ...signIn.asked, prompt: promptOf(client, signIn) };
+  const authorization = { redirectUri: signIn.callbackUrl, scope, idpHint, asked, state, nonce, codeVerifier };
+  const url = await options.relyingParty.authorizationUrl(registration, authorization).catch((error: unknown) => {
     throw signInProblem(error);
   });
-  request.session.attempts = browser;
-  await saveSession(request);
+  options.attemptCookies.issue(begun, request, response);
   return url.href;
 }
+
+/** The prompt of the request replaces the client's, which a person could remove from the address as well. */
+const promptOf = (client: Client, { asked }: SignInRequest) => asked?.prompt ?? client.prompt;
 
 export function callbackRoute(options: SignInOptions): Route {
   const { signInLimit, browserSession } = options;
@@ -109,50 +118,58 @@ export function callbackRoute(options: SignInOptions): Route {
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
     summary: 'Receives the response of the identity provider and opens the session',
+    description:
+      'Lands at `returnTo`, the successRedirectUrl of the client or the root of the site. If the person cancels, it lands at the failureRedirectUrl or the root, with `error=access_denied` in the query. After `prompt=none` it lands at `returnTo`, the failureRedirectUrl or the root, with `error=login_required`, `interaction_required`, `consent_required` or `account_selection_required`.',
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
     answers,
     async handle({ params, query: { state, error, iss } }, request, response) {
-      const { attempts } = request.session;
-      const taken = attempts === undefined ? undefined : await options.attempts.take(attempts, state);
-      if (!taken || taken.signIn.clientId !== params.clientId) throw unknownState();
-      await checkDomain(options, request, taken.signIn);
-      const tenant = requireTenant(await options.tenants.byId(taken.signIn.tenantId));
+      const landed = await landingAgain(options, request, attemptId(state), params.clientId);
+      if (landed !== undefined) return response.redirect(302, landed);
+      const attempt = options.attemptCookies.find(request, state);
+      if (attempt?.signIn.clientId !== params.clientId) throw unknownState();
+      await checkDomain(options, request, attempt.signIn);
+      const tenant = requireTenant(await options.tenants.byId(attempt.signIn.tenantId));
       const client = await requireClient(options.catalog, tenant, params.clientId);
       const registration = await requireRegistration(options, tenant, client);
-      const callback = { taken, tenant, client, registration, error, iss, request, response };
+      // Claimed last, so that the callback can be loaded again after a failure of another service.
+      const isFirst = attempt.isLate || (await options.attempts.claim(attempt));
+      options.attemptCookies.remove(attempt, request, response);
+      if (!isFirst) throw unknownState();
+      const callback = { attempt, tenant, client, registration, error, iss, request, response };
       response.redirect(302, await finish(options, callback));
     },
   });
 }
 
+/** Returns where this attempt has landed before, if it signed this browser in: the browser has loaded the callback again. */
+async function landingAgain(options: SignInOptions, { session }: Request, attempt: string, clientId: string) {
+  const { signedIn, landings = [] } = session;
+  const landing = landings.find((one) => one.attempt === attempt);
+  if (!landing || signedIn?.clientId !== clientId) return undefined;
+  return (await options.sessions.read(signedIn.handle)) && landing.url;
+}
+
 interface Callback extends Beginning {
-  taken: TakenAttempt;
+  attempt: Attempt;
   tenant: Tenant;
   error: string | undefined;
   /** Issuer of the response. Some identity providers omit it from errors. A wrong issuer is rejected. */
   iss: string | undefined;
-  response: Response;
 }
 
 /** Returns the address to redirect the browser to. */
 async function finish(options: SignInOptions, callback: Callback): Promise<string> {
-  const { taken, tenant, client, registration, error, iss, request, response } = callback;
-  const { signIn } = taken;
-  const { callbackUrl, returnTo } = signIn;
-  const site = new URL(callbackUrl).origin;
-  const landing = landingUrl(site, returnTo ?? client.successRedirectUrl);
-  if (taken.kind === 'late') return startAgain(options, callback);
-  if (taken.kind === 'used') {
-    // The browser reloaded the callback. The code is not redeemed a second time.
-    if (await isSignedIn(options, request, signIn)) return landing;
-    throw unknownState();
-  }
+  const { attempt, tenant, client, registration, error, iss, request, response } = callback;
+  const { callbackUrl, returnTo, asked } = attempt.signIn;
+  if (attempt.isLate) return startAgain(options, callback);
   if (error !== undefined && iss === undefined) return handleError(options, callback, error);
   const url = new URL(callbackUrl);
-  url.search = new URL(request.originalUrl, site).search;
-  const checks = { state: url.searchParams.get('state') ?? '', ...taken.secrets };
+  url.search = new URL(request.originalUrl, url.origin).search;
+  const { nonce, codeVerifier } = attempt;
+  const maxAge = asked?.max_age === undefined ? undefined : Number(asked.max_age);
+  const checks = { state: url.searchParams.get('state') ?? '', nonce, codeVerifier, maxAge };
   const begun = options.clock().getTime();
   const redeemed = await options.relyingParty.redeem(registration, url, checks).catch((failure: unknown) => {
     // openid-client has already checked the issuer, also for errors (RFC 9207 section 2.4).
@@ -162,31 +179,29 @@ async function finish(options: SignInOptions, callback: Callback): Promise<strin
   });
   if (typeof redeemed === 'string') return handleError(options, callback, redeemed);
   const { oidcClientId } = registration;
-  await options.openSession({ tenant, client, oidcClientId, callbackUrl, redeemed, begun }, request, response);
-  return landing;
+  const landing = { attempt: attempt.id, url: landingUrl(url.origin, returnTo ?? client.successRedirectUrl) };
+  await options.openSession({ tenant, client, oidcClientId, callbackUrl, redeemed, begun, landing }, request, response);
+  return landing.url;
 }
 
 /** Returns the address after an error of the identity provider: a page of the site, or the start of a new attempt. */
 function handleError(options: SignInOptions, callback: Callback, error: string): Promise<string> | string {
-  const { taken, client } = callback;
+  const { attempt, client } = callback;
+  const { callbackUrl, returnTo } = attempt.signIn;
   const verdict = judgeError(error);
   if (verdict === 'passing') return startAgain(options, callback);
   if (verdict === 'failed')
     throw new Problem('dependency-failed', 'The identity provider could not sign you in. Try again later.');
-  return refusalUrl(new URL(taken.signIn.callbackUrl).origin, client.failureRedirectUrl, error);
+  // After prompt=none, the page that asked gets the answer (OpenID Connect Core 1.0, section 3.1.2.6).
+  const asker = promptOf(client, attempt.signIn) === 'none' ? returnTo : undefined;
+  return refusalUrl(new URL(callbackUrl).origin, asker ?? client.failureRedirectUrl, error);
 }
 
 /** Starts another attempt, but only once, to avoid a redirect loop. */
 function startAgain(options: SignInOptions, callback: Callback): Promise<string> {
-  const { signIn } = callback.taken;
+  const { signIn } = callback.attempt;
   if (signIn.restarted) throw new Problem('invalid-request', 'The sign-in took too long. Sign in again.');
   return begin(options, callback, { ...signIn, restarted: true });
-}
-
-async function isSignedIn({ sessions }: SignInOptions, request: Request, signIn: SignInRequest): Promise<boolean> {
-  const { signedIn } = request.session;
-  if (signedIn?.tenantId !== signIn.tenantId || signedIn.clientId !== signIn.clientId) return false;
-  return (await sessions.read(signedIn.handle)) !== undefined;
 }
 
 function unknownState(): Problem {

@@ -13,11 +13,51 @@ const returnTo = z
   .optional()
   .describe('Where to land: a path on the same origin');
 
+/** Parameters that are passed on to the identity provider (OpenID Connect Core 1.0, section 3.1.2.1). */
+const askedFields = {
+  prompt: z
+    .enum(['none', 'login', 'select_account'])
+    .optional()
+    .describe(
+      'none: shows no page; if the person would have to do something, the browser lands with `error` in its query. login: asks for the credentials again. select_account: asks which account to use. Replaces the prompt of the client',
+    ),
+  max_age: z
+    .string()
+    .regex(/^\d{1,8}$/, 'must be a number of seconds with at most 8 digits')
+    .optional()
+    .describe('Most seconds since the person last entered credentials; if more, the identity provider asks for them'),
+  acr_values: z
+    .string()
+    .regex(spaced('[\\x21-\\x7e]{1,200}'), 'must be names without special characters, separated by spaces')
+    .max(300)
+    .optional()
+    .describe('Preferred authentication context classes, such as a level of assurance; a wish, which is not verified'),
+  ui_locales: z
+    .string()
+    .regex(spaced('[A-Za-z0-9-]{1,35}'), 'must be language tags, separated by spaces')
+    .max(100)
+    .optional()
+    .describe('Preferred languages of the identity provider\u2019s pages, such as `fr-CA en`'),
+  login_hint: z
+    .string()
+    .regex(/^\P{Cc}+$/u, 'must not be empty or have control characters')
+    .max(254)
+    .optional()
+    .describe('User name or email address that the sign-in form suggests'),
+};
+
 /** Unknown parameters are ignored, because analytics tools add some to links. */
 export const authQuery = z.object({
-  tenant: z.string().optional().describe('Name of the tenant, in any case or in kebab-case, or its URN'),
-  callbackUrl: z.string().max(2_000).optional().describe("Address of the callback on the frontend's site"),
+  tenant: documentedAsRequired(
+    'Name of the tenant, in any case or in kebab-case, or its URN. May be omitted if a proxy sets the tenant header, which takes precedence',
+    500,
+  ),
+  callbackUrl: documentedAsRequired(
+    "Address of the callback on the frontend's site, ending in `/clients/{clientId}/callback`. May be omitted for clients with the deprecated `authCallbackUrl`",
+    2_000,
+  ),
   returnTo,
+  ...askedFields,
 });
 
 const once = 'must be given once';
@@ -42,5 +82,18 @@ export const callbackQuery = z
     if (query.code === undefined && query.error === undefined) reject('code', 'is required');
     if (query.code !== undefined && query.error !== undefined) reject('error', 'must not be given beside a code');
   });
+/** The tenant header and a deprecated field of the client are exceptions, which OpenAPI cannot express. */
+function documentedAsRequired(description: string, most: number) {
+  return z
+    .string()
+    .max(most)
+    .optional()
+    .meta({ description, param: { required: true } });
+}
+
+/** Matches one or more words that are separated by single spaces. */
+function spaced(word: string): RegExp {
+  return new RegExp(`^${word}(?: ${word})*$`);
+}
 
 export const logoutQuery = z.object({ returnTo });

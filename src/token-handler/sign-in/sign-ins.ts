@@ -4,7 +4,9 @@ import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';
 import { createLogoutVerifier } from '../logout/logout-token.ts';
 import { createProviderLogouts } from '../logout/provider-logouts.ts';
+import { cookieScheme } from '../sessions/cookies.ts';
 import type { Sessions } from '../sessions/sessions.ts';
+import { createAttemptCookies } from './attempt-cookies.ts';
 import { createAttempts } from './attempts.ts';
 import { browserSession } from './browser-session.ts';
 import { createSessionOpener } from './open-session.ts';
@@ -21,11 +23,14 @@ export function createSignIns(options: SignInsOptions) {
   const { tenants } = platform;
   const providerLogouts = createProviderLogouts(options);
   const signingKeys = createSigningKeys(config.ACCESS_SERVICE_URL);
+  const attempts = createAttempts({ ...options, marks: sessions.marks });
   return {
-    attempts: createAttempts(options),
+    attempts,
+    attemptCookies: createAttemptCookies(sessions.cookie.name, attempts),
     openSession: createSessionOpener({ ...options, providerLogouts }),
     providerLogouts,
     verifyLogoutToken: createLogoutVerifier({ ...options, tenants, keys: signingKeys }),
     browserSession: browserSession(sessions.cookie, sessions.records),
+    cookieScheme: cookieScheme(sessions.cookie.name),
   };
 }

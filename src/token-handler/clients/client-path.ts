@@ -1,0 +1,18 @@
+// Derives the paths of a client's endpoints in the browser from the callbackUrl. Pure functions only.
+
+/**
+ * Returns the path below which the browser reaches the client's endpoints, such as `/token-handler/clients/web`. A proxy
+ * may give this service other paths, so the callbackUrl decides. Undefined for the deprecated `authCallbackUrl`, whose
+ * path may be any.
+ */
+export function clientPath({ callbackUrl, clientId }: { callbackUrl: string; clientId: string }): string | undefined {
+  const { pathname } = new URL(callbackUrl);
+  const ending = `/clients/${encodeURIComponent(clientId)}/callback`;
+  return pathname.endsWith(ending) ? pathname.slice(0, pathname.lastIndexOf('/')) : undefined;
+}
+
+/** Returns the URL at which the person's browser logs out of the session that this sign-in opened. */
+export function logoutUrl(signIn: { callbackUrl: string; clientId: string }): string {
+  const path = clientPath(signIn) ?? `/token-handler/clients/${encodeURIComponent(signIn.clientId)}`;
+  return `${new URL(signIn.callbackUrl).origin}${path}/logout`;
+}

@@ -1,0 +1,85 @@
+// The cookies of attempts to sign in: one for each attempt, so that no attempt overwrites another. Limits their number
+// and their total size, because servers refuse requests whose headers are too large.
+import type { CookieOptions, Request, Response } from 'express';
+import { clientPath } from '../clients/client-path.ts';
+import { cookiePairs, cookieValues } from '../sessions/cookies.ts';
+import {
+  type Attempt,
+  type Attempts,
+  attemptId,
+  attemptIdPattern,
+  type Begun,
+  memory,
+  type SignInRequest,
+} from './attempts.ts';
+
+/** Most open attempts of a browser. */
+const mostOpen = 20;
+/** Most characters of all of them in a Cookie header. Common proxies accept 8 KB in a line, with all other cookies. */
+const mostCharacters = 7_000;
+/** Values of one cookie name that are opened. Another host of the domain can set any number of them. */
+const mostValues = 4;
+
+export type AttemptCookies = ReturnType<typeof createAttemptCookies>;
+
+/** `sessionCookie` is the name of the session cookie. Attempts add their id to it, so that they have its prefix. */
+export function createAttemptCookies(sessionCookie: string, attempts: Pick<Attempts, 'open'>) {
+  const nameOf = (id: string) => `${sessionCookie}.${id}`;
+  // The prefix requires `/` (RFC 6265bis section 4.1.3.2).
+  const pathOf = (signIn: SignInRequest) => (sessionCookie.startsWith('__Host-') ? '/' : attemptPath(signIn));
+  const attributes = (request: Request, signIn: SignInRequest): CookieOptions => ({
+    ...{ httpOnly: true, sameSite: 'lax', secure: request.secure, path: pathOf(signIn) },
+  });
+
+  /** Returns the attempts of a Cookie header, latest first, and the names of cookies that look like attempts. */
+  function read(header = '') {
+    const found = new Map<string, { attempt: Attempt; size: number }>();
+    const foreign = new Set<string>();
+    for (const [name, value] of cookiePairs(header)) {
+      const id = name.slice(sessionCookie.length + 1);
+      // Another host of the domain may have set a name that this service cannot send, even to remove it.
+      if (!name.startsWith(`${sessionCookie}.`) || !attemptIdPattern.test(id)) continue;
+      const attempt = attempts.open(id, value);
+      if (attempt) found.set(name, { attempt, size: sizeOf(name, value) });
+      else foreign.add(name);
+    }
+    const open = [...found.values()].sort((one, other) => other.attempt.begun - one.attempt.begun);
+    return { open, foreign: [...foreign].filter((name) => !found.has(name)) };
+  }
+
+  return {
+    /** Sets the cookie of a new attempt, and removes the oldest ones beyond the limits. */
+    issue({ id, signIn, sealed }: Begun, request: Request, response: Response): void {
+      const { open, foreign } = read(request.headers.cookie);
+      let size = sizeOf(nameOf(id), sealed);
+      for (const [index, other] of open.entries()) {
+        size += other.size;
+        if (index + 1 < mostOpen && size <= mostCharacters) continue;
+        response.clearCookie(nameOf(other.attempt.id), attributes(request, other.attempt.signIn));
+      }
+      for (const name of foreign) response.clearCookie(name, attributes(request, signIn));
+      response.cookie(nameOf(id), sealed, { ...attributes(request, signIn), maxAge: memory });
+    },
+    /** Returns the attempt with this state; undefined if this browser did not start it within the last hour. */
+    find({ headers }: Request, state: string): Attempt | undefined {
+      const id = attemptId(state);
+      for (const value of cookieValues(headers.cookie ?? '', nameOf(id)).slice(0, mostValues)) {
+        const attempt = attempts.open(id, value);
+        if (attempt) return attempt;
+      }
+      return undefined;
+    },
+    remove({ id, signIn }: Attempt, request: Request, response: Response): void {
+      response.clearCookie(nameOf(id), attributes(request, signIn));
+    },
+  };
+}
+
+const sizeOf = (name: string, value: string) => name.length + value.length + '=; '.length;
+
+/** Returns the narrowest path that the browser sends both to the callback and to `auth`. */
+function attemptPath(signIn: SignInRequest): string {
+  const path = clientPath(signIn);
+  // A semicolon would end the attribute.
+  return path === undefined || path.includes(';') ? '/' : path;
+}
