@@ -2,9 +2,6 @@
 // too large, malformed or without such a key is a failure, never an empty key set.
 import * as jose from 'jose';
 
-/** Algorithms that a token may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
-export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-
 /** The usable public keys of a realm as one response published them. */
 export interface KeySet {
   /** Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token. */
@@ -21,19 +18,27 @@ export class UnusableKeys extends Error {
 /** Largest response in bytes. A key has about 500 bytes, or 3,000 with its certificates. */
 const largest = 262_144;
 
-/** Rejects if the response is not a usable key set or is incomplete after `timeout` milliseconds. */
-export async function downloadKeySet(url: string, timeout: number): Promise<KeySet> {
+export interface DownloadOptions {
+  /** Milliseconds until the response must be complete. */
+  timeout: number;
+  /** Keys of other algorithms are left out. */
+  algorithms: readonly string[];
+}
+
+/** Rejects if the response is not a usable key set, or is late. */
+export async function downloadKeySet(url: string, { timeout, algorithms }: DownloadOptions): Promise<KeySet> {
   const headers = { Accept: 'application/jwk-set+json, application/json' };
   const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout), headers });
   if (response.status !== 200) {
     await response.body?.cancel();
     throw new UnusableKeys(`the identity provider responded with ${response.status}`);
   }
-  return createKeySet(keysOf(parseJson(await readText(response))));
+  const published = keysOf(parseJson(await readText(response)));
+  return createKeySet(published.filter((key) => isForSignatures(key, algorithms)));
 }
 
-async function createKeySet(published: unknown[]): Promise<KeySet> {
-  const usable = await Promise.all(published.map(async (key) => (isForSignatures(key) ? await usableKey(key) : [])));
+async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
+  const usable = await Promise.all(published.map(usableKey));
   const keys = usable.flat();
   if (keys.length === 0) throw new UnusableKeys('the key set has no key that verifies signatures');
   const fingerprint = keys
@@ -43,18 +48,20 @@ async function createKeySet(published: unknown[]): Promise<KeySet> {
   return { find: jose.createLocalJWKSet({ keys }), fingerprint };
 }
 
+type PublishedKey = jose.JWK & { kty: string };
+
 const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
 
 /** RFC 7517 sections 4.2 to 4.4. A set may also contain keys for encryption, or of algorithms that are not accepted. */
-function isForSignatures(key: unknown): key is jose.JWK & { kty: string } {
+function isForSignatures(key: unknown, algorithms: readonly string[]): key is PublishedKey {
   if (typeof key !== 'object' || key === null) return false;
   const { kty, use = 'sig', alg } = key as Record<string, unknown>;
-  const isAccepted = alg === undefined || signatureAlgorithms.includes(String(alg));
+  const isAccepted = alg === undefined || algorithms.includes(String(alg));
   return typeof kty === 'string' && Object.hasOwn(keyTypes, kty) && use === 'sig' && isAccepted;
 }
 
 /** Returns no key for one that jose cannot import, so that it does not spoil the others. */
-async function usableKey(key: jose.JWK & { kty: string }): Promise<jose.JWK[]> {
+async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
   // A symmetric or private key must not be published, and does not verify signatures here.
   if ('d' in key || 'k' in key) return [];
   try {

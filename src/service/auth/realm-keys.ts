@@ -36,10 +36,6 @@ export interface RealmKeys {
   find(...query: KeyQuery): Promise<FoundKey>;
   /** False if the realm has published other keys since, or may have. Tokens must then be verified again. */
   areCurrent(keys: KeySet): boolean;
-  /** Returns the keys that tokens are verified with at the moment; undefined if there are none. */
-  usable(): KeySet | undefined;
-  /** Downloads the keys as soon as the pace permits. Throws KeysUnavailable. */
-  download(): Promise<KeySet>;
 }
 
 export interface FoundKey {
@@ -82,7 +78,6 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
   }
 
   return {
-    usable: kept.usable,
     areCurrent: (keys) => kept.usable() === keys,
     async find(...query) {
       const usable = kept.usable();
@@ -95,13 +90,9 @@ export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
         downloads.request();
         throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
       }
-      return within(findAfterDownload(query), pace.patience, tooLate()).finally(leave);
-    },
-    async download() {
-      await within(downloads.next(), pace.patience, tooLate());
-      const keys = kept.usable();
-      if (!keys) throw new KeysUnavailable('the keys of the realm are too old');
-      return keys;
+      const late = new KeysUnavailable('the download of the keys takes too long');
+      // Leaves when the wait ends, not when the caller gives up, so that the number of waiting tokens is exact.
+      return within(findAfterDownload(query).finally(leave), pace.patience, late);
     },
   };
 }
@@ -155,4 +146,3 @@ async function lookFor(query: KeyQuery, keys: KeySet | undefined): Promise<Found
 }
 
 const noFailure = () => undefined;
-const tooLate = () => new KeysUnavailable('the download of the keys takes too long');

@@ -7,8 +7,11 @@ import { LRUCache } from 'lru-cache';
 import { startBudget } from '../limits/paced-call.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
-import { downloadKeySet, type KeySet, signatureAlgorithms } from './key-set.ts';
+import { downloadKeySet, type KeySet } from './key-set.ts';
 import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys } from './realm-keys.ts';
+
+/** Algorithms that a token may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
+export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 
 export interface SigningKeysPace extends KeyPace {
   /** Longest download in milliseconds. */
@@ -59,7 +62,8 @@ export interface SigningKeys {
    * `isTokenFault` is true if the token is invalid, and KeysUnavailable if the keys of the realm cannot be downloaded.
    */
   verify(realm: string, token: string, options: Omit<jose.JWTVerifyOptions, 'algorithms'>): Promise<VerifiedJwt>;
-  ofRealm(realm: string): Pick<RealmKeys, 'usable' | 'download'>;
+  /** Returns the function with which jose finds the key of a realm's token. It throws as `verify` does. */
+  ofRealm(realm: string): jose.JWTVerifyGetKey;
 }
 
 /** Create one for a process, so that its parts share the downloads and their limits. */
@@ -94,7 +98,10 @@ export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
   const realms = new LRUCache<string, RealmKeys>({ max: mostRealms, memoMethod: openRealm });
 
   return {
-    ofRealm: (realm) => realms.memo(realm),
+    ofRealm:
+      (realm) =>
+      async (...query) =>
+        (await realms.memo(realm).find(...query)).key,
     async verify(realm, token, claims) {
       const realmKeys = realms.memo(realm);
       let used: KeySet | undefined;
@@ -121,7 +128,7 @@ export function keysUrl(accessUrl: string): SigningKeysOptions['urlOf'] {
 
 async function downloadFor(realm: string, timeout: number, options: SigningKeysOptions): Promise<KeySet> {
   try {
-    return await downloadKeySet(options.urlOf(realm), timeout);
+    return await downloadKeySet(options.urlOf(realm), { timeout, algorithms: signatureAlgorithms });
   } catch (error) {
     options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
     options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');

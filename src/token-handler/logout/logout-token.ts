@@ -21,11 +21,12 @@ export interface LogoutTokenOptions {
   addresses: ProviderAddresses;
   tenants: Pick<Tenants, 'byRealm'>;
   registrations: Pick<RegistrationStore, 'find'>;
-  signingKeys: SigningKeys;
+  keys: SigningKeys;
   clock: Clock;
 }
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Seconds by which clocks may differ. */
 const leeway = 5;
 /** Greatest age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
@@ -77,11 +78,12 @@ function unverifiedIssuer(token: string): string {
 }
 
 async function checkSignature(token: string, tenant: Tenant, audience: string, options: LogoutTokenOptions) {
-  const { addresses, signingKeys, clock } = options;
+  const { addresses, keys, clock } = options;
   try {
-    const { payload, protectedHeader } = await signingKeys.verify(tenant.realm, token, {
+    const { payload, protectedHeader } = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer: addresses.issuer(tenant.realm).href,
       audience,
+      algorithms,
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,

@@ -16,14 +16,14 @@ export interface SignInsOptions extends Foundation {
 export type SignIns = ReturnType<typeof createSignIns>;
 
 export function createSignIns(options: SignInsOptions) {
-  const { platform, sessions } = options;
+  const { platform, sessions, signingKeys } = options;
   const { tenants } = platform;
   const providerLogouts = createProviderLogouts(options);
   return {
     attempts: createAttempts(options),
     openSession: createSessionOpener({ ...options, providerLogouts }),
     providerLogouts,
-    verifyLogoutToken: createLogoutVerifier({ ...options, tenants }),
+    verifyLogoutToken: createLogoutVerifier({ ...options, tenants, keys: signingKeys }),
     browserSession: browserSession(sessions.cookie, sessions.records),
   };
 }
