@@ -60,6 +60,8 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
+    // It sets the CSRF cookie again.
+    getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     guards: [ifBearer([bearer, role('token-handler-admin'), tenant], [liveSession, sessionTenant, csrf])],
     query: sessionListQuery,

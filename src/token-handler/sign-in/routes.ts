@@ -50,6 +50,7 @@ export function authRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
+    getHasEffects: true,
     summary: 'Starts a sign-in at the identity provider',
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
@@ -108,6 +109,7 @@ export function callbackRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
+    getHasEffects: true,
     summary: 'Receives the response of the identity provider and opens the session',
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
