@@ -11,7 +11,7 @@ export interface KeySet {
 }
 
 /** The response of the identity provider has no usable keys. */
-export class UnusableKeys extends Error {
+class UnusableKeys extends Error {
   override name = 'UnusableKeys';
 }
 

@@ -2,7 +2,7 @@
 import * as jose from 'jose';
 import { z } from 'zod';
 import type { Tenant, Tenants } from '../../service/auth/identity.ts';
-import { isTokenFault, type SigningKeys } from '../../service/auth/signing-keys.ts';
+import { isTokenFault, type SigningKeys, signatureAlgorithms } from '../../service/auth/signing-keys.ts';
 import type { Clock } from '../../service/clock.ts';
 import { Problem } from '../../service/http/problem.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
@@ -26,7 +26,6 @@ export interface LogoutTokenOptions {
 }
 
 const eventName = 'http://schemas.openid.net/event/backchannel-logout';
-const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Seconds by which clocks may differ. */
 const leeway = 5;
 /** Greatest age of a token in seconds, even if `exp` is later. Shorter than the time that a `jti` is remembered. */
@@ -83,7 +82,7 @@ async function checkSignature(token: string, tenant: Tenant, audience: string, o
     const { payload, protectedHeader } = await jose.jwtVerify(token, keys.ofRealm(tenant.realm), {
       issuer: addresses.issuer(tenant.realm).href,
       audience,
-      algorithms,
+      algorithms: signatureAlgorithms,
       clockTolerance: leeway,
       currentDate: clock(),
       maxTokenAge: oldest,
