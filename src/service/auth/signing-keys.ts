@@ -42,7 +42,7 @@ const mostMisses = 10_000;
 
 export interface SigningKeysOptions {
   /** Returns the URL of a realm's key set at the address that this process calls. */
-  urlOf(realm: string): string;
+  urlOf(realm: string): string | Promise<string>;
   log: Logger;
   metrics: Pick<Metrics, 'dependencyFailures'>;
   /** Overrides the times in tests. */
@@ -128,7 +128,7 @@ export function keysUrl(accessUrl: string): SigningKeysOptions['urlOf'] {
 
 async function downloadFor(realm: string, timeout: number, options: SigningKeysOptions): Promise<KeySet> {
   try {
-    return await downloadKeySet(options.urlOf(realm), { timeout, algorithms: signatureAlgorithms });
+    return await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: signatureAlgorithms });
   } catch (error) {
     options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
     options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');
