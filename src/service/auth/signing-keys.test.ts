@@ -26,7 +26,7 @@ const { log, lines } = captureLog();
 
 beforeEach(async () => {
   server = await startKeyServer();
-  key = await server.addKey('demo');
+  key = await addKey();
   metrics = createMetrics();
   ahead = 0;
 });
@@ -37,12 +37,14 @@ function create(pace: Partial<SigningKeysPace> = {}): SigningKeys {
   return createSigningKeys({ urlOf: keysUrl(server.url), log, metrics, now, pace: { spacing, missed: 75, ...pace } });
 }
 
+/** Such keys are made faster than those of RSA. */
+const addKey = (realm = 'demo') => server.addKey(realm, 'ES256');
 const claims = (): JWTPayload => ({ sub: 'somebody', jti: randomUUID() });
 const tokenOf = (by: RealmKey) => signToken(by, claims());
 /** A token that names a key that does not exist. Nobody verifies its signature. */
 function bogus(kid: string = randomUUID()): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'RS256', kid })}.${part(claims())}.AAAA`;
+  return `${part({ alg: 'ES256', kid })}.${part(claims())}.AAAA`;
 }
 type Outcome = 'valid' | 'invalid' | 'unknown';
 async function outcomeOf(keys: SigningKeys, token: string, realm = 'demo'): Promise<Outcome> {
@@ -63,7 +65,7 @@ describe('a new key of a realm', () => {
   it('is found by the first token that it signed, without a failure', async () => {
     const keys = create();
     expect(await outcomeOf(keys, await tokenOf(key))).toBe('valid');
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey();
     expect(await outcomeOf(keys, await tokenOf(rotated))).toBe('valid');
     expect(downloads()).toBe(2);
   });
@@ -72,16 +74,15 @@ describe('a new key of a realm', () => {
     const keys = create();
     await outcomeOf(keys, await tokenOf(key));
     expect(await outcomeOf(keys, bogus())).toBe('invalid');
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey();
     expect(await outcomeOf(keys, await tokenOf(rotated))).toBe('valid');
     expect(downloads()).toBe(3);
   });
 
   it('is found within 2 s with the usual pace, although an unknown key has just been looked for', async () => {
     const keys = createSigningKeys({ urlOf: keysUrl(server.url), log, metrics });
-    await outcomeOf(keys, await tokenOf(key));
-    await outcomeOf(keys, bogus());
-    const rotated = await server.addKey('demo');
+    expect(await outcomeOf(keys, bogus())).toBe('invalid');
+    const rotated = await addKey();
     const token = await tokenOf(rotated);
     const published = performance.now();
     expect(await outcomeOf(keys, token)).toBe('valid');
@@ -93,7 +94,7 @@ describe('a new key of a realm', () => {
     const release = server.hold('demo');
     const first = outcomeOf(keys, await tokenOf(key));
     await expect.poll(() => downloads()).toBe(1);
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey();
     server.publish('demo', server.publishedFor('demo').slice(0, 1));
     const second = outcomeOf(keys, await tokenOf(rotated));
     release();
@@ -110,14 +111,16 @@ describe('a new key of a realm', () => {
     let downloadsAtRotation = 0;
     let wasFound = false;
     const outcomes: Promise<Outcome>[] = [];
-    for (let batch = 0; batch < 20 || !wasFound; batch += 1) {
+    for (let batch = 0; batch < 10 || !wasFound; batch += 1) {
       for (let item = 0; item < 500; item += 1) outcomes.push(outcomeOf(keys, bogus()));
-      if (batch === 5) {
-        rotated = await server.addKey('demo');
+      if (batch === 3) {
+        rotated = await addKey();
         downloadsAtRotation = downloads();
       }
-      if (rotated && !wasFound && downloads() > downloadsAtRotation + 2) throw new Error('the key was not found');
+      // The first download may have begun before the publication. If a third one begins, the second has ended.
+      const isThird = downloads() > downloadsAtRotation + 2;
       wasFound ||= rotated !== undefined && (await outcomeOf(keys, await tokenOf(rotated))) === 'valid';
+      if (rotated && isThird) expect(wasFound).toBe(true);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     expect(downloads()).toBeLessThanOrEqual(2 + (performance.now() - began) / (spacing - 1));
@@ -142,7 +145,7 @@ describe('tokens of unknown keys', () => {
   it('of many realms wait in a bounded number in total, and each realm is asked once at a time', async () => {
     const keys = create();
     const realms = ['a', 'b', 'c', 'd', 'e', 'f'];
-    for (const realm of realms) await server.addKey(realm);
+    for (const realm of realms) await addKey(realm);
     const releases = realms.map((realm) => server.hold(realm));
     let ended = 0;
     const all = realms.flatMap((realm) =>
@@ -168,9 +171,9 @@ describe('tokens of unknown keys', () => {
   });
 
   it('of all realms together cause a bounded number of downloads a second', async () => {
-    const perSecond = 10;
-    const keys = create({ perSecond, spacing: 0, missed: 0, patience: 100 });
-    const realms = Array.from({ length: 30 }, (_, index) => `realm-${index}`);
+    const perSecond = 20;
+    const keys = create({ perSecond, spacing: 0, missed: 0, patience: 500 });
+    const realms = Array.from({ length: 40 }, (_, index) => `realm-${index}`);
     for (const realm of realms) server.publish(realm, [key.jwk]);
     const began = performance.now();
     const outcomes = await Promise.all(realms.map((realm) => outcomeOf(keys, bogus(), realm)));
@@ -191,9 +194,9 @@ describe('a realm whose keys are slow', () => {
     const keys = create();
     const release = server.hold('demo');
     const waiting = Array.from({ length: 300 }, () => outcomeOf(keys, bogus()));
-    const otherKey = await server.addKey('other');
+    const otherKey = await addKey('other');
     expect(await outcomeOf(keys, await tokenOf(otherKey), 'other')).toBe('valid');
-    const rotated = await server.addKey('other');
+    const rotated = await addKey('other');
     expect(await outcomeOf(keys, await tokenOf(rotated), 'other')).toBe('valid');
     release();
     await Promise.all(waiting);
@@ -269,7 +272,7 @@ describe('a key that the realm has removed', () => {
     const keys = create(pace);
     const removed = await tokenOf(key);
     const { isCurrent } = await keys.verify('demo', removed, {});
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey();
     server.publish('demo', [rotated.jwk]);
     ahead = 500;
     expect([isCurrent(), await outcomeOf(keys, removed)]).toEqual([true, 'valid']);
@@ -281,7 +284,7 @@ describe('a key that the realm has removed', () => {
   it('is refused soon after other tokens have caused a download', async () => {
     const keys = create(pace);
     const { isCurrent } = await keys.verify('demo', await tokenOf(key), {});
-    const rotated = await server.addKey('demo');
+    const rotated = await addKey();
     server.publish('demo', [rotated.jwk]);
     expect(await outcomeOf(keys, await tokenOf(rotated))).toBe('valid');
     expect([isCurrent(), await outcomeOf(keys, await tokenOf(key))]).toEqual([false, 'invalid']);
@@ -290,7 +293,7 @@ describe('a key that the realm has removed', () => {
   it('does not affect tokens of a realm whose keys stay the same', async () => {
     const keys = create(pace);
     const { isCurrent } = await keys.verify('demo', await tokenOf(key), {});
-    await server.addKey('demo', 'ES256');
+    await addKey();
     server.publish('demo', server.publishedFor('demo').slice(0, 1));
     ahead = 1_500;
     expect(isCurrent()).toBe(true);
