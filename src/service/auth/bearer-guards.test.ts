@@ -12,7 +12,7 @@ import { callerOf, tenantOf } from '../http/request-context.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { bearer, callTenant, ifBearer, role } from './bearer-guards.ts';
 import { createBearerVerifier, type Tenant } from './identity.ts';
-import { createSigningKeys, keysUrl } from './signing-keys.ts';
+import { createKeysUrl, createSigningKeys } from './signing-keys.ts';
 
 const audience = 'urn:example:platform:form-service';
 const tenantUrn = (id: string) => `urn:example:platform:tenant-service:v2:/tenants/${id}`;
@@ -37,7 +37,7 @@ const key: Guard = {
 
 function routes(accessUrl: string): Route[] {
   const { log } = captureLog();
-  const signingKeys = createSigningKeys({ urlOf: keysUrl(accessUrl), log, metrics: createMetrics() });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics: createMetrics() });
   const verifier = createBearerVerifier({ signingKeys, accessPublicUrl: accessUrl, clientId: audience, tenants });
   const guards = [
     bearer(verifier, [audience]),

@@ -7,7 +7,7 @@ import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../
 import { Problem } from '../http/problem.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { type BearerVerifier, createBearerVerifier, type Tenant } from './identity.ts';
-import { createSigningKeys, keysUrl, type SigningKeys } from './signing-keys.ts';
+import { createKeysUrl, createSigningKeys, type SigningKeys } from './signing-keys.ts';
 
 const audience = 'urn:example:platform:form-service';
 const start = new Date('2026-09-01T12:00:00.000Z');
@@ -31,7 +31,7 @@ beforeEach(async () => {
   now = start;
   metrics = createMetrics();
   realmsAsked = [];
-  signingKeys = createSigningKeys({ urlOf: keysUrl(server.url), log, metrics, pace: { spacing: 20 } });
+  signingKeys = createSigningKeys({ urlOf: createKeysUrl(server.url), log, metrics, pace: { spacing: 20 } });
   verifier = createBearerVerifier({
     signingKeys,
     accessPublicUrl: server.url,

@@ -14,7 +14,13 @@ import {
 } from '../../../test/support/key-server.ts';
 import { createMetrics, type Metrics } from '../operations/metrics.ts';
 import { KeysUnavailable } from './realm-keys.ts';
-import { createSigningKeys, isTokenFault, keysUrl, type SigningKeys, type SigningKeysPace } from './signing-keys.ts';
+import {
+  createKeysUrl,
+  createSigningKeys,
+  isTokenFault,
+  type SigningKeys,
+  type SigningKeysPace,
+} from './signing-keys.ts';
 
 const spacing = 50;
 let server: KeyServer;
@@ -34,7 +40,13 @@ afterEach(() => server.close());
 
 function create(pace: Partial<SigningKeysPace> = {}): SigningKeys {
   const now = () => performance.now() + ahead;
-  return createSigningKeys({ urlOf: keysUrl(server.url), log, metrics, now, pace: { spacing, missed: 75, ...pace } });
+  return createSigningKeys({
+    urlOf: createKeysUrl(server.url),
+    log,
+    metrics,
+    now,
+    pace: { spacing, missed: 75, ...pace },
+  });
 }
 
 /** Such keys are made faster than those of RSA. */
@@ -80,7 +92,7 @@ describe('a new key of a realm', () => {
   });
 
   it('is found within 2 s with the usual pace, although an unknown key has just been looked for', async () => {
-    const keys = createSigningKeys({ urlOf: keysUrl(server.url), log, metrics });
+    const keys = createSigningKeys({ urlOf: createKeysUrl(server.url), log, metrics });
     expect(await outcomeOf(keys, bogus())).toBe('invalid');
     const rotated = await addKey();
     const token = await tokenOf(rotated);

@@ -122,7 +122,7 @@ export function isTokenFault(error: unknown): boolean {
 }
 
 /** Returns the URL of a realm's keys at Keycloak. `accessUrl` is the address to call, such as `http://keycloak:8080/auth`. */
-export function keysUrl(accessUrl: string): SigningKeysOptions['urlOf'] {
+export function createKeysUrl(accessUrl: string): SigningKeysOptions['urlOf'] {
   return (realm) => `${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`;
 }
 
