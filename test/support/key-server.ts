@@ -29,7 +29,7 @@ export interface KeyServer {
   /** Publishes exactly these keys for the realm. */
   publish(realm: string, keys: JWK[]): void;
   publishedFor(realm: string): JWK[];
-  /** Holds back the responses for a realm until the returned function is called. */
+  /** Holds back the responses to requests for a realm from now on, until the returned function is called. */
   hold(realm: string): () => void;
   /** What the endpoint does for every realm. */
   mode: KeyServerMode;
@@ -95,7 +95,7 @@ export async function startKeyServer(): Promise<KeyServer> {
       const { promise, resolve } = Promise.withResolvers<void>();
       held.set(realm, promise);
       return () => {
-        held.delete(realm);
+        if (held.get(realm) === promise) held.delete(realm);
         resolve();
       };
     },
