@@ -4,6 +4,7 @@ import { platformHealthChecks } from '../platform/health-checks.ts';
 import { createPlatform, type Platform } from '../platform/platform.ts';
 import { bearer, callTenant, callTenantOrAll } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
+import { createKeysUrl, createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createHttpApp } from '../service/http/http-app.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
@@ -160,7 +161,8 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('form-service');
-  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId, clock });
   const ownBearer = bearer(verifier, [clientId]);
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
+import { createKeysUrl, createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createHttpApp } from '../service/http/http-app.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -166,9 +167,10 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const { config, pool, clock, log, metrics, urns, tenants, configuration, tenantCode, mailer } = base;
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics });
   // Each service is an audience. Its own roles are unqualified only in the verifier for this service.
   const verifierOf = (service: string) =>
-    createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId: urns.service(service), log, metrics, clock });
+    createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId: urns.service(service), clock });
   const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
   const verifier = verifierOf('configuration-service');
   return {

@@ -102,12 +102,11 @@ function healthChecks({ config, platform, redis, urns }: TokenHandler) {
   };
 }
 
-function administratorGuards({ config, platform, urns, log, metrics, clock }: TokenHandler) {
-  const accessUrl = config.ACCESS_SERVICE_URL;
-  const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
+function administratorGuards({ config, platform, signingKeys, urns, clock }: TokenHandler) {
+  const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? config.ACCESS_SERVICE_URL;
   const clientId = urns.service('token-handler');
   const { tenants } = platform;
-  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId, clock });
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 

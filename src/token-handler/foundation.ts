@@ -1,6 +1,7 @@
 // The dependencies that all modules of a token handler share.
 import type pg from 'pg';
 import type { Platform } from '../platform/platform.ts';
+import type { SigningKeys } from '../service/auth/signing-keys.ts';
 import type { Clock } from '../service/clock.ts';
 import type { Logger } from '../service/operations/log.ts';
 import type { Metrics } from '../service/operations/metrics.ts';
@@ -18,6 +19,8 @@ export interface Foundation {
   urns: Urns;
   platform: Platform;
   addresses: ProviderAddresses;
+  /** The keys of the identity provider. */
+  signingKeys: SigningKeys;
   keys: KeyRing;
   pool: pg.Pool;
   /** Undefined if sessions are kept in memory. */

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { createHttpAgent } from '../platform/http-exchange.ts';
 import { createPlatform } from '../platform/platform.ts';
+import { createKeysUrl, createSigningKeys } from '../service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../service/clock.ts';
 import { createRateLimits } from '../service/limits/rate-limit.ts';
 import type { Logger } from '../service/operations/log.ts';
@@ -58,7 +59,8 @@ async function assembleTokenHandler(options: StartOptions): Promise<TokenHandler
   const keys = createKeyRing(config.KEY_RING);
   const { ACCESS_SERVICE_URL: accessUrl, ACCESS_SERVICE_PUBLIC_URL: accessPublicUrl } = config;
   const addresses = createProviderAddresses({ accessUrl, accessPublicUrl });
-  const foundation = { config, log, metrics, clock, urns, platform, addresses, keys, pool, redis };
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics });
+  const foundation = { config, log, metrics, clock, urns, platform, addresses, signingKeys, keys, pool, redis };
   const relyingParty = createRelyingParty({ addresses, metrics, timeout: config.PLATFORM_TIMEOUT });
   const rateLimits = createRateLimits({ redis, clock, log, metrics });
   const clients = startClients({ ...foundation, agent, changePool, pace });

@@ -39,6 +39,9 @@ Every route of every process, and the guards that each request passes, in this o
 What a caller may do with one form, register or session is decided after them, by the policy of its folder. \`urn:example\`
 stands for \`URN_PREFIX\`.
 
+A GET route also takes HEAD, and responds with the headers of GET. HEAD changes nothing: where GET has effects, which the
+table shows as "no HEAD", HEAD gets 405.
+
 Each process also serves \`/livez\`, \`/readyz\` and \`/metrics\` on its metrics port, without guards.
 
 This page is written by \`npm run docs\` from the route tables; a test fails if it differs.`;
@@ -63,8 +66,8 @@ function withoutParameters(name: string): string {
 }
 
 function routeTable(routes: readonly Route[]): string {
-  const rows = routes.map(({ method, path, guards }) => {
-    const shown = method === 'all' ? 'any' : method.toUpperCase();
+  const rows = routes.map(({ method, path, getHasEffects, guards }) => {
+    const shown = method === 'all' ? 'any' : `${method.toUpperCase()}${getHasEffects ? ', no HEAD' : ''}`;
     return `| ${shown} | \`${path}\` | ${guards.map(({ name }) => `\`${name}\``).join(', ')} |`;
   });
   return ['| method | path | guards |', '| --- | --- | --- |', ...rows].join('\n');

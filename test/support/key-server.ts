@@ -1,5 +1,5 @@
 // Publishes the keys of realms over real HTTP on loopback. A test can sign any token with them, and withdraw them.
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   exportJWK,
@@ -14,6 +14,8 @@ import {
 export interface RealmKey extends GenerateKeyPairResult {
   kid: string;
   alg: string;
+  /** The public key as it is published. */
+  jwk: JWK;
 }
 
 export interface KeyServer {
@@ -26,24 +28,51 @@ export interface KeyServer {
   addKey(realm: string, alg?: string): Promise<RealmKey>;
   /** Publishes exactly these keys for the realm. */
   publish(realm: string, keys: JWK[]): void;
-  /** What the endpoint does: respond, fail with 500, respond with HTML, or close the connection. */
-  mode: 'up' | 'failing' | 'garbage' | 'hanging up';
+  publishedFor(realm: string): JWK[];
+  /** Holds back the responses to requests for a realm from now on, until the returned function is called. */
+  hold(realm: string): () => void;
+  /** What the endpoint does for every realm. */
+  mode: KeyServerMode;
   close(): Promise<void>;
+}
+
+export type KeyServerMode = 'up' | keyof typeof faults;
+
+/** Ways in which the endpoint fails, by name. */
+export const faults = {
+  failing: (response: ServerResponse) => response.writeHead(500).end('down'),
+  garbage: (response: ServerResponse) => response.writeHead(200).end('<html>'),
+  'hanging up': (response: ServerResponse) => response.destroy(),
+  empty: (response: ServerResponse) => sendJson(response, { keys: [] }),
+  'without keys': (response: ServerResponse) => sendJson(response, {}),
+  null: (response: ServerResponse) => sendJson(response, null),
+  'with unusable keys': (response: ServerResponse) =>
+    sendJson(response, { keys: [null, 7, { kty: 'RSA' }, { kty: 'oct', k: 'AAAA' }, { kty: 'EC', crv: 'P-1' }, {}] }),
+  redirecting: (response: ServerResponse) => response.writeHead(302, { Location: '/elsewhere' }).end(),
+  'cut off': (response: ServerResponse) => {
+    response.writeHead(200, { 'Content-Length': 1_000 }).write('{"keys": [');
+    setImmediate(() => response.destroy());
+  },
+  huge: (response: ServerResponse) => sendJson(response, { keys: [], padding: 'x'.repeat(300_000) }),
+};
+
+function sendJson(response: ServerResponse, document: unknown): void {
+  response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(document));
 }
 
 export async function startKeyServer(): Promise<KeyServer> {
   const published = new Map<string, JWK[]>();
   const asked: string[] = [];
+  const held = new Map<string, Promise<void>>();
   let made = 0;
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
     asked.push(request.url ?? '');
-    if (keyServer.mode === 'hanging up') return void request.socket.destroy();
-    if (keyServer.mode === 'failing') return void response.writeHead(500).end('down');
-    if (keyServer.mode === 'garbage') return void response.writeHead(200).end('<html>');
+    if (keyServer.mode !== 'up') return void faults[keyServer.mode](response);
     const realm = /^\/auth\/realms\/([^/]+)\/protocol\/openid-connect\/certs$/.exec(request.url ?? '')?.[1] ?? '';
+    await held.get(realm);
     const keys = published.get(realm);
-    if (!keys) return void response.writeHead(404).end();
-    response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ keys }));
+    if (keys) sendJson(response, { keys });
+    else response.writeHead(404).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth`;
@@ -55,12 +84,21 @@ export async function startKeyServer(): Promise<KeyServer> {
     async addKey(realm, alg = 'RS256') {
       made += 1;
       const pair = await generateKeyPair(alg, { extractable: true });
-      const key = { ...pair, kid: `key-${made}`, alg };
-      const jwk = { ...(await exportJWK(pair.publicKey)), kid: key.kid, alg, use: 'sig' };
+      const kid = `key-${made}`;
+      const jwk = { ...(await exportJWK(pair.publicKey)), kid, alg, use: 'sig' };
       published.set(realm, [...(published.get(realm) ?? []), jwk]);
-      return key;
+      return { ...pair, kid, alg, jwk };
     },
+    publishedFor: (realm) => published.get(realm) ?? [],
     publish: (realm, keys) => void published.set(realm, keys),
+    hold(realm) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held.set(realm, promise);
+      return () => {
+        if (held.get(realm) === promise) held.delete(realm);
+        resolve();
+      };
+    },
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

@@ -28,6 +28,7 @@ import { createHttpAgent } from '../../src/platform/http-exchange.ts';
 import { createPlatformMetrics } from '../../src/platform/platform-metrics.ts';
 import { createServiceAccount } from '../../src/platform/service-account.ts';
 import { createBearerVerifier, type Tenant, type Tenants } from '../../src/service/auth/identity.ts';
+import { createKeysUrl, createSigningKeys } from '../../src/service/auth/signing-keys.ts';
 import { type Clock, systemClock } from '../../src/service/clock.ts';
 import type { Route } from '../../src/service/http/http-app.ts';
 import { createRateLimits } from '../../src/service/limits/rate-limit.ts';
@@ -263,7 +264,8 @@ async function startReplica(
   const { log, text } = captureLog();
   const metrics = createMetrics();
   const clientId = urns.service('form-service');
-  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl: accessUrl, tenants, clientId, log, metrics });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl: accessUrl, tenants, clientId });
   const pool = createPool({ url: lockUrl, size: 6, log, metrics });
   const {
     timeoutMs,

@@ -21,6 +21,8 @@ export function readDataRoute(options: FormRoutesOptions): Route {
   const { bearer, tenant } = options;
   return route({
     method: 'get',
+    // It sets lastAccessed, and counts and uses codes.
+    getHasEffects: true,
     path,
     summary: 'Read the data of a form',
     description: `${describeAction('read-data')} A verified code opens a read session: for 30 minutes the same code works again from the same service account.`,

@@ -4,6 +4,7 @@ import { captureLog } from '../../../test/support/captured-log.ts';
 import { type KeyServer, signToken, startKeyServer } from '../../../test/support/key-server.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { createBearerVerifier } from './identity.ts';
+import { createKeysUrl, createSigningKeys } from './signing-keys.ts';
 
 const audience = 'urn:example:platform:form-service';
 const accessPublicUrl = 'https://access.example.org/auth';
@@ -18,15 +19,8 @@ it('issuers begin with the public URL, and keys are fetched at the URL for calls
   const key = await server.addKey('core');
   const { log } = captureLog();
   const tenants = { byRealm: async () => undefined };
-  const metrics = createMetrics();
-  const verifier = createBearerVerifier({
-    accessUrl: server.url,
-    accessPublicUrl,
-    tenants,
-    clientId: audience,
-    log,
-    metrics,
-  });
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(server.url), log, metrics: createMetrics() });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl, tenants, clientId: audience });
   const exp = Math.floor(Date.now() / 1000) + 300;
   const verify = async (iss: string) =>
     verifier.verify(`Bearer ${await signToken(key, { iss, sub: 'somebody', aud: audience, exp })}`, [audience]);

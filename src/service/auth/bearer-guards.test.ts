@@ -3,6 +3,7 @@
 import type { JWTPayload } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestAccess, type TestAccess } from '../../../test/support/access.ts';
+import { captureLog } from '../../../test/support/captured-log.ts';
 import { type KeyServer, type RealmKey, signToken, startKeyServer } from '../../../test/support/key-server.ts';
 import { type ListeningApp, startApp } from '../../../test/support/listening-app.ts';
 import { anonymous, type Guard, type Route, route } from '../http/http-app.ts';
@@ -11,6 +12,7 @@ import { callerOf, tenantOf } from '../http/request-context.ts';
 import { createMetrics } from '../operations/metrics.ts';
 import { bearer, callTenant, ifBearer, role } from './bearer-guards.ts';
 import { createBearerVerifier, type Tenant } from './identity.ts';
+import { createKeysUrl, createSigningKeys } from './signing-keys.ts';
 
 const audience = 'urn:example:platform:form-service';
 const tenantUrn = (id: string) => `urn:example:platform:tenant-service:v2:/tenants/${id}`;
@@ -34,14 +36,9 @@ const key: Guard = {
 };
 
 function routes(accessUrl: string): Route[] {
-  const verifier = createBearerVerifier({
-    accessUrl,
-    accessPublicUrl: accessUrl,
-    clientId: audience,
-    metrics: createMetrics(),
-    tenants,
-    log: { warn: () => undefined } as never,
-  });
+  const { log } = captureLog();
+  const signingKeys = createSigningKeys({ urlOf: createKeysUrl(accessUrl), log, metrics: createMetrics() });
+  const verifier = createBearerVerifier({ signingKeys, accessPublicUrl: accessUrl, clientId: audience, tenants });
   const guards = [
     bearer(verifier, [audience]),
     role('form-admin', 'urn:example:platform:configuration-service:configuration-admin'),

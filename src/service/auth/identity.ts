@@ -6,9 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { Problem } from '../http/problem.ts';
-import type { Logger } from '../operations/log.ts';
-import type { Metrics } from '../operations/metrics.ts';
-import { createSigningKeys, isTokenFault } from './signing-keys.ts';
+import { isTokenFault, type SigningKeys, type VerifiedJwt } from './signing-keys.ts';
 
 export interface Tenant {
   /** The tenant's URN. */
@@ -55,15 +53,12 @@ export interface BearerVerifier {
 }
 
 export interface BearerVerifierOptions {
-  /** Where keys are fetched, such as `http://keycloak:8080/auth`. */
-  accessUrl: string;
+  signingKeys: SigningKeys;
   /** Base URL of issuers, such as `https://access.example.org/auth`. */
   accessPublicUrl: string;
   tenants: Pick<Tenants, 'byRealm'>;
   /** The verifying service's client id (its URN). */
   clientId: string;
-  log: Logger;
-  metrics: Metrics;
   clock?: Clock;
 }
 
@@ -72,9 +67,9 @@ interface VerifiedToken {
   audiences: readonly string[];
   /** Seconds since 1970. */
   expires: number;
+  isCurrent: VerifiedJwt['isCurrent'];
 }
 
-const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 /** Tolerated clock skew in seconds. */
 const leeway = 5;
 const coreRealm = 'core';
@@ -84,8 +79,12 @@ const rolesSchema = z.object({ roles: z.array(z.string()).default([]) });
 const claimsSchema = z.object({
   sub: z.string().min(1),
   exp: z.number(),
-  typ: z.string().optional(),
+  // Keycloak states the kind of a token here: Bearer, ID, Refresh, Offline, Logout, DPoP and others.
+  typ: z.literal('Bearer').optional(),
+  // Claims of ID tokens (OpenID Connect Core 3.1.3.6 and 3.3.2.11) and of logout tokens (Back-Channel Logout 2.4).
   at_hash: z.undefined().optional(),
+  c_hash: z.undefined().optional(),
+  events: z.undefined().optional(),
   azp: z.string().optional(),
   name: z.string().optional(),
   preferred_username: z.string().optional(),
@@ -95,11 +94,13 @@ const claimsSchema = z.object({
   resource_access: z.record(z.string(), rolesSchema).optional(),
 });
 
-/** Caches up to 10,000 verified tokens, by SHA-256 digest and until they expire. */
+/**
+ * Caches up to 10,000 verified tokens by SHA-256 digest, until they expire or their realm may have removed the key that
+ * signed them.
+ */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
   const issuerBase = `${options.accessPublicUrl}/realms/`;
-  const keys = createSigningKeys(options.accessUrl);
   const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
 
   return {
@@ -107,7 +108,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
       const token = bearerToken(authorization);
       const digest = hash('sha256', token, 'base64');
       const known = verified.get(digest);
-      if (known) return callerOf(digest, known, audiences);
+      if (known?.isCurrent()) return callerOf(digest, known, audiences);
       return verifyToken(token).then((entry) => {
         verified.set(digest, entry);
         return callerOf(digest, entry, audiences);
@@ -131,29 +132,24 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
     if (!realmPattern.test(realm)) throw unauthenticated('The token is from another issuer.');
     const tenant = realm === coreRealm ? undefined : await options.tenants.byRealm(realm);
     if (realm !== coreRealm && !tenant) throw unauthenticated('The realm of the token belongs to no tenant.');
-    const { payload, protectedHeader } = await checkSignature(token, issuer, realm);
+    const { payload, protectedHeader, isCurrent } = await checkSignature(token, issuer, realm);
     const { data } = claimsSchema.safeParse(payload);
-    if (!data || !isAccessToken(protectedHeader.typ, data.typ))
-      throw unauthenticated('The token is not an access token.');
+    if (!data || !isAccessTokenType(protectedHeader.typ)) throw unauthenticated('The token is not an access token.');
     const caller = { ...personOf(data), issuer, realm, isCore: !tenant, ...(tenant && { tenant }) };
     const roles = rolesOf(data, options.clientId);
-    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp };
+    return { caller: { ...caller, roles }, audiences: data.aud, expires: data.exp, isCurrent };
   }
 
-  async function checkSignature(token: string, issuer: string, realm: string): Promise<jose.JWTVerifyResult> {
+  async function checkSignature(token: string, issuer: string, realm: string): Promise<VerifiedJwt> {
     try {
-      const settings = {
-        algorithms,
+      return await options.signingKeys.verify(realm, token, {
         issuer,
         clockTolerance: leeway,
         currentDate: clock(),
         requiredClaims: ['exp', 'sub'],
-      };
-      return await jose.jwtVerify(token, keys.ofRealm(realm), settings);
+      });
     } catch (error) {
       if (isTokenFault(error)) throw unauthenticated('The token is not valid.', error);
-      options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
-      options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');
       const headers = { 'Retry-After': '5' };
       throw new Problem('unavailable', 'The identity provider cannot be reached at the moment.', {
         cause: error,
@@ -163,14 +159,14 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
   }
 }
 
+const accessTokenTypes = ['at+jwt', 'application/at+jwt', 'jwt'];
+
 /**
- * Rejects the other tokens that the realm signs. Keycloak states the kind of a token in the claim `typ`; other
- * providers state it in the header (RFC 9068 section 2.1, RFC 8725 section 3.11). An ID token is also recognised by its
- * claim `at_hash`.
+ * Accepts the header `typ` of access tokens (RFC 9068 section 2.1), and that of providers that do not distinguish their
+ * tokens by it. Rejects all others that a realm may sign (RFC 8725 section 3.11), such as `logout+jwt`.
  */
-function isAccessToken(headerType: string | undefined, claimedType: string | undefined): boolean {
-  const headerFits = ['jwt', 'at+jwt', 'application/at+jwt'].includes(headerType?.toLowerCase() ?? 'jwt');
-  return headerFits && !['ID', 'Refresh', 'Offline', 'Logout'].includes(claimedType ?? 'Bearer');
+function isAccessTokenType(type: unknown = 'jwt'): boolean {
+  return typeof type === 'string' && accessTokenTypes.includes(type.toLowerCase());
 }
 
 /** Returns the token of an Authorization header (RFC 6750 section 2.1). Throws 401 if the header has none. */

@@ -1,35 +1,142 @@
-// Fetches and caches the public keys of realms, and distinguishes invalid tokens from failures of the identity
-// provider.
+// Verifies tokens with the public keys of the realms that issued them. A key that a realm publishes is found within 2 s,
+// however many tokens name keys that do not exist: these cause one download a second and realm, and a bounded number for
+// all realms. The tokens that wait for downloads are bounded too.
+import { hash } from 'node:crypto';
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
+import { startBudget } from '../limits/paced-call.ts';
+import type { Logger } from '../operations/log.ts';
+import type { Metrics } from '../operations/metrics.ts';
+import { downloadKeySet, type KeySet } from './key-set.ts';
+import { createRealmKeys, type KeyPace, type KeyQuery, type RealmKeys } from './realm-keys.ts';
 
 /** Algorithms that a token may be signed with; all of them are asymmetric (RFC 8725 section 3.1). */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 
+export interface SigningKeysPace extends KeyPace {
+  /** Longest download in milliseconds. */
+  timeout: number;
+  /** Downloads a second for all realms together. */
+  perSecond: number;
+}
+
+const seconds = 1_000;
+const minutes = 60_000;
+
+const usualPace: SigningKeysPace = {
+  spacing: 1 * seconds,
+  missed: 1.5 * seconds,
+  fresh: 5 * minutes,
+  removed: 10 * minutes,
+  oldest: 600 * minutes,
+  retry: 10 * seconds,
+  patience: 6 * seconds,
+  timeout: 5 * seconds,
+  perSecond: 100,
+};
+
+/** Tokens that wait for a download, and what is remembered. */
+const mostWaiting = { realm: 250, total: 1_000 };
+const mostRealms = 5_000;
+const mostMisses = 10_000;
+
+export interface SigningKeysOptions {
+  /** Returns the URL of a realm's key set at the address that this process calls. */
+  urlOf(realm: string): string | Promise<string>;
+  log: Logger;
+  metrics: Pick<Metrics, 'dependencyFailures'>;
+  /** Overrides the times in tests. */
+  pace?: Partial<SigningKeysPace> | undefined;
+  /** Milliseconds of a monotonic clock. */
+  now?: (() => number) | undefined;
+}
+
+export interface VerifiedJwt extends jose.JWTVerifyResult {
+  /** False if the realm may have removed the key since, so that the token must be verified again. */
+  isCurrent(): boolean;
+}
+
 export interface SigningKeys {
   /**
-   * Returns the keys of a realm. They are fetched on first use, every 10 hours, and for an unknown `kid` at most every
-   * 30 s.
+   * Verifies the signature of a realm's token, and the claims that `options` names. Throws an error for which
+   * `isTokenFault` is true if the token is invalid, and KeysUnavailable if the keys of the realm cannot be downloaded.
    */
+  verify(realm: string, token: string, options: Omit<jose.JWTVerifyOptions, 'algorithms'>): Promise<VerifiedJwt>;
+  /** Returns the function with which jose finds the key of a realm's token. It throws as `verify` does. */
   ofRealm(realm: string): jose.JWTVerifyGetKey;
 }
 
-/** `accessUrl` is the URL from which keys are fetched, such as `http://keycloak:8080/auth`. */
-export function createSigningKeys(accessUrl: string): SigningKeys {
-  const fetchKeys = (realm: string) =>
-    jose.createRemoteJWKSet(new URL(`${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`), {
-      cooldownDuration: 30_000,
-      cacheMaxAge: 36_000_000,
-      timeoutDuration: 10_000,
+/** Create one for a process, so that its parts share the downloads and their limits. */
+export function createSigningKeys(options: SigningKeysOptions): SigningKeys {
+  const { now = () => performance.now() } = options;
+  const pace = { ...usualPace, ...options.pace };
+  const reserve = startBudget(pace.perSecond, now);
+  const misses = new LRUCache<string, number>({ max: mostMisses });
+  let waiting = 0;
+
+  function openRealm(realm: string): RealmKeys {
+    let waitingHere = 0;
+    return createRealmKeys({
+      ...{ reserve, pace, now },
+      download: () => downloadFor(realm, pace.timeout, options),
+      misses: {
+        get: (query) => misses.get(missOf(realm, query)),
+        set: (query, at) => void misses.set(missOf(realm, query), at),
+      },
+      enter() {
+        if (waitingHere >= mostWaiting.realm || waiting >= mostWaiting.total) return false;
+        waitingHere += 1;
+        waiting += 1;
+        return true;
+      },
+      leave() {
+        waitingHere -= 1;
+        waiting -= 1;
+      },
     });
-  const keySets = new LRUCache<string, jose.JWTVerifyGetKey>({ max: 5_000, memoMethod: fetchKeys });
-  return { ofRealm: (realm) => keySets.memo(realm) };
+  }
+  const realms = new LRUCache<string, RealmKeys>({ max: mostRealms, memoMethod: openRealm });
+
+  return {
+    ofRealm:
+      (realm) =>
+      async (...query) =>
+        (await realms.memo(realm).find(...query)).key,
+    async verify(realm, token, claims) {
+      const realmKeys = realms.memo(realm);
+      let used: KeySet | undefined;
+      const findKey = async (...query: KeyQuery) => {
+        const { key, keys } = await realmKeys.find(...query);
+        used = keys;
+        return key;
+      };
+      const verified = await jose.jwtVerify(token, findKey, { ...claims, algorithms: signatureAlgorithms });
+      return { ...verified, isCurrent: () => used !== undefined && realmKeys.areCurrent(used) };
+    },
+  };
 }
 
 /** True if the token is invalid; false if the identity provider or the network failed. */
 export function isTokenFault(error: unknown): boolean {
-  const { JOSEError, JWKSTimeout, JWKSInvalid } = jose.errors;
-  if (!(error instanceof JOSEError) || error instanceof JWKSTimeout || error instanceof JWKSInvalid) return false;
-  // jose throws the base class with this code if the response with the keys is not a 200 with JSON.
-  return error.code !== 'ERR_JOSE_GENERIC';
+  return error instanceof jose.errors.JOSEError;
+}
+
+/** Returns the URL of a realm's keys at Keycloak. `accessUrl` is the address to call, such as `http://keycloak:8080/auth`. */
+export function createKeysUrl(accessUrl: string): SigningKeysOptions['urlOf'] {
+  return (realm) => `${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`;
+}
+
+async function downloadFor(realm: string, timeout: number, options: SigningKeysOptions): Promise<KeySet> {
+  try {
+    return await downloadKeySet(await options.urlOf(realm), { timeout, algorithms: signatureAlgorithms });
+  } catch (error) {
+    options.metrics.dependencyFailures.inc({ dependency: 'access-service', kind: 'keys' });
+    options.log.warn({ err: error, realm }, 'keys of a realm could not be fetched');
+    throw error;
+  }
+}
+
+/** A digest, because a token may name a key of any length. */
+function missOf(realm: string, [header]: KeyQuery): string {
+  return hash('sha256', JSON.stringify([realm, header?.alg, header?.kid]), 'base64');
 }

@@ -139,6 +139,16 @@ describe('a URL', () => {
     expect((await fetch(`${url}/other`, { method: 'HEAD' })).status).toBe(405);
   });
 
+  it('gets 405 for HEAD before any guard, if its GET has effects', async () => {
+    const withEffects = { ...plain({ guards: [refuse('forbidden')] }), getHasEffects: true as const };
+    const { url } = await start([withEffects, plain({ method: 'put' })]);
+    for (const method of ['HEAD', 'POST']) {
+      const response = await fetch(`${url}/things/1`, { method });
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, PUT, OPTIONS']);
+    }
+    expect((await fetch(`${url}/things/1`)).status).toBe(403);
+  });
+
   it('returns Allow for OPTIONS', async () => {
     const { url } = await start([plain(), plain({ method: 'delete' })], { corsOrigins: ['*'] });
     const response = await fetch(`${url}/things/1`, { method: 'OPTIONS' });

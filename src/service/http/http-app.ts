@@ -79,6 +79,11 @@ export interface RouteDefinition<P extends Schema, Q extends Schema, B extends S
   bodyType?: string;
   /** Largest body in bytes, if it is smaller than the app's limit. */
   bodyLimit?: number;
+  /**
+   * True for a GET route that changes something, such as a session or a cookie. It responds to HEAD with 405, because
+   * HEAD must not change anything (RFC 9110 section 9.2.1). Other GET routes respond to HEAD as to GET, without a body.
+   */
+  getHasEffects?: true;
   /** Descriptions of request headers by name. */
   headers?: Record<string, string>;
   answers: Record<number, Answer>;
@@ -143,9 +148,14 @@ export function createHttpApp(options: HttpAppOptions): Express {
     return limit < options.bodyLimit ? createJsonBodyReader(limit) : readBody;
   };
   const routes = options.routes.filter(({ handle }) => handle !== undefined);
-  for (const item of routes) app[item.method](item.path, serveRoute(item, readerOf(item)));
+  const allowed = allowedByPath(routes);
+  for (const item of routes) {
+    // Express would call the handler of GET for HEAD.
+    if (item.getHasEffects) app.head(item.path, refuseMethod(item.path, allowed));
+    app[item.method](item.path, serveRoute(item, readerOf(item)));
+  }
   // `route.all` adds one layer; `app.all` would add one for each of the 35 methods that Node knows.
-  for (const [path, methods] of methodsByPath(routes)) app.route(path).all(refuseMethod(methods));
+  for (const path of allowed.keys()) app.route(path).all(refuseMethod(path, allowed));
   app.use(() => {
     throw new Problem('not-found', 'No resource has this path.');
   });
@@ -217,15 +227,21 @@ function validate(item: Route, request: Request, body: JsonBody): RouteInput<Sch
   return input as RouteInput<Schema, Schema, Schema>;
 }
 
-function methodsByPath(routes: Route[]): Map<string, string[]> {
+/** Returns the values of `Allow` by path. */
+function allowedByPath(routes: Route[]): Map<string, string> {
   const methods = new Map<string, string[]>();
   for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method.toUpperCase()]);
-  return methods;
+  const withHead = new Set(
+    routes.filter(({ method, getHasEffects }) => method === 'get' && !getHasEffects).map(({ path }) => path),
+  );
+  return new Map(
+    [...methods].map(([path, own]) => [path, [...own, ...(withHead.has(path) ? ['HEAD'] : []), 'OPTIONS'].join(', ')]),
+  );
 }
 
 // RFC 9110 section 15.5.6: a 405 lists the allowed methods.
-function refuseMethod(methods: string[]): RequestHandler {
-  const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+function refuseMethod(path: string, allowed: ReadonlyMap<string, string>): RequestHandler {
+  const allow = allowed.get(path) ?? '';
   return (request, response) => {
     if (request.method === 'OPTIONS') {
       response.set('Allow', allow).status(204).end();

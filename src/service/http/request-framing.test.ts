@@ -53,6 +53,26 @@ describe('a request', () => {
     expect((await ask(`GET ${path} HTTP/1.0`)).body).toBe('served');
   });
 
+  it.each(['/plain', '/raw/x', '/unknown'])('to %s may have one Authorization header', async (path) => {
+    const one = 'Authorization: Bearer a';
+    expect((await ask(`GET ${path} HTTP/1.1`, 'Host: a', one)).status).not.toBe(400);
+    for (const second of [
+      'Authorization: Bearer a',
+      'AUTHORIZATION: Bearer b',
+      'authorization: Basic YTpi',
+      'authorization:',
+    ])
+      for (const both of [
+        [one, second],
+        [second, one],
+        [one, 'X-Other: x', second],
+      ]) {
+        const { status, headers, body } = await ask(`GET ${path} HTTP/1.1`, 'Host: a', ...both);
+        expect([status, headers.get('www-authenticate')]).toEqual([400, 'Bearer error="invalid_request"']);
+        expect(JSON.parse(body).errors).toEqual([{ pointer: '/headers/authorization', detail: 'must be sent once' }]);
+      }
+  });
+
   it('of HTTP/1.0 with a transfer coding is rejected', async () => {
     expect((await ask('GET /plain HTTP/1.0', 'Transfer-Encoding: chunked')).status).toBe(400);
   });

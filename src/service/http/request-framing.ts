@@ -1,5 +1,5 @@
-// Rejects requests that HTTP/1.1 forbids but Node's parser accepts. Two servers could disagree about the host or the
-// length of such a request.
+// Rejects requests that HTTP/1.1 forbids but Node's parser accepts. Two servers could disagree about the host, the length
+// or the credentials of such a request.
 import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.ts';
 
@@ -16,21 +16,36 @@ export function checkFraming({ method, headers, rawHeaders, httpVersionMinor }: 
     throw new Problem('method-not-allowed', 'This service does not support CONNECT.', { headers: { Allow: allowed } });
   const { host } = headers;
   // Node itself rejects an HTTP/1.1 request without a Host header.
-  if (host !== undefined && (!hostForm.test(host) || hasTwoHosts(rawHeaders)))
+  if (host !== undefined && (!hostForm.test(host) || isRepeated('host', rawHeaders)))
     throw new Problem('invalid-request', 'The request needs exactly one Host header with a valid host.');
+  if (headers.authorization !== undefined && isRepeated('authorization', rawHeaders)) throw twoAuthorizations();
   // RFC 9112 section 6.1: such a message has faulty framing.
   if (httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined)
     throw new Problem('invalid-request', 'A request of HTTP/1.0 cannot have a transfer coding.');
 }
 
-/** Needed because Node keeps the first of several Host headers. RFC 9112 section 3.2 requires a 400. */
-function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+/**
+ * Needed because Node keeps the first of several Host or Authorization headers. RFC 9112 section 3.2 requires a 400 for
+ * the former. `header` is in lower case.
+ */
+function isRepeated(header: string, rawHeaders: readonly string[]): boolean {
   let isSecond = false;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string;
-    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
+    if (name.length !== header.length || name.toLowerCase() !== header) continue;
     if (isSecond) return true;
     isSecond = true;
   }
   return false;
+}
+
+/**
+ * RFC 9110 sections 5.3 and 11.6.2 allow one Authorization header. A proxy in front may check another one than this
+ * service reads. The challenge is that of RFC 6750 section 3.1 for a malformed request.
+ */
+function twoAuthorizations(): Problem {
+  return new Problem('invalid-request', 'The request has more than one Authorization header.', {
+    errors: [{ pointer: '/headers/authorization', detail: 'must be sent once' }],
+    headers: { 'WWW-Authenticate': 'Bearer error="invalid_request"' },
+  });
 }

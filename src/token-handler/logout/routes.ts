@@ -36,6 +36,7 @@ export function logoutRoute(options: LogoutOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/logout',
+    getHasEffects: true,
     summary: "Ends the session, and the identity provider's if the client asks for it",
     guards: [anonymous, browserSession],
     params: clientParams,

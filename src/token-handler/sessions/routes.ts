@@ -70,6 +70,8 @@ export function listSessionsRoute(options: SessionRouteOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/sessions',
+    // It sets the CSRF cookie again.
+    getHasEffects: true,
     summary: "Lists the person's sessions, the one of the cookie first; or the tenant's, for an administrator",
     description:
       'Reading the list does not extend a session, so a frontend may poll it. Only requests to targets extend the session of the cookie.',

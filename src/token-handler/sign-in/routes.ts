@@ -53,6 +53,7 @@ export function authRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/auth',
+    getHasEffects: true,
     summary: 'Starts a sign-in at the identity provider',
     description:
       'Sets a cookie for this attempt, for an hour. The person has ten minutes; after that, the sign-in starts again once. A browser may have 20 attempts at a time.',
@@ -117,6 +118,7 @@ export function callbackRoute(options: SignInOptions): Route {
   return route({
     method: 'get',
     path: '/token-handler/v1/clients/:clientId/callback',
+    getHasEffects: true,
     summary: 'Receives the response of the identity provider and opens the session',
     description:
       'Lands at `returnTo`, the successRedirectUrl of the client or the root of the site. If the person cancels, it lands at the failureRedirectUrl or the root, with `error=access_denied` in the query. After `prompt=none` it lands at `returnTo`, the failureRedirectUrl or the root, with `error=login_required`, `interaction_required`, `consent_required` or `account_selection_required`.',

@@ -1,5 +1,4 @@
 // Builds the modules for sign-in and logout of one process.
-import { createSigningKeys } from '../../service/auth/signing-keys.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
 import type { Foundation } from '../foundation.ts';
 import { createLogoutVerifier } from '../logout/logout-token.ts';
@@ -19,10 +18,9 @@ export interface SignInsOptions extends Foundation {
 export type SignIns = ReturnType<typeof createSignIns>;
 
 export function createSignIns(options: SignInsOptions) {
-  const { config, platform, sessions } = options;
+  const { platform, sessions, signingKeys } = options;
   const { tenants } = platform;
   const providerLogouts = createProviderLogouts(options);
-  const signingKeys = createSigningKeys(config.ACCESS_SERVICE_URL);
   const attempts = createAttempts({ ...options, marks: sessions.marks });
   return {
     attempts,

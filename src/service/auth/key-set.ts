@@ -1,0 +1,99 @@
+// Downloads the key set of a realm (RFC 7517 section 5), and keeps its keys that verify signatures. A response that is
+// too large, malformed or without such a key is a failure, never an empty key set.
+import * as jose from 'jose';
+
+/** The usable public keys of a realm as one response published them. */
+export interface KeySet {
+  /** Throws JWKSNoMatchingKey of jose if no key has the `kid` and the algorithm of the token. */
+  find: ReturnType<typeof jose.createLocalJWKSet>;
+  /** The same for responses with the same usable keys. */
+  fingerprint: string;
+}
+
+/** The response of the identity provider has no usable keys. */
+class UnusableKeys extends Error {
+  override name = 'UnusableKeys';
+}
+
+/** Largest response in bytes. A key has about 500 bytes, or 3,000 with its certificates. */
+const largest = 262_144;
+
+export interface DownloadOptions {
+  /** Milliseconds until the response must be complete. */
+  timeout: number;
+  /** Keys of other algorithms are left out. */
+  algorithms: readonly string[];
+}
+
+/** Rejects if the response is not a usable key set, or is late. */
+export async function downloadKeySet(url: string, { timeout, algorithms }: DownloadOptions): Promise<KeySet> {
+  const headers = { Accept: 'application/jwk-set+json, application/json' };
+  const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeout), headers });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new UnusableKeys(`the identity provider responded with ${response.status}`);
+  }
+  const published = keysOf(parseJson(await readText(response)));
+  return createKeySet(published.filter((key) => isForSignatures(key, algorithms)));
+}
+
+async function createKeySet(published: PublishedKey[]): Promise<KeySet> {
+  const usable = await Promise.all(published.map(usableKey));
+  const keys = usable.flat();
+  if (keys.length === 0) throw new UnusableKeys('the key set has no key that verifies signatures');
+  const fingerprint = keys
+    .map((key) => JSON.stringify(key))
+    .sort()
+    .join('\n');
+  return { find: jose.createLocalJWKSet({ keys }), fingerprint };
+}
+
+type PublishedKey = jose.JWK & { kty: string };
+
+const keyTypes: Record<string, string> = { RSA: 'RS256', EC: 'ES256', OKP: 'EdDSA' };
+
+/** RFC 7517 sections 4.2 to 4.4. A set may also contain keys for encryption, or of algorithms that are not accepted. */
+function isForSignatures(key: unknown, algorithms: readonly string[]): key is PublishedKey {
+  if (typeof key !== 'object' || key === null) return false;
+  const { kty, use = 'sig', alg } = key as Record<string, unknown>;
+  const isAccepted = alg === undefined || algorithms.includes(String(alg));
+  return typeof kty === 'string' && Object.hasOwn(keyTypes, kty) && use === 'sig' && isAccepted;
+}
+
+/** Returns no key for one that jose cannot import, so that it does not spoil the others. */
+async function usableKey(key: PublishedKey): Promise<jose.JWK[]> {
+  // A symmetric or private key must not be published, and does not verify signatures here.
+  if ('d' in key || 'k' in key) return [];
+  try {
+    await jose.importJWK(key, key.alg ?? keyTypes[key.kty]);
+    return [key];
+  } catch {
+    return [];
+  }
+}
+
+function keysOf(document: unknown): unknown[] {
+  const keys = typeof document === 'object' && document !== null && 'keys' in document ? document.keys : undefined;
+  if (!Array.isArray(keys)) throw new UnusableKeys('the response is not a key set');
+  return keys;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UnusableKeys('the response is not JSON', { cause: error });
+  }
+}
+
+async function readText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    // Leaving the loop closes the connection.
+    if (size > largest) throw new UnusableKeys(`the key set is larger than ${largest} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

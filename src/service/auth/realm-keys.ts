@@ -1,0 +1,148 @@
+// Keeps the public keys of one realm: downloads them, refreshes them while they are used, and looks for keys that tokens
+// name. A failed download never removes keys.
+import * as jose from 'jose';
+import { pacedCall } from '../limits/paced-call.ts';
+import { within } from '../time-limit.ts';
+import type { KeySet } from './key-set.ts';
+
+/** Times in milliseconds. */
+export interface KeyPace {
+  /** Between the starts of two downloads of one realm. */
+  spacing: number;
+  /** From the start of a download that lacked a key. Until then, tokens of this key cause no other download. */
+  missed: number;
+  /** Age of keys from which they are downloaded again in the background. */
+  fresh: number;
+  /** Age of keys from which verification waits for a download. A key that the provider removed is refused then. */
+  removed: number;
+  /** Age up to which keys are used while they cannot be downloaded. */
+  oldest: number;
+  /** Between two downloads in the background while they fail. */
+  retry: number;
+  /** Longest wait of a token for a download. */
+  patience: number;
+}
+
+/** The keys of a realm cannot be downloaded, so that nothing is known about the token. */
+export class KeysUnavailable extends Error {
+  override name = 'KeysUnavailable';
+}
+
+export interface RealmKeys {
+  /**
+   * Returns the key of a token, and the keys to which it belongs. Downloads the keys if they are old or lack the key.
+   * Throws JWKSNoMatchingKey of jose if the realm does not publish the key, and KeysUnavailable if that is unknown.
+   */
+  find(...query: KeyQuery): Promise<FoundKey>;
+  /** False if the realm has published other keys since, or may have. Tokens must then be verified again. */
+  areCurrent(keys: KeySet): boolean;
+}
+
+export interface FoundKey {
+  key: jose.CryptoKey;
+  keys: KeySet;
+}
+
+/** The header of a token, and the token. */
+export type KeyQuery = Parameters<KeySet['find']>;
+
+export interface RealmKeysOptions {
+  download(): Promise<KeySet>;
+  /** Reserves a download within the budget of all realms, and returns in how many milliseconds it may start. */
+  reserve(): number;
+  /** Counts a token that waits for a download. Returns false if too many wait already. */
+  enter(): boolean;
+  leave(): void;
+  /** Remembers when the download began that lacked the key of a token. */
+  misses: { get(query: KeyQuery): number | undefined; set(query: KeyQuery, at: number): void };
+  pace: KeyPace;
+  /** Milliseconds of a monotonic clock. */
+  now(): number;
+}
+
+export function createRealmKeys(options: RealmKeysOptions): RealmKeys {
+  const { enter, leave, misses, pace, now } = options;
+  const kept = keepKeys(options);
+  const { downloads } = kept;
+
+  /** Looks again after the running download, which may have begun before the key was published, and after another. */
+  async function findAfterDownload(query: KeyQuery): Promise<FoundKey> {
+    for (const ended of [() => downloads.running, () => downloads.next()]) {
+      const failure = await ended()?.then(noFailure, (error: unknown) => ({ error }));
+      const found = await lookFor(query, kept.usable());
+      if (found) return found;
+      if (failure) throw failure.error;
+    }
+    misses.set(query, kept.downloadedAt());
+    throw new jose.errors.JWKSNoMatchingKey();
+  }
+
+  return {
+    areCurrent: (keys) => kept.usable() === keys,
+    async find(...query) {
+      const usable = kept.usable();
+      const found = await lookFor(query, usable);
+      if (found) return found;
+      const missedAt = usable ? misses.get(query) : undefined;
+      if (missedAt !== undefined && now() - missedAt < pace.missed) throw new jose.errors.JWKSNoMatchingKey();
+      if (!enter()) {
+        // The download finds the key all the same, and the next token with it passes.
+        downloads.request();
+        throw usable ? new jose.errors.JWKSNoMatchingKey() : new KeysUnavailable('too many tokens wait for keys');
+      }
+      const late = new KeysUnavailable('the download of the keys takes too long');
+      // Leaves when the wait ends, not when the caller gives up, so that the number of waiting tokens is exact.
+      return within(findAfterDownload(query).finally(leave), pace.patience, late);
+    },
+  };
+}
+
+type KeptOptions = Pick<RealmKeysOptions, 'download' | 'reserve' | 'pace' | 'now'>;
+
+/** Holds the keys of the last download that succeeded, and decides how long they may be used. */
+function keepKeys({ download, reserve, pace, now }: KeptOptions) {
+  let known: KeySet | undefined;
+  /** When the last download that succeeded, and the last one at all, began. */
+  let downloadedAt = Number.NEGATIVE_INFINITY;
+  let triedAt = Number.NEGATIVE_INFINITY;
+  let hasFailed = false;
+
+  async function replace(): Promise<void> {
+    const began = now();
+    triedAt = began;
+    try {
+      const found = await download();
+      downloadedAt = began;
+      hasFailed = false;
+      // The same keys stay the same object, so that the tokens that they verified stay verified.
+      if (found.fingerprint !== known?.fingerprint) known = found;
+    } catch (error) {
+      hasFailed = true;
+      throw new KeysUnavailable('the keys of the realm cannot be downloaded', { cause: error });
+    }
+  }
+  const downloads = pacedCall(replace, () => Math.max(triedAt + pace.spacing - now(), reserve()));
+
+  return {
+    downloads,
+    downloadedAt: () => downloadedAt,
+    /** Returns undefined for keys that the realm may have removed, unless it cannot be asked. Renews aging keys. */
+    usable(): KeySet | undefined {
+      const age = now() - downloadedAt;
+      if (age < pace.fresh) return known;
+      if (known && now() - triedAt >= (hasFailed ? pace.retry : pace.spacing)) downloads.request();
+      return age < pace.removed || (hasFailed && age < pace.oldest) ? known : undefined;
+    },
+  };
+}
+
+async function lookFor(query: KeyQuery, keys: KeySet | undefined): Promise<FoundKey | undefined> {
+  try {
+    return keys && { key: await keys.find(...query), keys };
+  } catch (error) {
+    if (error instanceof jose.errors.JWKSNoMatchingKey) return undefined;
+    throw error;
+  }
+}
+
+const noFailure = () => undefined;

@@ -1,0 +1,60 @@
+// Runs one call at a time, with a pause between the starts of two calls, however many callers ask for it.
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface PacedCall<T> {
+  /**
+   * Starts a call as soon as the pace permits. Callers that ask before it starts share it. A call that runs already is
+   * not shared, because it may not see what the caller has just learned.
+   */
+  next(): Promise<T>;
+  /** As `next`, without waiting. */
+  request(): void;
+  /** The call that is running; undefined if none is. */
+  readonly running: Promise<T> | undefined;
+}
+
+/** `delayOf` returns how many milliseconds to wait before a call may start, and is asked once for each call. */
+export function pacedCall<T>(call: () => Promise<T>, delayOf: () => number): PacedCall<T> {
+  let running: Promise<T> | undefined;
+  let upcoming: Promise<T> | undefined;
+
+  async function start(): Promise<T> {
+    await running?.catch(() => undefined);
+    const delay = delayOf();
+    if (delay > 0) await sleep(delay);
+    upcoming = undefined;
+    const current = call().finally(() => {
+      if (running === current) running = undefined;
+    });
+    running = current;
+    return current;
+  }
+
+  function next(): Promise<T> {
+    upcoming ??= start();
+    return upcoming;
+  }
+
+  return {
+    next,
+    request() {
+      if (!upcoming) next().catch(() => undefined);
+    },
+    get running() {
+      return running;
+    },
+  };
+}
+
+/**
+ * Returns a function that reserves the next start within a budget of `perSecond`, and returns how many milliseconds
+ * later it is. Up to a second's budget may be used at once. Starts are granted in the order of the reservations.
+ */
+export function startBudget(perSecond: number, now: () => number): () => number {
+  const interval = 1_000 / perSecond;
+  let nextStart = Number.NEGATIVE_INFINITY;
+  return () => {
+    nextStart = Math.max(nextStart, now() - 1_000 + interval) + interval;
+    return Math.max(0, nextStart - interval - now());
+  };
+}
