@@ -147,5 +147,6 @@ describe.each(languages)('the texts in %s', (language) => {
     expect(new Set([words.signInAgain, words.tryAgain, words.startPage]).size).toBe(3);
     expect(words.wait(1)).toMatch(/\b(?:one|une) minute\b/);
     expect(words.wait(5)).toMatch(/\b5 minutes\b/);
+    expect(words.wait(1_440)).toMatch(/\b24 (?:hours|heures)\b/);
   });
 });

@@ -1,15 +1,10 @@
 // Renders the page of a failed sign-in or logout, without scripts. Names that tenants choose are escaped, shortened and
 // isolated. Of the request, the page shows only its id.
 import { html, type Markup, page } from '../../service/openapi/html.ts';
+import type { Action } from './actions.ts';
 import type { PageName } from './catalogue.ts';
 import type { Logo, PageSettings } from './settings.ts';
 import { type Language, languages, sharedWords } from './texts.ts';
-
-export interface Action {
-  label: 'signInAgain' | 'tryAgain' | 'startPage';
-  /** A reference relative to the page's own address, without a scheme or host. */
-  href: string;
-}
 
 export interface FailurePage {
   name: PageName;

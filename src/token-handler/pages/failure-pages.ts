@@ -3,9 +3,10 @@
 import type { Request, Response } from 'express';
 import type { Problem } from '../../service/http/problem.ts';
 import type { PresentProblem } from '../../service/http/problem-handler.ts';
-import { callbackUrlProblem } from '../sign-in/sign-in.ts';
-import { type Endpoint, type PageName, pageFor, type SignInFacts, type StartedSignIn } from './catalogue.ts';
-import { type Action, renderFailurePage } from './failure-page.ts';
+import { queryOf } from '../../service/http/request-context.ts';
+import { actionFor } from './actions.ts';
+import { type Endpoint, pageFor, type SignInFacts, type StartedSignIn } from './catalogue.ts';
+import { renderFailurePage } from './failure-page.ts';
 import type { PageSettings } from './settings.ts';
 import { policyOf, stylesheetOf } from './stylesheet.ts';
 import { type Language, languages } from './texts.ts';
@@ -45,22 +46,16 @@ export function presentFailures(settings: PageSettings): PresentProblem {
     if (request.accepts(['application/problem+json', 'application/json', 'text/html']) !== 'text/html')
       return undefined;
     const { requestId, signInFacts: facts = {} } = response.locals;
+    const { tenant, client, attempt } = facts;
     const name = pageFor(endpoint, problem.slug, facts);
-    const language = languageOf(request, facts.attempt);
-    const shown = {
-      name,
-      language,
-      requestId,
-      action: actionOf({ endpoint, problem, name, facts }),
-      ...namesOf(facts),
-    };
+    const language = languageOf(request, attempt);
+    const action = actionFor({ endpoint, page: name, status: problem.status, attempt });
     const wait = name === 'rate-limited' ? secondsOf(problem) : undefined;
-    const body = renderFailurePage({ ...shown, wait }, settings, styles);
+    const shown = { name, language, requestId, action, wait, client, tenant };
+    const body = renderFailurePage(shown, settings, styles);
     return { contentType: 'text/html; charset=utf-8', body, headers: { ...headers, 'Content-Language': language } };
   };
 }
-
-const namesOf = ({ client, tenant }: SignInFacts) => ({ client, tenant });
 
 /** Returns the value of Retry-After in seconds (RFC 9110 section 10.2.3). */
 function secondsOf({ headers }: Problem): number | undefined {
@@ -70,48 +65,9 @@ function secondsOf({ headers }: Problem): number | undefined {
 
 /** The languages that the sign-in asks for (OpenID Connect Core 3.1.2.1), else those of the browser, else English. */
 function languageOf(request: Request, attempt: StartedSignIn | undefined): Language {
-  const asked =
-    attempt?.asked?.ui_locales ?? new URLSearchParams(request.originalUrl.split('?', 2)[1]).get('ui_locales');
-  const named = (asked ?? '')
-    .split(' ')
+  const asked = attempt?.asked?.ui_locales ?? queryOf(request).ui_locales;
+  const named = (typeof asked === 'string' ? asked.split(' ') : [])
     .map((tag) => languages.find((language) => language === tag.toLowerCase().split('-', 1)[0]))
     .find((language) => language !== undefined);
   return named ?? ((request.acceptsLanguages([...languages]) || 'en') as Language);
-}
-
-interface Failed {
-  endpoint: Endpoint;
-  problem: Problem;
-  name: PageName;
-  facts: SignInFacts;
-}
-
-/** The same request may succeed later. */
-const repeatable = new Set<PageName>([
-  'client-not-registered',
-  'identity-provider-down',
-  'service-unavailable',
-  'rate-limited',
-]);
-
-/** Returns the link of the page. An empty reference leads to the page's own address. */
-function actionOf({ endpoint, problem, name, facts: { attempt } }: Failed): Action {
-  const restart = attempt && restartOf(attempt);
-  if (endpoint === 'callback' && restart !== undefined) return { label: 'signInAgain', href: restart };
-  if (problem.status >= 500 || repeatable.has(name)) return { label: 'tryAgain', href: '' };
-  return { label: 'startPage', href: '/' };
-}
-
-/**
- * Returns the address that starts the sign-in again, relative to the callback's. Undefined for a callback of the
- * deprecated fallback, whose path the frontend's proxy may map in its own way.
- */
-function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
-  if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;
-  const query = new URLSearchParams({ tenant: tenantId, callbackUrl });
-  // A person who follows the link may be asked to sign in.
-  const { prompt, ...others } = asked;
-  const again = { ...others, returnTo, prompt: prompt === 'none' ? undefined : prompt };
-  for (const [name, value] of Object.entries(again)) if (value !== undefined) query.set(name, value);
-  return `auth?${query}`;
 }

@@ -44,6 +44,7 @@ footer { margin: 1.25rem 0 0; font-size: 1rem; }
   main { padding: 1.25rem; }
   h1 { font-size: 1.5rem; }
   .action a { display: block; text-align: center; }
+  dl div { display: block; margin: 0 0 .5rem; }
 }
 @media (forced-colors: active) {
   .action a { border-color: LinkText; }

@@ -166,7 +166,7 @@ export const sharedWords: Record<Language, SharedWords> = {
     organization: 'Organization',
     reference: 'Reference',
     wait: (minutes) =>
-      minutes === 1 ? 'It will work again in one minute.' : `It will work again in ${minutes} minutes.`,
+      `It will work again in ${time(minutes, { minute: 'one minute', minutes: 'minutes', hours: 'hours' })}.`,
   },
   fr: {
     inThisLanguage: 'En français',
@@ -177,8 +177,11 @@ export const sharedWords: Record<Language, SharedWords> = {
     organization: 'Organisme',
     reference: 'Référence',
     wait: (minutes) =>
-      minutes === 1
-        ? 'Cela fonctionnera de nouveau dans une minute.'
-        : `Cela fonctionnera de nouveau dans ${minutes} minutes.`,
+      `Cela fonctionnera de nouveau dans ${time(minutes, { minute: 'une minute', minutes: 'minutes', hours: 'heures' })}.`,
   },
 };
+
+function time(minutes: number, words: { minute: string; minutes: string; hours: string }): string {
+  if (minutes === 1) return words.minute;
+  return minutes < 120 ? `${minutes} ${words.minutes}` : `${Math.ceil(minutes / 60)} ${words.hours}`;
+}
