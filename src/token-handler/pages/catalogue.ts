@@ -23,7 +23,7 @@ export interface StartedSignIn {
   callbackUrl: string;
   returnTo?: string | undefined;
   /** Parameters that are passed on to the identity provider (OpenID Connect Core 3.1.2.1). */
-  asked?: AskedAgain;
+  asked?: AskedAgain | undefined;
 }
 
 interface AskedAgain {
