@@ -15,6 +15,7 @@ import type { Clients } from './clients/clients.ts';
 import { type ClientRouteOptions, listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
 import type { Foundation } from './foundation.ts';
 import { backchannelRoute, type LogoutOptions, logoutRoute } from './logout/routes.ts';
+import { presentFailures } from './pages/failure-pages.ts';
 import { seenSession } from './sessions/guards.ts';
 import { deleteSessionRoute, listSessionsRoute, type SessionRouteOptions } from './sessions/routes.ts';
 import type { Sessions } from './sessions/sessions.ts';
@@ -114,8 +115,13 @@ function administratorGuards({ config, platform, signingKeys, urns, clock }: Tok
 export function createTokenHandlerListener(tokenHandler: TokenHandler): RequestListener {
   const { config, log, metrics, targets } = tokenHandler;
   const common = { log, metrics, trustedProxies: config.TRUSTED_PROXIES };
-  const routes = tokenHandlerRoutes(routeOptions(tokenHandler));
-  const app = createHttpApp({ ...common, routes, corsOrigins: config.CORS_ORIGINS, bodyLimit: config.BODY_LIMIT });
+  const app = createHttpApp({
+    ...common,
+    routes: tokenHandlerRoutes(routeOptions(tokenHandler)),
+    corsOrigins: config.CORS_ORIGINS,
+    bodyLimit: config.BODY_LIMIT,
+    presentProblem: presentFailures(config.SIGN_IN_PAGES),
+  });
   const proxy = createPlainListener(common, { routeOf: targetPatternOf, serve: targets.handler });
   return (request, response) => (isForTargets(request) ? proxy(request, response) : app(request, response));
 }

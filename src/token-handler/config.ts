@@ -5,6 +5,7 @@ import { csv, flag, httpUrl, integer, isoDuration, orderRule, withRules } from '
 import { accessFields, databaseFields, processFields, processRules } from '../service/operations/process-fields.ts';
 import { redisFields } from '../service/redis/redis-fields.ts';
 import { keyRingProblem } from './keys/key-ring.ts';
+import { type PageSettings, parsePageSettings } from './pages/settings.ts';
 import { isHeaderPattern } from './targets/untrusted-headers.ts';
 import { type AllowedDomain, parseAllowedDomain } from './targets/upstream-policy.ts';
 
@@ -55,6 +56,13 @@ const sessionFields = {
     'Requests to the sign-in and callback endpoints that all pods together allow one client address in SIGN_IN_WINDOW',
   ),
   SIGN_IN_WINDOW: isoDuration('PT5M', { max: 'P1D' }).describe('Length of the window in which SIGN_IN_LIMIT counts'),
+  SIGN_IN_PAGES: z
+    .string()
+    .optional()
+    .transform((text, context) => parsePages(text, context))
+    .describe(
+      'Texts, name, support line, logo and colours of the pages that people see when a sign-in or logout fails, as JSON; docs/pages.md describes it',
+    ),
 };
 
 // Targets
@@ -105,6 +113,13 @@ const targetFields = {
     'Length of the window in which TARGET_SESSION_LIMIT and TARGET_ADDRESS_LIMIT count',
   ),
 };
+
+function parsePages(text: string | undefined, context: z.RefinementCtx<string | undefined>): PageSettings {
+  const parsed = parsePageSettings(text);
+  if ('settings' in parsed) return parsed.settings;
+  for (const problem of parsed.problems) context.addIssue(problem);
+  return z.NEVER;
+}
 
 function parseAllowedDomains(text: string, context: z.RefinementCtx<string | undefined>): AllowedDomain[] {
   const items = text.split(',');

@@ -1,12 +1,13 @@
 // Generates the documentation of the chart's values: the table in the README from the comments in values.yaml, and the
 // settings that `env` of each component accepts from the schemas of the processes. test/chart renders the chart.
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { configSchema as reconcilerSchema } from '../../reconciler/config.ts';
 import { configSchema as formsSchema } from '../../src/forms/config.ts';
 import { configSchema as platformServerSchema } from '../../src/platform-server/config.ts';
 import { oldNamesOf } from '../../src/service/operations/renamed-settings.ts';
 import { configSchema as tokenHandlerSchema } from '../../src/token-handler/config.ts';
+import { pageSettingsSchema } from '../../src/token-handler/pages/settings.ts';
 
 export interface DescribedValue {
   /** Path in the syntax of `--set`. */
@@ -52,6 +53,7 @@ export const chartParts: Readonly<Record<string, ChartPart>> = {
       'KEY_RING',
       'PUBLIC_URL',
       'SESSION_COOKIE',
+      'SIGN_IN_PAGES',
       'UPSTREAM_ALLOWED_DOMAINS',
       ...Object.keys(tokenHandlerSchema.shape).filter((name) => name.startsWith('REDIS_')),
     ],
@@ -112,10 +114,12 @@ interface JsonSchema {
   definitions: Record<string, unknown>;
 }
 
-/** Returns values.schema.json with the settings that `env` of each component accepts. */
+/** Returns values.schema.json with the settings that `env` of each component and `signInPages` accept. */
 export function withSettings(schema: string, parts: Readonly<Record<string, ChartPart>>): string {
   const document = JSON.parse(schema) as JsonSchema;
   for (const [name, part] of Object.entries(parts)) document.definitions[`${name}Env`] = settingsSchema(part);
+  const { $schema: _, ...pages } = z.toJSONSchema(pageSettingsSchema, { io: 'input' });
+  document.definitions.signInPages = pages;
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 

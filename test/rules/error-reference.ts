@@ -4,8 +4,8 @@ import { type ProblemType, problemTypes } from '../../src/service/http/problem-t
 const introduction = `# Errors
 
 Every error response of the form service, the token handler and the platform server is a problem document
-(RFC 9457, \`application/problem+json\`), except errors whose body a protocol defines (OAuth), and responses that the token
-handler forwards from an upstream.
+(RFC 9457, \`application/problem+json\`), except errors whose body a protocol defines (OAuth), responses that the token
+handler forwards from an upstream, and the [pages](pages.md) that a browser gets when a sign-in or logout fails.
 
 \`\`\`json
 {

@@ -8,11 +8,11 @@ const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 const missing =
   'Chromium is not installed: these tests need it. `apt-get install chromium` brings it, as .ci/run does; CHROMIUM may name another.';
 
-/** The caller closes the browser. */
-export async function launchChromium(): Promise<Browser> {
+/** The caller closes the browser. `more` are further switches of the program. */
+export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? places.find((place) => existsSync(place));
   if (executablePath === undefined) throw new Error(missing);
-  const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'];
+  const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', ...more];
   return chromium.launch({ executablePath, args });
 }
 

@@ -45,6 +45,9 @@ CLIENT_ID: {{ . | quote }}
 {{ include "formgate.environment.platform" (dict "root" . "account" .Values.tokenHandler.account) }}
 TENANT_HEADER: {{ .Values.tenantHeader | quote }}
 SESSION_COOKIE: {{ include "formgate.sessionCookie" . | quote }}
+{{- with .Values.tokenHandler.signInPages }}
+SIGN_IN_PAGES: {{ toJson . | quote }}
+{{- end }}
 {{- with .Values.tokenHandler.publicUrl }}
 PUBLIC_URL: {{ . | quote }}
 {{- end }}

@@ -10,7 +10,7 @@ import { bodyProblem } from './body-bytes.ts';
 import { issueMessage } from './issue-message.ts';
 import { createJsonBodyReader, type JsonBody, type JsonBodyReader, noBody } from './json-body.ts';
 import { fieldErrors, invalidRequest, Problem } from './problem.ts';
-import { problemHandler } from './problem-handler.ts';
+import { type PresentProblem, problemHandler } from './problem-handler.ts';
 import { beginRequest, type HttpResponse, queryOf, setPendingHeaders } from './request-context.ts';
 import { checkFraming } from './request-framing.ts';
 import { createTextBodyReader } from './text-body.ts';
@@ -122,6 +122,7 @@ export interface HttpAppOptions {
   corsOrigins: string[];
   /** Largest body in bytes. */
   bodyLimit: number;
+  presentProblem?: PresentProblem;
 }
 
 /** Throws if a route has no guard that admits callers. */
@@ -159,7 +160,7 @@ export function createHttpApp(options: HttpAppOptions): Express {
   app.use(() => {
     throw new Problem('not-found', 'No resource has this path.');
   });
-  app.use(problemHandler(options.metrics));
+  app.use(problemHandler(options.metrics, options.presentProblem));
   return app;
 }
 

@@ -1,7 +1,7 @@
-// Sends the error that ended a request as application/problem+json. An error that is not a Problem becomes a bare 500, or
-// the problem that fits an invalid request or an unreachable database.
+// Sends the error that ended a request as application/problem+json, unless the app presents it in another way. An error
+// that is not a Problem becomes a bare 500, or the problem that fits an invalid request or an unreachable database.
 import type { IncomingMessage } from 'node:http';
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Metrics } from '../operations/metrics.ts';
 import { databaseProblem } from '../postgres/postgres.ts';
 import { STATUS_CODES } from './node-http.ts';
@@ -10,34 +10,60 @@ import { type HttpResponse, setPendingHeaders } from './request-context.ts';
 
 export type SendProblem = (error: unknown, request: IncomingMessage, response: HttpResponse) => void;
 
+/** The content of an error response. Status and headers of the problem stay. */
+export interface ProblemContent {
+  contentType: string;
+  body: string;
+  headers?: Record<string, string>;
+}
+
+/** Returns the content for a problem that is not sent as problem+json; undefined for any other. */
+export type PresentProblem = (problem: Problem, request: Request, response: Response) => ProblemContent | undefined;
+
 /** Logs the cause of a 5xx in the log line of the request. */
 export function createProblemSender(metrics: Metrics): SendProblem {
-  return (error, request, response) => {
-    const problem = toProblem(error, metrics);
-    if (problem.status >= 500) response.locals.failure = error;
-    // A response that has begun cannot become a problem. Closing the connection shows the client that the response is
-    // incomplete. Express' own handler would do the same, but print the error to standard error instead of the log.
-    if (response.headersSent) response.destroy();
-    else writeProblem(problem, request, response);
-  };
+  return (error, request, response) =>
+    sendProblem(toProblem(error, metrics), { error, response, content: (problem) => problemJson(problem, request) });
 }
 
 /** Returns the error handler to register last in an Express app. */
-export function problemHandler(metrics: Metrics): ErrorRequestHandler {
-  const send = createProblemSender(metrics);
+export function problemHandler(metrics: Metrics, present: PresentProblem = () => undefined): ErrorRequestHandler {
   // Express recognises an error handler by its four parameters.
-  return (error, request, response, _next) => send(error, request, response);
+  return (error, request, response, _next) => {
+    const content = (problem: Problem) => present(problem, request, response) ?? problemJson(problem, request);
+    sendProblem(toProblem(error, metrics), { error, response, content });
+  };
 }
 
-function writeProblem(problem: Problem, request: IncomingMessage, response: HttpResponse): void {
+interface Failed {
+  error: unknown;
+  response: HttpResponse;
+  content(problem: Problem): ProblemContent;
+}
+
+function sendProblem(problem: Problem, { error, response, content }: Failed): void {
+  if (problem.status >= 500) response.locals.failure = error;
+  // A response that has begun cannot become a problem. Closing the connection shows the client that the response is
+  // incomplete. Express' own handler would do the same, but print the error to standard error instead of the log.
+  if (response.headersSent) response.destroy();
+  else writeProblem(problem, content(problem), response);
+}
+
+function problemJson(problem: Problem, request: IncomingMessage): ProblemContent {
   // `instance` is the path without the query: a query may carry a code.
-  const body = Buffer.from(JSON.stringify(problemBody(problem, pathOf(request.url))));
+  const body = JSON.stringify(problemBody(problem, pathOf(request.url)));
+  return { contentType: 'application/problem+json; charset=utf-8', body };
+}
+
+function writeProblem(problem: Problem, content: ProblemContent, response: HttpResponse): void {
+  const body = Buffer.from(content.body);
   setPendingHeaders(response);
   response.statusCode = problem.status;
   // The failed handler may have set another reason phrase.
   response.statusMessage = STATUS_CODES[problem.status] ?? '';
-  for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
-  response.setHeader('Content-Type', 'application/problem+json; charset=utf-8');
+  for (const [name, value] of Object.entries({ ...content.headers, ...problem.headers }))
+    response.setHeader(name, value);
+  response.setHeader('Content-Type', content.contentType);
   response.setHeader('Content-Length', body.length);
   response.end(body);
 }

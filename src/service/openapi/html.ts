@@ -10,9 +10,9 @@ export class Markup {
 }
 
 /** Returns a whole page. `styles` is its only stylesheet; `bodyClass` is the class of its body. */
-export function page({ title, styles, body, bodyClass }: PageContent): string {
+export function page({ title, styles, body, bodyClass, language = 'en' }: PageContent): string {
   return html`<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -33,6 +33,8 @@ interface PageContent {
   styles: string;
   body: Markup;
   bodyClass?: string;
+  /** A language tag (RFC 5646); by default English. */
+  language?: string;
 }
 
 type Value = Markup | string | number | undefined | false | readonly Markup[];

@@ -25,12 +25,12 @@ a:hover { text-decoration-thickness: 2px; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9em; overflow-wrap: anywhere; }
 `;
 
-/** Returns the Content-Security-Policy of a page that has no scripts and only this stylesheet. */
-export function pagePolicy(styles: string): string {
+/** Returns the Content-Security-Policy of a page with this stylesheet, no scripts, and images of these sources. */
+export function pagePolicy(styles: string, images = 'data:'): string {
   return [
     "default-src 'none'",
     `style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'`,
-    'img-src data:',
+    `img-src ${images}`,
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

@@ -8,6 +8,7 @@ import { anonymous, type Guard, type Route, route } from '../../service/http/htt
 import type { Logger } from '../../service/operations/log.ts';
 import type { ClientCatalog } from '../clients/catalog.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
+import { pageLanguage } from '../pages/failure-pages.ts';
 import { clearCsrfCookie } from '../sessions/cookies.ts';
 import type { FoundSession } from '../sessions/session.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -41,6 +42,7 @@ export function logoutRoute(options: LogoutOptions): Route {
     guards: [anonymous, browserSession],
     params: clientParams,
     query: logoutQuery,
+    headers: pageLanguage,
     answers: {
       302: { description: 'To the root of the site, to returnTo, or to the identity provider' },
       400: { description: 'returnTo is not a path on the same origin' },

@@ -9,6 +9,7 @@ import { type ClientCatalog, requireClient } from '../clients/catalog.ts';
 import type { Client } from '../clients/client.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { RegistrationStore } from '../clients/registration-store.ts';
+import { noteSignIn, pageLanguage } from '../pages/failure-pages.ts';
 import { findTenant, type TenantLookup, tenantHeader } from '../sessions/guards.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { AttemptCookies } from './attempt-cookies.ts';
@@ -41,11 +42,13 @@ export interface SignInOptions {
 const answers = {
   302: { description: 'Redirects the browser', headers: { Location: 'Address' } },
   400: { description: 'The request is not valid, or this browser did not start the sign-in' },
+  401: { description: 'The identity provider has ended the sign-in meanwhile' },
   404: { description: 'Unknown tenant or client' },
   409: { description: 'The client is not registered (registration-required)' },
   429: { description: 'Too many requests from this address', headers: { 'Retry-After': 'Seconds' } },
   502: { description: 'The identity provider or the configuration service failed' },
   503: { description: 'The session store or the database cannot be reached' },
+  504: { description: 'The identity provider or the configuration service did not respond in time' },
 };
 
 export function authRoute(options: SignInOptions): Route {
@@ -60,12 +63,15 @@ export function authRoute(options: SignInOptions): Route {
     guards: [anonymous, signInLimit, cookieScheme],
     params: clientParams,
     query: authQuery,
+    headers: pageLanguage,
     answers,
     async handle({ params, query }, request, response) {
       const named = tenantHeader(request, options.tenantHeader) ?? query.tenant;
       if (!named) throw invalidRequest([{ pointer: '/query/tenant', detail: 'is required' }]);
       const tenant = requireTenant(await findTenant(options.tenants, named));
+      noteSignIn(response, { tenant: tenant.name });
       const client = await requireClient(options.catalog, tenant, params.clientId);
+      noteSignIn(response, { client: client.name });
       const { tenant: _, callbackUrl = fallbackOf(client, request), returnTo, ...asked } = query;
       const problem =
         query.callbackUrl === undefined ? addressProblem(callbackUrl) : callbackUrlProblem(callbackUrl, client.id);
@@ -125,6 +131,7 @@ export function callbackRoute(options: SignInOptions): Route {
     guards: [anonymous, signInLimit, browserSession],
     params: clientParams,
     query: callbackQuery,
+    headers: pageLanguage,
     answers,
     async handle({ params, query: { state, error, iss } }, request, response) {
       const landed = await landingAgain(options, request, attemptId(state), params.clientId);
@@ -132,8 +139,11 @@ export function callbackRoute(options: SignInOptions): Route {
       const attempt = options.attemptCookies.find(request, state);
       if (attempt?.signIn.clientId !== params.clientId) throw unknownState();
       await checkDomain(options, request, attempt.signIn);
+      noteSignIn(response, { attempt: attempt.signIn });
       const tenant = requireTenant(await options.tenants.byId(attempt.signIn.tenantId));
+      noteSignIn(response, { tenant: tenant.name });
       const client = await requireClient(options.catalog, tenant, params.clientId);
+      noteSignIn(response, { client: client.name });
       const registration = await requireRegistration(options, tenant, client);
       // Claimed last, so that the callback can be loaded again after a failure of another service.
       const isFirst = attempt.isLate || (await options.attempts.claim(attempt));

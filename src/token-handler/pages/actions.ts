@@ -1,0 +1,51 @@
+// Chooses the link of a page. A link never repeats the request: it is built from the attempt that this browser started,
+// or leads to the page's own address or to the start page of the site.
+import { callbackUrlProblem } from '../sign-in/sign-in.ts';
+import type { Endpoint, PageName, StartedSignIn } from './catalogue.ts';
+
+export interface Action {
+  label: 'signInAgain' | 'tryAgain' | 'startPage';
+  /** A reference relative to the page's own address, without a scheme or host. */
+  href: string;
+}
+
+export interface Failed {
+  endpoint: Endpoint;
+  page: PageName;
+  /** Status of the problem. */
+  status: number;
+  /** The attempt of this browser, if the request is its callback. */
+  attempt?: StartedSignIn | undefined;
+}
+
+const startPage: Action = { label: 'startPage', href: '/' };
+/** An empty reference leads to the page's own address (RFC 3986 section 4.4). */
+const tryAgain: Action = { label: 'tryAgain', href: '' };
+
+/** Pages after which the same request may succeed later. */
+const repeatable = new Set<PageName>([
+  'client-not-registered',
+  'identity-provider-down',
+  'service-unavailable',
+  'rate-limited',
+]);
+
+export function actionFor({ endpoint, page, status, attempt }: Failed): Action {
+  if (page === 'unknown-tenant' || page === 'unknown-client') return startPage;
+  const restart = attempt && restartOf(attempt);
+  if (endpoint === 'callback' && restart !== undefined) return { label: 'signInAgain', href: restart };
+  return status >= 500 || repeatable.has(page) ? tryAgain : startPage;
+}
+
+/**
+ * Returns the address that starts the sign-in again, relative to the callback's. Undefined for a callback of the
+ * deprecated fallback, whose path the frontend's proxy may map in its own way.
+ */
+function restartOf({ tenantId, clientId, callbackUrl, returnTo, asked = {} }: StartedSignIn): string | undefined {
+  if (callbackUrlProblem(callbackUrl, clientId) !== undefined) return undefined;
+  // The person is there and may be asked to sign in. A login_hint may be an email address, which stays out of the page.
+  const { prompt, login_hint: _, ...others } = asked;
+  const parameters = { tenant: tenantId, callbackUrl, returnTo, ...others, ...(prompt !== 'none' && { prompt }) };
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  return `auth?${new URLSearchParams(given)}`;
+}

@@ -1,0 +1,74 @@
+// The catalogue of pages that people see when a sign-in or a logout fails, and the page of each problem type. It has no
+// texts; `texts.ts` has them in both languages.
+import type { ProblemSlug } from '../../service/http/problem-types.ts';
+
+/** The routes that a browser navigates to. */
+export type Endpoint = 'auth' | 'callback' | 'logout';
+
+/** What is known about the sign-in, once it has been checked. It grows while the request is handled. */
+export interface SignInFacts {
+  /** Name of the tenant. */
+  tenant?: string;
+  /** Name of the client; set after `tenant`. */
+  client?: string;
+  /** The sign-in that this browser started, from the stored attempt. */
+  attempt?: StartedSignIn;
+}
+
+/** The part of a stored attempt with which the sign-in can start again. */
+export interface StartedSignIn {
+  /** URN */
+  tenantId: string;
+  clientId: string;
+  callbackUrl: string;
+  returnTo?: string | undefined;
+  /** Parameters that are passed on to the identity provider (OpenID Connect Core 3.1.2.1). */
+  asked?: AskedAgain | undefined;
+}
+
+interface AskedAgain {
+  prompt?: string | undefined;
+  max_age?: string | undefined;
+  acr_values?: string | undefined;
+  ui_locales?: string | undefined;
+  login_hint?: string | undefined;
+}
+
+export const pageNames = [
+  'sign-in-expired',
+  'client-not-registered',
+  'unknown-tenant',
+  'unknown-client',
+  'identity-provider-down',
+  'service-unavailable',
+  'rate-limited',
+  'invalid-link',
+  'sign-out-failed',
+  'general',
+] as const;
+
+export type PageName = (typeof pageNames)[number];
+
+/** The pages of problem types; all other types have the page `general`. */
+const pages: Partial<Record<ProblemSlug, PageName>> = {
+  'invalid-request': 'invalid-link',
+  'method-not-allowed': 'invalid-link',
+  'not-found': 'unknown-client',
+  'registration-required': 'client-not-registered',
+  'too-many-requests': 'rate-limited',
+  'dependency-failed': 'service-unavailable',
+  'dependency-timeout': 'service-unavailable',
+  busy: 'service-unavailable',
+  unavailable: 'service-unavailable',
+};
+
+/** Returns the page for a problem of a route. */
+export function pageFor(endpoint: Endpoint, slug: ProblemSlug, facts: SignInFacts): PageName {
+  // Whatever failed, the person may still be signed in.
+  if (endpoint === 'logout') return 'sign-out-failed';
+  if (endpoint === 'callback' && slug === 'invalid-request') return 'sign-in-expired';
+  if (slug === 'not-found' && facts.tenant === undefined) return 'unknown-tenant';
+  // Once the client is known, the only other service that a sign-in calls is the identity provider.
+  if (slug.startsWith('dependency-') && facts.client !== undefined) return 'identity-provider-down';
+  return pages[slug] ?? 'general';
+}

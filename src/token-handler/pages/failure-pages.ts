@@ -1,0 +1,73 @@
+// Shows a failed sign-in or logout as a page to browsers that ask for HTML. Status and headers stay those of the
+// problem; other clients get problem+json. Nothing from the request reaches a page except its id.
+import type { Request, Response } from 'express';
+import type { Problem } from '../../service/http/problem.ts';
+import type { PresentProblem } from '../../service/http/problem-handler.ts';
+import { queryOf } from '../../service/http/request-context.ts';
+import { actionFor } from './actions.ts';
+import { type Endpoint, pageFor, type SignInFacts, type StartedSignIn } from './catalogue.ts';
+import { renderFailurePage } from './failure-page.ts';
+import type { PageSettings } from './settings.ts';
+import { policyOf, stylesheetOf } from './stylesheet.ts';
+import { type Language, languages } from './texts.ts';
+
+declare global {
+  namespace Express {
+    interface Locals {
+      signInFacts?: SignInFacts;
+    }
+  }
+}
+
+/** Describes the header that chooses the language, for the routes. */
+export const pageLanguage = {
+  'Accept-Language': 'If the request fails and `Accept` prefers `text/html`: the language of the page, en or fr',
+};
+
+/** Adds what has been checked about a sign-in, so that its page can name it and link to a new sign-in. */
+export function noteSignIn({ locals }: Response, facts: SignInFacts): void {
+  locals.signInFacts = { ...locals.signInFacts, ...facts };
+}
+
+// The path as the router matches it. Also matches requests that fail before their route is found.
+const pattern = /^\/token-handler(?:\/v1)?\/clients\/[^/]+\/(auth|callback|logout)\/?$/i;
+
+export function presentFailures(settings: PageSettings): PresentProblem {
+  const styles = stylesheetOf(settings.palettes);
+  const headers = {
+    'Content-Security-Policy': policyOf(styles, settings.logo),
+    // The address of a callback contains a code.
+    'Referrer-Policy': 'no-referrer',
+  };
+  return (problem, request, response) => {
+    const endpoint = pattern.exec(request.path)?.[1]?.toLowerCase() as Endpoint | undefined;
+    if (endpoint === undefined) return undefined;
+    response.vary('Accept, Accept-Language');
+    if (request.accepts(['application/problem+json', 'application/json', 'text/html']) !== 'text/html')
+      return undefined;
+    const { requestId, signInFacts: facts = {} } = response.locals;
+    const { tenant, client, attempt } = facts;
+    const name = pageFor(endpoint, problem.slug, facts);
+    const language = languageOf(request, attempt);
+    const action = actionFor({ endpoint, page: name, status: problem.status, attempt });
+    const wait = name === 'rate-limited' ? secondsOf(problem) : undefined;
+    const shown = { name, language, requestId, action, wait, client, tenant };
+    const body = renderFailurePage(shown, settings, styles);
+    return { contentType: 'text/html; charset=utf-8', body, headers: { ...headers, 'Content-Language': language } };
+  };
+}
+
+/** Returns the value of Retry-After in seconds (RFC 9110 section 10.2.3). */
+function secondsOf({ headers }: Problem): number | undefined {
+  const text = headers['Retry-After'] ?? '';
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+/** The languages that the sign-in asks for (OpenID Connect Core 3.1.2.1), else those of the browser, else English. */
+function languageOf(request: Request, attempt: StartedSignIn | undefined): Language {
+  const asked = attempt?.asked?.ui_locales ?? queryOf(request).ui_locales;
+  const named = (typeof asked === 'string' ? asked.split(' ') : [])
+    .map((tag) => languages.find((language) => language === tag.toLowerCase().split('-', 1)[0]))
+    .find((language) => language !== undefined);
+  return named ?? ((request.acceptsLanguages([...languages]) || 'en') as Language);
+}
