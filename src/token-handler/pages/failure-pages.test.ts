@@ -94,7 +94,7 @@ describe('a failed sign-in or logout', () => {
   it('has no body for HEAD', () =>
     failed.during('unknown-tenant', async (url) => {
       const response = await fetch(url, { method: 'HEAD', headers: { accept: navigation } });
-      expect([response.status, response.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+      expect([response.status, response.headers.get('content-type')]).toEqual([405, 'text/html; charset=utf-8']);
       expect(await response.text()).toBe('');
     }));
 
@@ -111,7 +111,7 @@ describe('a failed sign-in or logout', () => {
       method: 'POST',
       headers: { accept: 'text/html' },
     });
-    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, OPTIONS']);
     expect(await posted.text()).toContain(defaultTexts['invalid-link'].en.title);
   });
 
