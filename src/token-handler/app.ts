@@ -5,6 +5,7 @@ import { platformHealthChecks } from '../platform/health-checks.ts';
 import { bearer, callTenant } from '../service/auth/bearer-guards.ts';
 import { createBearerVerifier } from '../service/auth/identity.ts';
 import { clientsName, clientsNamespace } from '../service/clients/client-rules.ts';
+import { redirectUriRules } from '../service/clients/redirect-uri.ts';
 import { createHttpApp, type Route } from '../service/http/http-app.ts';
 import { createPlainListener } from '../service/http/plain-listener.ts';
 import { addressLimit, type RateLimits } from '../service/limits/rate-limit.ts';
@@ -77,14 +78,13 @@ function routeOptions(tokenHandler: TokenHandler): TokenHandlerRoutesOptions {
   const { config, log, clock, platform, rateLimits, relyingParty, clients, sessions, signIns, targets } = tokenHandler;
   const { tenants } = platform;
   const administrator = administratorGuards(tokenHandler);
-  const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
   const perWindow = { most: config.SIGN_IN_LIMIT, window: config.SIGN_IN_WINDOW };
   const signInLimit = addressLimit(rateLimits.exact({ name: 'sign-in', ...perWindow }));
   const backchannelLimit = addressLimit(rateLimits.exact({ name: 'backchannel-logout', ...perWindow }));
   const browsing = { ...clients, ...signIns, tenants, relyingParty, sessions };
   return {
     about: { checks: healthChecks(tokenHandler), clock },
-    clients: { ...administrator, ...clients, allowInsecureRedirectUris },
+    clients: { ...administrator, ...clients, redirectUriRules: redirectUriRules(config) },
     signIn: { ...browsing, tenantHeader: config.TENANT_HEADER, signInLimit, clock },
     logout: { ...browsing, backchannelLimit, log },
     sessions: { ...administrator, ...targets.guards, sessions },

@@ -192,6 +192,7 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{/* Settings of clients, which must be equal in the token handler and the reconciler: root */}}
 {{- define "formgate.environment.clients" -}}
 ALLOW_INSECURE_REDIRECT_URIS: {{ .Values.tokenHandler.allowInsecureRedirectUris | quote }}
+ALLOW_WILDCARD_REDIRECT_PATHS: {{ .Values.tokenHandler.allowWildcardRedirectPaths | quote }}
 {{- with .Values.tokenHandler.builderAppUrl }}
 BUILDER_APP_URL: {{ . | quote }}
 {{- end }}

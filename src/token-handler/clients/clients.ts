@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import type { Dispatcher } from 'undici';
 import { builderPreviewId } from '../../service/clients/client-rules.ts';
+import { redirectUriRules } from '../../service/clients/redirect-uri.ts';
 import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
 import { writeBuilderPreview } from './builder-preview.ts';
@@ -24,8 +25,7 @@ export type Clients = ReturnType<typeof startClients>;
 export function startClients(options: ClientsOptions) {
   const { config, platform, log, clock } = options;
   const { configuration, events } = platform;
-  const allowInsecureRedirectUris = config.ALLOW_INSECURE_REDIRECT_URIS;
-  const catalog = createClientCatalog({ ...options, configuration, allowInsecureRedirectUris });
+  const catalog = createClientCatalog({ ...options, configuration, redirectUriRules: redirectUriRules(config) });
   const provider = createProviderRegistration({ ...options, timeout: config.PLATFORM_TIMEOUT });
   const store = createRegistrationStore(options);
   const upkeep = startUpkeep({ ...options, provider, events });

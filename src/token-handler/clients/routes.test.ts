@@ -393,6 +393,13 @@ describe('PUT /clients/{clientId}', () => {
     expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([]);
   });
 
+  it('registers and stores redirect URIs normalised, each once', async () => {
+    const redirectUris = [callback.replace('https://permits', 'HTTPS://Permits'), callback];
+    expect((await update('permits-web', { redirectUris })).status).toBe(200);
+    expect((await atProvider('permits-web')).metadata.redirect_uris).toEqual([callback]);
+    expect((await shown('permits-web'))?.registration?.redirectUris).toEqual([callback]);
+  });
+
   it('runs concurrent updates one after another', async () => {
     const uris = Array.from({ length: 6 }, (_, index) => `${callback}-${index}`);
     const answers = await Promise.all(uris.map((uri) => update('permits-web', { redirectUris: [uri] })));
@@ -444,6 +451,9 @@ describe('PUT /clients/{clientId}', () => {
     ['a fragment', { redirectUris: [`${callback}#x`] }, '/redirectUris/0'],
     ['credentials', { redirectUris: ['https://a:b@permits.example.org/cb'] }, '/redirectUris/0'],
     ['a relative URL', { redirectUris: ['/cb'] }, '/redirectUris/0'],
+    ['a wildcard host', { redirectUris: [callback, 'https://*'] }, '/redirectUris/1'],
+    ['a wildcard path', { redirectUris: ['https://permits.example.org/*'] }, '/redirectUris/0'],
+    ['a dot segment', { redirectUris: ['https://a/../b'] }, '/redirectUris/0'],
   ])('responds with 400 and a pointer to %s, and changes nothing', async (_, body, pointer) => {
     const answer = await update('permits-web', body);
     expect(answer.status).toBe(400);

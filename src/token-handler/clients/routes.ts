@@ -1,6 +1,7 @@
 // Routes to list, register and update clients. Responses contain neither secrets nor tokens.
 import { z } from 'zod';
 import { role } from '../../service/auth/bearer-guards.ts';
+import type { RedirectUriRules } from '../../service/clients/redirect-uri.ts';
 import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
@@ -16,7 +17,7 @@ export interface ClientRouteOptions {
   catalog: ClientCatalog;
   registrations: Pick<RegistrationStore, 'summaries'>;
   registrar: Registrar;
-  allowInsecureRedirectUris: boolean;
+  redirectUriRules: RedirectUriRules;
 }
 
 const refusals = {

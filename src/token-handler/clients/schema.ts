@@ -1,6 +1,6 @@
 // Schemas of the requests and responses of the client endpoints. Unknown fields in request bodies are rejected.
 import { z } from 'zod';
-import { redirectUriSchema } from './client.ts';
+import { type RedirectUriRules, redirectUriSchema } from '../../service/clients/redirect-uri.ts';
 
 export const clientParams = z.object({
   clientId: z
@@ -20,8 +20,8 @@ export const listQuery = z.object({
     .meta({ description: 'Core clients only' }),
 });
 
-export function createBodies({ allowInsecureRedirectUris }: { allowInsecureRedirectUris: boolean }) {
-  const redirectUri = redirectUriSchema(allowInsecureRedirectUris).meta({
+export function createBodies({ redirectUriRules }: { redirectUriRules: RedirectUriRules }) {
+  const redirectUri = redirectUriSchema(redirectUriRules).meta({
     examples: ['https://permits.example.org/token-handler/clients/permits-web/callback'],
   });
   return {
