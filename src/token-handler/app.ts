@@ -13,7 +13,13 @@ import { type AboutOptions, aboutRoutes } from '../service/openapi/about-routes.
 import { documentRoutes } from '../service/openapi/openapi.ts';
 import { canConnect } from '../service/postgres/fresh-connection.ts';
 import type { Clients } from './clients/clients.ts';
-import { type ClientRouteOptions, listClientsRoute, registerClientRoute, updateClientRoute } from './clients/routes.ts';
+import {
+  type ClientRouteOptions,
+  listClientsRoute,
+  listLeftoversRoute,
+  registerClientRoute,
+  updateClientRoute,
+} from './clients/routes.ts';
 import type { Foundation } from './foundation.ts';
 import { backchannelRoute, type LogoutOptions, logoutRoute } from './logout/routes.ts';
 import { deleteSessionRoute, listSessionsRoute, type SessionRouteOptions } from './sessions/routes.ts';
@@ -58,6 +64,7 @@ export function tokenHandlerRoutes(options: TokenHandlerRoutesOptions): Route[] 
     listClientsRoute(clients),
     registerClientRoute(clients),
     updateClientRoute(clients),
+    listLeftoversRoute(clients),
     authRoute(signIn),
     callbackRoute(signIn),
     logoutRoute(logout),

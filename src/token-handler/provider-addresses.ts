@@ -12,6 +12,8 @@ export interface ProviderAddresses {
   rebase(url: string): URL;
   /** `fetch` for OpenID libraries: rebases the URL, which comes from discovery, and does not follow redirects. */
   fetch(url: string, options: RequestInit): Promise<Response>;
+  /** Returns the issuer that the operator has mapped to the tenant of this realm. */
+  mappedIssuer(realm: string): string | undefined;
   /** True if one of the addresses is http, as on one machine or inside a cluster. */
   readonly insecure: boolean;
 }
@@ -35,6 +37,7 @@ export function createProviderAddresses(options: {
     issuer: (realm) => new URL(`${rootOf(outer)}/realms/${encodeURIComponent(realm)}`, outer),
     rebase,
     fetch: (url, init) => fetch(rebase(url), { ...init, redirect: 'manual' }),
+    mappedIssuer: () => undefined,
     insecure: [inner, outer].some(({ protocol }) => protocol === 'http:'),
   };
 }

@@ -7,6 +7,7 @@ import type { Foundation } from '../foundation.ts';
 import { createBackgroundTasks } from './background-tasks.ts';
 import { writeBuilderPreview } from './builder-preview.ts';
 import { createClientCatalog } from './catalog.ts';
+import { createLeftoverClients } from './leftover-clients.ts';
 import { createProviderRegistration } from './provider-registration.ts';
 import { createRegistrar } from './registrar.ts';
 import { createRegistrationStore } from './registration-store.ts';
@@ -23,15 +24,20 @@ export interface ClientsOptions extends Foundation {
 export type Clients = ReturnType<typeof startClients>;
 
 export function startClients(options: ClientsOptions) {
-  const { config, platform, log, clock } = options;
+  const { config, platform, log, clock, addresses, pool } = options;
   const { configuration, events } = platform;
   const catalog = createClientCatalog({ ...options, configuration, redirectUriRules: redirectUriRules(config) });
   const provider = createProviderRegistration({ ...options, timeout: config.PLATFORM_TIMEOUT });
-  const store = createRegistrationStore(options);
-  const upkeep = startUpkeep({ ...options, provider, events });
+  const { mappedIssuer } = addresses;
+  const store = createRegistrationStore({ ...options, mappedIssuer });
+  const leftovers = createLeftoverClients(pool);
+  const upkeep = startUpkeep({ ...options, provider, events, leftovers });
   const background = createBackgroundTasks(log);
   const publicUrl = config.PUBLIC_URL;
-  const registrar = createRegistrar({ store, provider, background, publicUrl, clock, changed: upkeep.nudge });
+  const registrar = createRegistrar({
+    ...{ store, leftovers, provider, background, mappedIssuer, publicUrl, clock, log },
+    changed: upkeep.nudge,
+  });
   const builderUrl = config.BUILDER_APP_URL;
   if (builderUrl !== undefined) {
     const write = () => writeBuilderPreview(builderUrl, { ...options, configuration });
@@ -40,6 +46,7 @@ export function startClients(options: ClientsOptions) {
   return {
     catalog,
     registrations: store,
+    leftovers,
     registrar,
     /** Ends the background work. */
     async close(): Promise<void> {

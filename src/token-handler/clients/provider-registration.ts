@@ -13,7 +13,7 @@ import type { Registration, StoredRegistration } from './registration.ts';
 /** The credentials that the identity provider issues for a client. */
 export type IssuedClient = Pick<
   Registration,
-  'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri'
+  'oidcClientId' | 'clientSecret' | 'registrationAccessToken' | 'registrationClientUri' | 'management'
 >;
 
 /** `code` is the identity provider's error code, such as `invalid_redirect_uri`. */
@@ -28,15 +28,20 @@ export type ChangeOutcome =
   /** `client` has the latest credentials that the identity provider issued, if they are known. */
   | { kind: 'changed' | 'failed'; client?: StoredRegistration }
   | { kind: 'refused'; code: string | undefined }
-  /** The registration access token no longer manages this client. */
-  | { kind: 'lost' };
+  /** The identity provider does not accept the registration access token any more. */
+  | { kind: 'lost' }
+  /** The identity provider has no such client. */
+  | { kind: 'gone' };
 
 export type ManagedClient = Pick<Registration, 'registrationAccessToken' | 'registrationClientUri'>;
 
 export interface ProviderRegistration {
   register(realm: string, metadata: ClientMetadata, initialAccessToken: string): Promise<RegisterOutcome>;
   change(client: StoredRegistration, metadata: ClientMetadata): Promise<ChangeOutcome>;
-  /** Returns `refused` if the token was rejected, so that the client may still exist. Throws PlatformError. */
+  /**
+   * Returns `refused` if the token was rejected, or if the client is at an identity provider that is not configured any
+   * more, so that the client may still exist. Throws PlatformError.
+   */
   remove(client: ManagedClient): Promise<'removed' | 'refused'>;
 }
 
@@ -60,6 +65,7 @@ export function createProviderRegistration(options: ProviderRegistrationOptions)
     register: (...asked) => counted(register(options, ...asked)),
     change: (...asked) => counted(change(manage, ...asked)),
     async remove(client) {
+      if (!isReachable(options.addresses, client.registrationClientUri)) return 'refused';
       const { status } = await manage('DELETE', client);
       // For a client that does not exist, RFC 7592 section 2.3 specifies 401; some identity providers send 404.
       if (status === 401) return 'refused';
@@ -77,8 +83,9 @@ const text = z.string().min(1);
 const issuedSchema = z.object({
   client_id: text,
   client_secret: text,
-  registration_access_token: text,
-  registration_client_uri: text,
+  // RFC 7592 is optional. Without both of them, the client cannot be changed.
+  registration_access_token: text.optional(),
+  registration_client_uri: text.optional(),
 });
 
 async function register(
@@ -103,16 +110,31 @@ async function register(
       ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
     });
     const issued = issuedSchema.parse(registered.clientMetadata());
-    addresses.rebase(issued.registration_client_uri);
+    const { registration_access_token: token, registration_client_uri: uri } = issued;
+    if (uri !== undefined) addresses.rebase(uri);
+    const isManaged = token !== undefined && uri !== undefined;
+    const management = isManaged
+      ? { token, uri, kind: 'kept' as const }
+      : { token: '', uri: '', kind: 'unsupported' as const };
     const client = {
       oidcClientId: issued.client_id,
       clientSecret: issued.client_secret,
-      registrationAccessToken: issued.registration_access_token,
-      registrationClientUri: issued.registration_client_uri,
+      registrationAccessToken: management.token,
+      registrationClientUri: management.uri,
+      management: management.kind,
     };
     return { kind: 'registered', client };
   } catch (cause) {
     return registrationFailure(cause, post);
+  }
+}
+
+function isReachable(addresses: ProviderAddresses, uri: string): boolean {
+  try {
+    addresses.rebase(uri);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -157,10 +179,10 @@ async function change(manage: Manage, client: StoredRegistration, metadata: Clie
   const changed = readClient(client, status, body);
   if (changed) return { kind: 'changed', client: { ...changed.client, redirectUris } };
   if (status === 400 || status === 403 || status === 422) return { kind: 'refused', code: errorCode(body) };
-  if (isGone(status)) return { kind: 'lost' };
+  if (isGone(status)) return { kind: status === 401 ? 'lost' : 'gone' };
   // The change may have happened, and may have replaced the token. Reads the client to find out.
   const read = await attempt(manage, 'GET', client);
-  if (isGone(read.status)) return { kind: 'lost' };
+  if (isGone(read.status)) return { kind: read.status === 401 ? 'lost' : 'gone' };
   const present = readClient(client, read.status, read.body);
   if (!present) return { kind: 'failed' };
   const isChanged = new Set(present.redirectUris).symmetricDifference(new Set(redirectUris)).size === 0;

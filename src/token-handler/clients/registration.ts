@@ -2,6 +2,17 @@
 // Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to another row.
 import type { KeyRing } from '../keys/key-ring.ts';
 
+/**
+ * How the client can be changed and deleted at the identity provider. `kept`: with the registration access token.
+ * `lost`: no longer, because the identity provider has replaced the token. `unsupported`: not at all, because it issued no
+ * token (RFC 7592 is optional). `provided`: never, because an administrator created the client.
+ */
+export const managements = ['kept', 'lost', 'unsupported', 'provided'] as const;
+export type Management = (typeof managements)[number];
+
+/** How the client authenticates at the token endpoint (RFC 6749 section 2.3.1). */
+export type ClientAuthentication = 'client_secret_basic' | 'client_secret_post';
+
 export interface Registration {
   /** URN */
   tenantId: string;
@@ -10,9 +21,16 @@ export interface Registration {
   realm: string;
   /** Id of the client at the identity provider. */
   oidcClientId: string;
+  /** Name of the client at the identity provider. Null for clients of older versions and for provided ones. */
+  clientName: string | null;
+  /** The issuer that the operator has mapped to the tenant. Null for the realm of the access service. */
+  issuer: string | null;
+  authentication: ClientAuthentication;
+  management: Management;
   clientSecret: string;
+  /** Empty unless `management` is `kept` or `lost`. */
   registrationAccessToken: string;
-  /** The URI as returned by the identity provider, not rebased. */
+  /** The URI as returned by the identity provider, not rebased. Empty if it returned none. */
   registrationClientUri: string;
   redirectUris: string[];
   registeredAt: Date;
@@ -27,7 +45,7 @@ export interface StoredRegistration extends Registration {
 export const registrationColumns = `tenant_id AS "tenantId", client_id AS "clientId", realm,
   oidc_client_id AS "oidcClientId", client_secret AS "clientSecret",
   registration_access_token AS "registrationAccessToken", registration_client_uri AS "registrationClientUri",
-  redirect_uris AS "redirectUris", registered_at AS "registeredAt", revision`;
+  client_name AS "clientName", issuer, authentication, management, redirect_uris AS "redirectUris", registered_at AS "registeredAt", revision`;
 
 type Owner = Pick<Registration, 'tenantId' | 'oidcClientId'>;
 

@@ -6,9 +6,10 @@ import { type Guard, type Route, route } from '../../service/http/http-app.ts';
 import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
+import type { LeftoverClients } from './leftover-clients.ts';
 import type { Registrar } from './registrar.ts';
 import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
-import { clientParams, createBodies, listQuery, listResponse, tenantQuery } from './schema.ts';
+import { clientParams, createBodies, leftoversResponse, listQuery, listResponse, tenantQuery } from './schema.ts';
 
 export interface ClientRouteOptions {
   /** Requires a bearer token that was issued to this service. */
@@ -16,6 +17,7 @@ export interface ClientRouteOptions {
   tenant: Guard;
   catalog: ClientCatalog;
   registrations: Pick<RegistrationStore, 'summaries'>;
+  leftovers: Pick<LeftoverClients, 'list'>;
   registrar: Registrar;
   redirectUriRules: RedirectUriRules;
 }
@@ -95,6 +97,21 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
       const client = await requireClient(options.catalog, tenant, params.clientId);
       await options.registrar.update({ tenant, client, redirectUris: [...new Set(body.redirectUris)] });
       response.json({ updated: true });
+    },
+  });
+}
+
+export function listLeftoversRoute({ bearer, tenant, leftovers }: ClientRouteOptions): Route {
+  return route({
+    method: 'get',
+    path: '/token-handler/v1/clients/:clientId/leftovers',
+    summary: 'Lists clients of earlier registrations that may be left at the identity provider, newest first',
+    guards: [bearer, role('token-handler-admin'), tenant],
+    params: clientParams,
+    query: tenantQuery,
+    answers: { 200: { description: 'At most 100 leftovers', schema: leftoversResponse }, ...refusals, ...outages },
+    async handle({ params }, _request, response) {
+      response.json(await leftovers.list(tenantOf(response).id, params.clientId));
     },
   });
 }

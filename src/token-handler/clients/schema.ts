@@ -1,6 +1,8 @@
 // Schemas of the requests and responses of the client endpoints. Unknown fields in request bodies are rejected.
 import { z } from 'zod';
 import { type RedirectUriRules, redirectUriSchema } from '../../service/clients/redirect-uri.ts';
+import { leftoverReasons } from './leftover-clients.ts';
+import { managements } from './registration.ts';
 
 export const clientParams = z.object({
   clientId: z
@@ -43,6 +45,24 @@ export function createBodies({ redirectUriRules }: { redirectUriRules: RedirectU
   };
 }
 
+export const leftoversResponse = z.array(
+  z
+    .object({
+      clientName: z.string().meta({ description: 'Name of the client at the identity provider, to search for' }),
+      clientId: z
+        .string()
+        .nullable()
+        .meta({ description: 'Id of the client at the identity provider; null if the response with it was lost' }),
+      realm: z.string(),
+      reason: z.enum(leftoverReasons).meta({
+        description:
+          'response-lost: the registration got no response, so the client may not exist; token-lost, token-refused, no-token: a replaced client that the token handler could not delete; deletion-pending: a replaced client that it will delete',
+      }),
+      created: z.iso.datetime().meta({ description: 'When the registration began or was replaced' }),
+    })
+    .meta({ id: 'Leftover' }),
+);
+
 export const listResponse = z.array(
   z
     .object({
@@ -59,6 +79,10 @@ export const listResponse = z.array(
           clientId: z.string().meta({ description: 'Id of the client at the identity provider' }),
           registeredAt: z.iso.datetime(),
           redirectUris: z.array(z.string()).meta({ description: 'As registered' }),
+          management: z.enum(managements).meta({
+            description:
+              'kept: can be updated; lost: must be registered again before an update; unsupported: the identity provider gave no means to change it; provided: an administrator created the client, and it is never changed or deleted',
+          }),
         })
         .nullable(),
     })
