@@ -158,7 +158,9 @@ function createRouteOptions(base: Base, changed: () => void): FormsRoutesOptions
   const accessUrl = config.ACCESS_SERVICE_URL;
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('form-service');
-  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
+  const verifier = createBearerVerifier({
+    ...{ accessUrl, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, log, metrics, clock },
+  });
   const ownBearer = bearer(verifier, [clientId]);
   const pool = shareRequestPool(base);
   const store = createRegisterStore(platform.configuration);

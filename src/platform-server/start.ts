@@ -168,7 +168,10 @@ function createRouteOptions(base: Base): PlatformRoutesOptions {
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   // Each service is an audience. Its own roles are unqualified only in the verifier for this service.
   const verifierOf = (service: string) =>
-    createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId: urns.service(service), log, metrics, clock });
+    createBearerVerifier({
+      ...{ accessUrl, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, log, metrics, clock },
+      clientId: urns.service(service),
+    });
   const bearerOf = (service: string) => bearer(verifierOf(service), [urns.service(service)]);
   const verifier = verifierOf('configuration-service');
   return {

@@ -113,7 +113,9 @@ function administratorGuards({ config, platform, urns, log, metrics, clock }: To
   const accessPublicUrl = config.ACCESS_SERVICE_PUBLIC_URL ?? accessUrl;
   const clientId = urns.service('token-handler');
   const { tenants } = platform;
-  const verifier = createBearerVerifier({ accessUrl, accessPublicUrl, tenants, clientId, log, metrics, clock });
+  const verifier = createBearerVerifier({
+    ...{ accessUrl, accessPublicUrl, tenantIssuers: config.TENANT_ISSUERS, tenants, clientId, log, metrics, clock },
+  });
   return { bearer: bearer(verifier, [clientId]), tenant: callTenant(tenants) };
 }
 

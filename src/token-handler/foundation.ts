@@ -9,6 +9,7 @@ import type { Urns } from '../service/urn.ts';
 import type { TokenHandlerConfig } from './config.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import type { ProviderAddresses } from './provider-addresses.ts';
+import type { DiscoverProvider } from './provider-discovery.ts';
 
 export interface Foundation {
   config: TokenHandlerConfig;
@@ -18,6 +19,7 @@ export interface Foundation {
   urns: Urns;
   platform: Platform;
   addresses: ProviderAddresses;
+  discover: DiscoverProvider;
   keys: KeyRing;
   pool: pg.Pool;
   /** Undefined if sessions are kept in memory. */

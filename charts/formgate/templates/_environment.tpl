@@ -21,6 +21,13 @@ ACCESS_SERVICE_URL: {{ .Values.access.url | quote }}
 {{- with .Values.access.publicUrl }}
 ACCESS_SERVICE_PUBLIC_URL: {{ . | quote }}
 {{- end }}
+{{- with .Values.access.tenantIssuers }}
+{{- $pairs := list }}
+{{- range $realm, $issuer := . }}
+{{- $pairs = append $pairs (printf "%s=%s" $realm $issuer) }}
+{{- end }}
+TENANT_ISSUERS: {{ join "," $pairs | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* Variables of every process that calls the platform: dict root, account */}}

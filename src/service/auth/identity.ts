@@ -9,6 +9,7 @@ import { Problem } from '../http/problem.ts';
 import type { Logger } from '../operations/log.ts';
 import type { Metrics } from '../operations/metrics.ts';
 import { createSigningKeys, isTokenFault } from './signing-keys.ts';
+import { noTenantIssuers, realmOfIssuer, type TenantIssuers } from './tenant-issuers.ts';
 
 export interface Tenant {
   /** The tenant's URN. */
@@ -59,6 +60,8 @@ export interface BearerVerifierOptions {
   accessUrl: string;
   /** Base URL of issuers, such as `https://access.example.org/auth`. */
   accessPublicUrl: string;
+  /** Issuers that the operator has mapped to tenants. */
+  tenantIssuers?: TenantIssuers;
   tenants: Pick<Tenants, 'byRealm'>;
   /** The verifying service's client id (its URN). */
   clientId: string;
@@ -98,8 +101,8 @@ const claimsSchema = z.object({
 /** Caches up to 10,000 verified tokens, by SHA-256 digest and until they expire. */
 export function createBearerVerifier(options: BearerVerifierOptions): BearerVerifier {
   const clock = options.clock ?? systemClock;
-  const issuerBase = `${options.accessPublicUrl}/realms/`;
-  const keys = createSigningKeys(options.accessUrl);
+  const mapped = options.tenantIssuers ?? noTenantIssuers;
+  const keys = createSigningKeys(options.accessUrl, mapped);
   const verified = new LRUCache<string, VerifiedToken>({ max: 10_000 });
 
   return {
@@ -127,7 +130,7 @@ export function createBearerVerifier(options: BearerVerifierOptions): BearerVeri
 
   async function verifyToken(token: string): Promise<VerifiedToken> {
     const issuer = unverifiedIssuer(token);
-    const realm = issuer.startsWith(issuerBase) ? issuer.slice(issuerBase.length) : '';
+    const realm = realmOfIssuer(issuer, options.accessPublicUrl, mapped) ?? '';
     if (!realmPattern.test(realm)) throw unauthenticated('The token is from another issuer.');
     const tenant = realm === coreRealm ? undefined : await options.tenants.byRealm(realm);
     if (realm !== coreRealm && !tenant) throw unauthenticated('The realm of the token belongs to no tenant.');

@@ -2,6 +2,7 @@
 // provider.
 import * as jose from 'jose';
 import { LRUCache } from 'lru-cache';
+import { createKeysUrl, type TenantIssuers } from './tenant-issuers.ts';
 
 export interface SigningKeys {
   /**
@@ -12,13 +13,21 @@ export interface SigningKeys {
 }
 
 /** `accessUrl` is the URL from which keys are fetched, such as `http://keycloak:8080/auth`. */
-export function createSigningKeys(accessUrl: string): SigningKeys {
-  const fetchKeys = (realm: string) =>
-    jose.createRemoteJWKSet(new URL(`${accessUrl}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/certs`), {
-      cooldownDuration: 30_000,
-      cacheMaxAge: 36_000_000,
-      timeoutDuration: 10_000,
-    });
+export function createSigningKeys(accessUrl: string, mapped?: TenantIssuers): SigningKeys {
+  const urlOf = createKeysUrl(accessUrl, mapped);
+  const times = { cooldownDuration: 30_000, cacheMaxAge: 36_000_000, timeoutDuration: 10_000 };
+  const fetchKeys = (realm: string): jose.JWTVerifyGetKey => {
+    let opening: Promise<jose.JWTVerifyGetKey> | undefined;
+    const open = () => urlOf(realm).then((url) => jose.createRemoteJWKSet(new URL(url), times));
+    return async (...token) => {
+      opening ??= open();
+      const keys = await opening.catch((error: unknown) => {
+        opening = undefined;
+        throw error;
+      });
+      return keys(...token);
+    };
+  };
   const keySets = new LRUCache<string, jose.JWTVerifyGetKey>({ max: 5_000, memoMethod: fetchKeys });
   return { ofRealm: (realm) => keySets.memo(realm) };
 }

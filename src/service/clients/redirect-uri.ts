@@ -26,7 +26,7 @@ export function redirectUriRules(config: RedirectUriSettings): RedirectUriRules 
 
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 // Stricter than URL parsers, which drop white space and accept backslashes and missing slashes.
-const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)[^\\\s\p{Cc}]*$/iu;
+const absolutePattern = /^https?:\/\/([^/?#\\\s\p{Cc}]+)([^\\\s\p{Cc}]*)$/iu;
 /** A host after parsing: names in lower case and Punycode, or an address. */
 const hostPattern = /^(?:[\w-]+(?:\.[\w-]+)*\.?|\[[\da-f:.]+\])$/;
 /** A segment that some readers take for a dot segment; parameters after `;` are ignored by several servers. */
@@ -38,13 +38,13 @@ const dotSegment = /^\.{1,2}(?:;.*)?$/;
  * Unless `allowInsecure` is set, http is allowed only for localhost, 127.0.0.1 and [::1] (RFC 8252 section 7.3).
  */
 export function parseRedirectUri(text: string, rules: RedirectUriRules): ParsedRedirectUri {
-  const [, authority] = absolutePattern.exec(text) ?? [];
+  const [, authority, rest = ''] = absolutePattern.exec(text) ?? [];
   // `*` in the host is parsed, so that it gets a problem of its own; in the port it is not.
   if (authority === undefined || !URL.canParse(text)) return { problem: 'must be an absolute http or https URL' };
   if (text.includes('#')) return { problem: 'must not have a fragment' };
   if (authority.includes('@')) return { problem: 'must not contain credentials' };
   const url = new URL(text);
-  const problem = hostProblem(url, rules) ?? pathProblem(text.slice(text.indexOf(authority) + authority.length), rules);
+  const problem = hostProblem(url, rules) ?? pathProblem(rest, rules);
   return problem === undefined ? { uri: url.href } : { problem };
 }
 

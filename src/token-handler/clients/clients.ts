@@ -8,6 +8,7 @@ import { createBackgroundTasks } from './background-tasks.ts';
 import { writeBuilderPreview } from './builder-preview.ts';
 import { createClientCatalog } from './catalog.ts';
 import { createLeftoverClients } from './leftover-clients.ts';
+import { createProvidedClients } from './provided-clients.ts';
 import { createProviderRegistration } from './provider-registration.ts';
 import { createRegistrar } from './registrar.ts';
 import { createRegistrationStore } from './registration-store.ts';
@@ -27,7 +28,8 @@ export function startClients(options: ClientsOptions) {
   const { config, platform, log, clock, addresses, pool } = options;
   const { configuration, events } = platform;
   const catalog = createClientCatalog({ ...options, configuration, redirectUriRules: redirectUriRules(config) });
-  const provider = createProviderRegistration({ ...options, timeout: config.PLATFORM_TIMEOUT });
+  const timeout = config.PLATFORM_TIMEOUT;
+  const provider = createProviderRegistration({ ...options, timeout });
   const { mappedIssuer } = addresses;
   const store = createRegistrationStore({ ...options, mappedIssuer });
   const leftovers = createLeftoverClients(pool);
@@ -38,6 +40,7 @@ export function startClients(options: ClientsOptions) {
     ...{ store, leftovers, provider, background, mappedIssuer, publicUrl, clock, log },
     changed: upkeep.nudge,
   });
+  const provided = createProvidedClients({ ...options, store, timeout, changed: upkeep.nudge });
   const builderUrl = config.BUILDER_APP_URL;
   if (builderUrl !== undefined) {
     const write = () => writeBuilderPreview(builderUrl, { ...options, configuration });
@@ -48,6 +51,7 @@ export function startClients(options: ClientsOptions) {
     registrations: store,
     leftovers,
     registrar,
+    provided,
     /** Ends the background work. */
     async close(): Promise<void> {
       await Promise.all([upkeep.stop(), background.close()]);

@@ -5,8 +5,10 @@ import type { Dispatcher } from 'undici';
 import { z } from 'zod';
 import { exchange, type RawResponse } from '../../platform/http-exchange.ts';
 import { PlatformError } from '../../platform/platform-error.ts';
+import type { Logger } from '../../service/operations/log.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { DiscoverProvider } from '../provider-discovery.ts';
 import type { ClientMetadata } from './client-metadata.ts';
 import type { Registration, StoredRegistration } from './registration.ts';
 
@@ -21,6 +23,8 @@ export type RegisterOutcome =
   | { kind: 'registered'; client: IssuedClient }
   /** The identity provider rejected the initial access token (`token-refused`) or the request (`refused`). */
   | { kind: 'token-refused' | 'refused'; code: string | undefined }
+  /** The identity provider has no dynamic registration. */
+  | { kind: 'unsupported' }
   /** No response, an error, or an invalid response. `mayExist` is true if a client may have been created. */
   | { kind: 'failed'; mayExist: boolean; cause: unknown };
 
@@ -47,6 +51,8 @@ export interface ProviderRegistration {
 
 export interface ProviderRegistrationOptions {
   addresses: ProviderAddresses;
+  discover: DiscoverProvider;
+  log: Logger;
   agent: Dispatcher;
   metrics: Metrics;
   /** Timeout of one call, in milliseconds. */
@@ -89,7 +95,7 @@ const issuedSchema = z.object({
 });
 
 async function register(
-  { addresses, timeout }: ProviderRegistrationOptions,
+  { addresses, discover, log, timeout }: ProviderRegistrationOptions,
   ...[realm, metadata, initialAccessToken]: Parameters<ProviderRegistration['register']>
 ): Promise<RegisterOutcome> {
   const post: { sent: boolean; status?: number } = { sent: false };
@@ -103,6 +109,8 @@ async function register(
     return response;
   };
   try {
+    // Compares a mapped issuer exactly, which openid-client does not.
+    if (addresses.mappedIssuer(realm) !== undefined) await discover(realm);
     const registered = await oidc.dynamicClientRegistration(addresses.issuer(realm), { ...metadata }, undefined, {
       initialAccessToken,
       timeout: timeout / 1_000,
@@ -123,6 +131,11 @@ async function register(
       registrationClientUri: management.uri,
       management: management.kind,
     };
+    if (!isManaged)
+      log.warn(
+        { realm },
+        'identity provider issued no registration access token (RFC 7592): the client cannot be updated or deleted here',
+      );
     return { kind: 'registered', client };
   } catch (cause) {
     return registrationFailure(cause, post);
@@ -139,6 +152,8 @@ function isReachable(addresses: ProviderAddresses, uri: string): boolean {
 }
 
 function registrationFailure(cause: unknown, { sent, status }: { sent: boolean; status?: number }): RegisterOutcome {
+  if (cause instanceof oidc.ClientError && cause.code === 'OAUTH_MISSING_SERVER_METADATA')
+    return { kind: 'unsupported' };
   if (status === 401 || status === 403) return { kind: 'token-refused', code: errorCode(cause) };
   const isClientError = status !== undefined && status >= 400 && status < 500;
   if (isClientError && ![404, 408, 429].includes(status)) return { kind: 'refused', code: errorCode(cause) };

@@ -9,7 +9,7 @@ import type { Client } from './client.ts';
 import { clientMetadata } from './client-metadata.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
 import type { ChangeOutcome, ProviderRegistration, RegisterOutcome } from './provider-registration.ts';
-import type { Management, Registration, StoredRegistration } from './registration.ts';
+import { type Management, type Registration, registeredEvent, type StoredRegistration } from './registration.ts';
 import type { Owner, RegistrationStore } from './registration-store.ts';
 
 export interface Registrar {
@@ -42,8 +42,6 @@ export interface RegistrarOptions {
   /** Called after a commit that left a deletion or an event to be processed. */
   changed(): void;
 }
-
-export const clientRegistered = 'client-registered';
 
 export function createRegistrar(options: RegistrarOptions): Registrar {
   const { store, provider, background, publicUrl, clock } = options;
@@ -141,13 +139,9 @@ async function keep(
   { client, authCallbackUrl, by }: RegisterRequest,
 ): Promise<void> {
   const { clientId, tenantId, oidcClientId } = registration;
-  const { id, name } = client;
-  const payload = {
-    client: { id, name, clientId: oidcClientId, ...(authCallbackUrl !== undefined && { authCallbackUrl }) },
-    registeredBy: { id: by.subject, name: by.name },
-  };
+  const event = registeredEvent(client, { clientId: oidcClientId, authCallbackUrl }, by);
   try {
-    await store.replace(registration, attemptId, { name: clientRegistered, payload });
+    await store.replace(registration, attemptId, event);
   } catch (error) {
     // The earlier registration remains in use, unless the commit succeeded and only its result was lost.
     background.untilDone(
@@ -175,6 +169,13 @@ function registrationProblem(outcome: Exclude<RegisterOutcome, { kind: 'register
     const { cause } = outcome;
     return new Problem('dependency-failed', 'The identity provider failed to register the client.', { cause });
   }
+  if (outcome.kind === 'unsupported')
+    return invalidRequest([
+      {
+        pointer: '/registrationToken',
+        detail: 'cannot be used: the identity provider has no dynamic registration; send clientId and clientSecret',
+      },
+    ]);
   if (outcome.kind === 'token-refused') return refusedField('/registrationToken', 'is not accepted', outcome.code);
   return refusedField('', 'the registration is refused', outcome.code);
 }

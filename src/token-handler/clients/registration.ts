@@ -1,6 +1,8 @@
-// Defines registrations. A registration is the OAuth client that represents a configured client in a tenant's realm.
+// Defines registrations and their event. A registration is the OAuth client that represents a configured client in a tenant's realm.
 // Its secret and token are sealed for that OAuth client, so they cannot be opened if they are copied to another row.
+import type { Caller } from '../../service/auth/identity.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
+import type { Client } from './client.ts';
 
 /**
  * How the client can be changed and deleted at the identity provider. `kept`: with the registration access token.
@@ -11,7 +13,8 @@ export const managements = ['kept', 'lost', 'unsupported', 'provided'] as const;
 export type Management = (typeof managements)[number];
 
 /** How the client authenticates at the token endpoint (RFC 6749 section 2.3.1). */
-export type ClientAuthentication = 'client_secret_basic' | 'client_secret_post';
+export const clientAuthentications = ['client_secret_basic', 'client_secret_post'] as const;
+export type ClientAuthentication = (typeof clientAuthentications)[number];
 
 export interface Registration {
   /** URN */
@@ -39,6 +42,19 @@ export interface Registration {
 export interface StoredRegistration extends Registration {
   /** Counts changes of the row. */
   revision: number;
+}
+
+export const clientRegistered = 'client-registered';
+
+/** Returns the event of a registration. */
+export function registeredEvent(
+  { id, name }: Pick<Client, 'id' | 'name'>,
+  registered: { clientId: string; authCallbackUrl?: string | undefined },
+  by: Pick<Caller, 'subject' | 'name'>,
+) {
+  const { clientId, authCallbackUrl } = registered;
+  const client = { id, name, clientId, ...(authCallbackUrl !== undefined && { authCallbackUrl }) };
+  return { name: clientRegistered, payload: { client, registeredBy: { id: by.subject, name: by.name } } };
 }
 
 /** Columns for SELECT from `client_registrations`. The rows contain sealed secrets and tokens. */

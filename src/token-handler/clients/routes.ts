@@ -7,6 +7,7 @@ import { callerOf, tenantOf } from '../../service/http/request-context.ts';
 import { type ClientCatalog, requireClient } from './catalog.ts';
 import type { Client } from './client.ts';
 import type { LeftoverClients } from './leftover-clients.ts';
+import type { ProvidedClients } from './provided-clients.ts';
 import type { Registrar } from './registrar.ts';
 import type { RegistrationStore, RegistrationSummary } from './registration-store.ts';
 import { clientParams, createBodies, leftoversResponse, listQuery, listResponse, tenantQuery } from './schema.ts';
@@ -19,6 +20,7 @@ export interface ClientRouteOptions {
   registrations: Pick<RegistrationStore, 'summaries'>;
   leftovers: Pick<LeftoverClients, 'list'>;
   registrar: Registrar;
+  provided: ProvidedClients;
   redirectUriRules: RedirectUriRules;
 }
 
@@ -55,7 +57,8 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
   return route({
     method: 'post',
     path: '/token-handler/v1/clients/:clientId',
-    summary: 'Registers a client at the identity provider, replacing an earlier registration',
+    summary:
+      'Registers a client at the identity provider, or takes over one that exists there, replacing an earlier registration',
     guards: [bearer, role('token-handler-admin'), tenant],
     params: clientParams,
     query: tenantQuery,
@@ -69,7 +72,9 @@ export function registerClientRoute(options: ClientRouteOptions): Route {
     async handle({ params, body }, _request, response) {
       const tenant = tenantOf(response);
       const client = await requireClient(options.catalog, tenant, params.clientId);
-      await options.registrar.register({ ...body, tenant, client, by: callerOf(response) });
+      const registration = { tenant, client, by: callerOf(response) };
+      if (body.clientSecret !== undefined) await options.provided.register({ ...body, ...registration });
+      else await options.registrar.register({ ...body, ...registration });
       response.json({ registered: true });
     },
   });
@@ -89,7 +94,10 @@ export function updateClientRoute(options: ClientRouteOptions): Route {
       200: { description: 'Updated', schema: z.object({ updated: z.literal(true) }) },
       ...refusals,
       404: unknownClient,
-      409: { description: 'The client is not registered, or must be registered again (registration-required)' },
+      409: {
+        description:
+          'The client is not registered or must be registered again (registration-required), or an administrator provided it (conflict)',
+      },
       ...outages,
     },
     async handle({ params, body }, _request, response) {

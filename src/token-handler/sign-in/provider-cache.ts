@@ -2,7 +2,9 @@
 // while the identity provider cannot be reached.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
+import type { ClientAuthentication } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
+import type { DiscoverProvider } from '../provider-discovery.ts';
 
 interface Provider {
   metadata: oidc.ServerMetadata;
@@ -12,8 +14,20 @@ interface Provider {
 const lifetime = 3_600_000;
 const mostRealms = 5_000;
 
-/** `timeout` is in milliseconds. */
-export function createProviderCache({ addresses, timeout }: { addresses: ProviderAddresses; timeout: number }) {
+export interface ProviderCacheOptions {
+  addresses: ProviderAddresses;
+  discover: DiscoverProvider;
+  /** Timeout of one call, in milliseconds. */
+  timeout: number;
+}
+
+/** Returns how a client authenticates at the token endpoint (RFC 6749 section 2.3.1). */
+export function authenticate(client: { clientSecret: string; authentication?: ClientAuthentication }): oidc.ClientAuth {
+  const method = client.authentication === 'client_secret_post' ? oidc.ClientSecretPost : oidc.ClientSecretBasic;
+  return method(client.clientSecret);
+}
+
+export function createProviderCache({ addresses, discover, timeout }: ProviderCacheOptions) {
   const fetch: oidc.CustomFetch = (url, init) => addresses.fetch(url, init as RequestInit);
   const providers = new LRUCache<string, Provider>({
     max: mostRealms,
@@ -22,12 +36,7 @@ export function createProviderCache({ addresses, timeout }: { addresses: Provide
     noDeleteOnFetchRejection: true,
     allowStaleOnFetchRejection: true,
     async fetchMethod(realm) {
-      const found = await oidc.discovery(addresses.issuer(realm), 'discovery', undefined, oidc.None(), {
-        timeout: timeout / 1_000,
-        [oidc.customFetch]: fetch,
-        ...(addresses.insecure && { execute: [oidc.allowInsecureRequests] }),
-      });
-      return { metadata: { ...found.serverMetadata() } };
+      return { metadata: await discover(realm) };
     },
   });
 
@@ -56,6 +65,7 @@ export function createProviderCache({ addresses, timeout }: { addresses: Provide
     /** Translates a URL of the identity provider to the address that browsers use. */
     publicUrl(realm: string, url: URL): URL {
       const inner = addresses.rebase(url.href);
+      if (addresses.mappedIssuer(realm) !== undefined) return url;
       const marker = `/realms/${encodeURIComponent(realm)}`;
       const rest = inner.pathname.slice(inner.pathname.indexOf(marker) + marker.length);
       return new URL(`${addresses.issuer(realm).href}${rest}${url.search}`);

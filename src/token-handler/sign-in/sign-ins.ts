@@ -20,7 +20,7 @@ export function createSignIns(options: SignInsOptions) {
   const { config, platform, sessions } = options;
   const { tenants } = platform;
   const providerLogouts = createProviderLogouts(options);
-  const signingKeys = createSigningKeys(config.ACCESS_SERVICE_URL);
+  const signingKeys = createSigningKeys(config.ACCESS_SERVICE_URL, config.TENANT_ISSUERS);
   return {
     attempts: createAttempts(options),
     openSession: createSessionOpener({ ...options, providerLogouts }),
