@@ -3,6 +3,7 @@
 // that means for people.
 import * as oidc from 'openid-client';
 import type { Logger } from '../service/operations/log.ts';
+import type { ClientAuthentication } from './clients/registration.ts';
 import type { ProviderAddresses } from './provider-addresses.ts';
 
 export interface ProviderDiscoveryOptions {
@@ -35,6 +36,12 @@ const missingFeatures: { isMissing(metadata: oidc.ServerMetadata): boolean; mess
     message: 'identity provider has no dynamic registration: register clients with clientId and clientSecret',
   },
 ];
+
+/** Returns how a client authenticates at the token endpoint (RFC 6749 section 2.3.1). */
+export function authenticate(client: { clientSecret: string; authentication?: ClientAuthentication }): oidc.ClientAuth {
+  const method = client.authentication === 'client_secret_post' ? oidc.ClientSecretPost : oidc.ClientSecretBasic;
+  return method(client.clientSecret);
+}
 
 export function createProviderDiscovery({ addresses, log, timeout }: ProviderDiscoveryOptions): DiscoverProvider {
   const reported = new Set<string>();

@@ -1,6 +1,6 @@
-// Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old
-// key. A claim postpones the next attempt of a row, so pods share the work, a crash loses no row,
-// and no transaction is open during a call. A quarantined row has `not_before` set to infinity.
+// Stores the work that registrations leave behind: clients to delete, events to send, and secrets sealed with an old key.
+// A claim postpones the next attempt of a row, so pods share the work, a crash loses no row, and no transaction is open
+// during a call. A quarantined row has `not_before` set to infinity.
 import type pg from 'pg';
 import type { Clock } from '../../service/clock.ts';
 import { withTransaction } from '../../service/postgres/postgres.ts';

@@ -6,7 +6,7 @@ import type { Clock } from '../../service/clock.ts';
 import { invalidRequest, Problem } from '../../service/http/problem.ts';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
-import type { DiscoverProvider } from '../provider-discovery.ts';
+import { authenticate, type DiscoverProvider } from '../provider-discovery.ts';
 import type { Client } from './client.ts';
 import { type ClientAuthentication, clientAuthentications, registeredEvent } from './registration.ts';
 import type { RegistrationStore } from './registration-store.ts';
@@ -101,10 +101,10 @@ async function attempt(
   { addresses, timeout }: ProvidedClientsOptions,
   metadata: oidc.ServerMetadata,
   { client, clientId, clientSecret }: ProvideRequest,
-  method: ClientAuthentication,
+  authentication: ClientAuthentication,
 ): Promise<Judgement> {
-  const authentication = method === 'client_secret_post' ? oidc.ClientSecretPost : oidc.ClientSecretBasic;
-  const configuration = new oidc.Configuration(metadata, clientId, undefined, authentication(clientSecret));
+  const authenticated = authenticate({ clientSecret, authentication });
+  const configuration = new oidc.Configuration(metadata, clientId, undefined, authenticated);
   configuration.timeout = timeout / 1_000;
   configuration[oidc.customFetch] = (url, init) => addresses.fetch(url, init as RequestInit);
   if (addresses.insecure) oidc.allowInsecureRequests(configuration);

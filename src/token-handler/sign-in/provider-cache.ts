@@ -2,7 +2,6 @@
 // while the identity provider cannot be reached.
 import { LRUCache } from 'lru-cache';
 import * as oidc from 'openid-client';
-import type { ClientAuthentication } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
 import type { DiscoverProvider } from '../provider-discovery.ts';
 
@@ -19,12 +18,6 @@ export interface ProviderCacheOptions {
   discover: DiscoverProvider;
   /** Timeout of one call, in milliseconds. */
   timeout: number;
-}
-
-/** Returns how a client authenticates at the token endpoint (RFC 6749 section 2.3.1). */
-export function authenticate(client: { clientSecret: string; authentication?: ClientAuthentication }): oidc.ClientAuth {
-  const method = client.authentication === 'client_secret_post' ? oidc.ClientSecretPost : oidc.ClientSecretBasic;
-  return method(client.clientSecret);
 }
 
 export function createProviderCache({ addresses, discover, timeout }: ProviderCacheOptions) {

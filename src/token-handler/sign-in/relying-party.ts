@@ -5,10 +5,10 @@ import { Agent, fetch as undiciFetch } from 'undici';
 import type { Metrics } from '../../service/operations/metrics.ts';
 import type { Registration } from '../clients/registration.ts';
 import type { ProviderAddresses } from '../provider-addresses.ts';
-import type { DiscoverProvider } from '../provider-discovery.ts';
+import { authenticate, type DiscoverProvider } from '../provider-discovery.ts';
 import type { RefreshOutcome, TokenResponse } from '../sessions/session.ts';
 import { isUnknownClient } from './failures.ts';
-import { authenticate, createProviderCache } from './provider-cache.ts';
+import { createProviderCache } from './provider-cache.ts';
 
 export type OidcClient = Pick<Registration, 'realm' | 'oidcClientId' | 'clientSecret'> &
   Partial<Pick<Registration, 'authentication'>>;
