@@ -86,9 +86,13 @@ function decodeOnce(text: string): string | undefined {
   }
 }
 
+const example = 'https://permits.example.org/token-handler/clients/permits-web/callback';
+
 /** Parses a redirect URI into its normalised form. */
 export function redirectUriSchema(rules: RedirectUriRules) {
-  return z.string().transform((text, context) => {
+  // The metadata is that of the input, because documents describe requests.
+  const given = z.string().meta({ examples: [example] });
+  return given.transform((text, context) => {
     const { uri, problem } = parseRedirectUri(text, rules);
     if (problem !== undefined) context.addIssue(problem);
     return uri ?? '';

@@ -70,9 +70,7 @@ function registerBody(redirectUri: z.ZodType<string, string>) {
 }
 
 export function createBodies({ redirectUriRules }: { redirectUriRules: RedirectUriRules }) {
-  const redirectUri = redirectUriSchema(redirectUriRules).meta({
-    examples: ['https://permits.example.org/token-handler/clients/permits-web/callback'],
-  });
+  const redirectUri = redirectUriSchema(redirectUriRules);
   return {
     register: registerBody(redirectUri),
     update: z.strictObject({
